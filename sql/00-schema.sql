@@ -1,0 +1,48 @@
+-- pgrecall: the memory of an AI agent, in PostgreSQL.
+-- Run inside one transaction: create extension, psql -1 -f, or pgrecall migrate.
+
+-- Functions freeze this search_path (set search_path from current), so that no caller's path reaches into them.
+do $$
+declare
+  vector_schema name;
+  vector_version text;
+begin
+  if to_regnamespace('pgrecall') is not null then
+    raise exception using
+      errcode = 'RC012',
+      message = 'schema "pgrecall" already exists in this database',
+      hint    = 'To upgrade an installed pgrecall run: pgrecall migrate, or: alter extension pgrecall update;';
+  end if;
+
+  select n.nspname, x.extversion
+  into   vector_schema, vector_version
+  from   pg_extension x
+  join   pg_namespace n on n.oid = x.extnamespace
+  where  x.extname = 'vector';
+
+  if vector_schema is null then
+    raise exception using
+      errcode = 'RC012',
+      message = 'pgvector is not installed in this database',
+      hint    = 'Install it first: create extension vector;';
+  end if;
+  if string_to_array(vector_version, '.')::integer[] < array[0, 8, 0] then
+    raise exception using
+      errcode = 'RC012',
+      message = format('pgvector 0.8.0 or newer is needed, not %s', vector_version),
+      hint    = 'Upgrade it: alter extension vector update;';
+  end if;
+
+  perform set_config('search_path', format('pg_catalog, %I, pg_temp', vector_schema), true);
+end;
+$$;
+
+create schema pgrecall;
+comment on schema pgrecall is
+'Memory of AI agents: banks of facts, found again by meaning, words, relations and time. Start at pgrecall.hybrid_recall().';
+
+-- One sequence for everything that carries an id: a memory and a message never share one,
+-- and a shard is told apart by its range of ids.
+create sequence pgrecall.id_seq as bigint;
+comment on sequence pgrecall.id_seq is
+'Ids of memories, messages, entities and relations. Give every shard a range of its own.';

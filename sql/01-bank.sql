@@ -1,0 +1,56 @@
+create table pgrecall.bank (
+  bank_id              text not null,
+  text_search_config   text not null default 'english',
+  embedding_model      text,
+  embedding_dimensions integer,
+  weights              jsonb not null default '{}',
+  rrf_k                integer not null default 60,
+  similarity_floor     real not null default 0,
+  bm25_k1              real not null default 1.2,
+  bm25_b               real not null default 0.75,
+  candidate_limit      integer not null default 5000,
+  created_at           timestamptz not null default now(),
+  constraint bank_pkey primary key (bank_id),
+  constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
+  constraint bank_embedding_model_check check (embedding_model <> ''),
+  constraint bank_embedding_dimensions_check check (embedding_dimensions between 1 and 4000),
+  constraint bank_weights_check check (jsonb_typeof(weights) = 'object'),
+  constraint bank_rrf_k_check check (rrf_k between 1 and 10000),
+  constraint bank_similarity_floor_check check (similarity_floor between -1 and 1),
+  constraint bank_bm25_k1_check check (bm25_k1 between 0 and 10),
+  constraint bank_bm25_b_check check (bm25_b between 0 and 1),
+  constraint bank_candidate_limit_check check (candidate_limit between 100 and 100000000)
+);
+comment on table pgrecall.bank is
+'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
+comment on column pgrecall.bank.text_search_config is
+'Text search configuration of the lexical arms, such as english or simple. Fixed once facts are stored.';
+comment on column pgrecall.bank.embedding_model is
+'Model that made the embeddings; a query or fact that names another one is an error. Null: not pinned yet.';
+comment on column pgrecall.bank.embedding_dimensions is
+'Length of every embedding of the bank, 1 to 4000. Null: pinned by the first embedding stored.';
+comment on column pgrecall.bank.weights is
+'Weight per arm in the fusion, over pgrecall.default_weights(): {"graph": 0.5}. Not negative.';
+comment on column pgrecall.bank.rrf_k is
+'k of reciprocal rank fusion: an arm adds weight / (k + rank).';
+comment on column pgrecall.bank.similarity_floor is
+'Cosine similarity below which the semantic arms return nothing, -1 to 1.';
+comment on column pgrecall.bank.bm25_k1 is
+'Term frequency saturation of BM25. Takes effect on stored facts at the next full refresh_statistics().';
+comment on column pgrecall.bank.bm25_b is
+'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full refresh_statistics().';
+comment on column pgrecall.bank.candidate_limit is
+'Facts per fact type that the lexical arms score at most, rarest words of the query first.';
+
+create table pgrecall.fact_type (
+  bank_id     text not null,
+  fact_type   text not null,
+  description text not null default '',
+  constraint fact_type_pkey primary key (bank_id, fact_type),
+  constraint fact_type_bank_id_fkey
+    foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
+  constraint fact_type_fact_type_check
+    check (fact_type ~ '^[a-z][a-z0-9_]{0,62}$' and fact_type <> 'message')
+);
+comment on table pgrecall.fact_type is
+'Kinds of memory a bank holds. Every arm asks for each in a branch of its own.';

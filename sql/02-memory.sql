@@ -1,0 +1,103 @@
+-- The two functions below stand in an index: changing them needs a migration that rebuilds it.
+
+create or replace function pgrecall._scope(bank_id text, fact_type text)
+returns bigint
+language sql immutable parallel safe
+return hashtextextended(_scope.fact_type, hashtextextended(_scope.bank_id, 0));
+comment on function pgrecall._scope(text, text) is
+'Hash of a bank and a fact type, from which the keys of the lexical index are derived.';
+
+create or replace function pgrecall._lexical_keys(bank_id text, fact_type text, weights sparsevec)
+returns bigint[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  scope bigint := pgrecall._scope(_lexical_keys.bank_id, _lexical_keys.fact_type);
+begin
+  -- A sparsevec prints as {dimension:weight,...}/dimensions.
+  return array(
+    select hashint8extended(split_part(element, ':', 1)::bigint, scope)
+    from   unnest(string_to_array(trim(split_part(weights::text, '/', 1), '{}'), ',')) as element
+  );
+end;
+$$;
+comment on function pgrecall._lexical_keys(text, text, sparsevec) is
+'Keys of a document in the lexical index: the dimensions of its weights, hashed with its bank and fact type.';
+
+create table pgrecall.memory (
+  bank_id         text not null,
+  memory_id       bigint not null default nextval('pgrecall.id_seq'),
+  fact_type       text not null,
+  text            text not null,
+  context         text,
+  fact_key        text,
+  source_id       text,
+  tags            text[] not null default '{}',
+  metadata        jsonb not null default '{}',
+  occurred        tstzrange,
+  mentioned_at    timestamptz not null default now(),
+  confidence      real not null default 1,
+  proof_count     integer not null default 1,
+  valid_from      timestamptz not null default now(),
+  valid_to        timestamptz,
+  superseded_by   bigint,
+  content_hash    bytea not null,
+  is_linked       boolean not null default false,
+  lexical_length  integer not null default 0,
+  lexical_weights sparsevec not null default '{}/1000000000',
+  created_at      timestamptz not null default now(),
+  constraint memory_pkey primary key (bank_id, memory_id),
+  constraint memory_bank_id_fact_type_fkey
+    foreign key (bank_id, fact_type) references pgrecall.fact_type (bank_id, fact_type)
+    on delete cascade,
+  constraint memory_bank_id_superseded_by_fkey
+    foreign key (bank_id, superseded_by) references pgrecall.memory (bank_id, memory_id),
+  constraint memory_text_check check (text <> '' and length(text) <= 100000),
+  constraint memory_fact_key_check check (fact_key <> ''),
+  constraint memory_metadata_check check (jsonb_typeof(metadata) = 'object'),
+  constraint memory_occurred_check check (not isempty(occurred)),
+  constraint memory_confidence_check check (confidence between 0 and 1),
+  constraint memory_proof_count_check check (proof_count >= 1),
+  constraint memory_valid_to_check check (valid_to >= valid_from),
+  constraint memory_superseded_by_check
+    check (superseded_by is null or (valid_to is not null and superseded_by <> memory_id)),
+  constraint memory_content_hash_check check (octet_length(content_hash) = 32),
+  constraint memory_lexical_length_check check (lexical_length >= 0)
+);
+comment on table pgrecall.memory is
+'Facts. Written by retain(), ended by supersede(), erased by forget().';
+comment on column pgrecall.memory.fact_key is
+'Exact key under which the fact can be looked up: deploy.window. The key arm compares it in lower case.';
+comment on column pgrecall.memory.source_id is 'Document or conversation the fact was taken from.';
+comment on column pgrecall.memory.occurred is
+'When it happened, half-open; an open side is infinity. Null: unknown.';
+comment on column pgrecall.memory.mentioned_at is 'When it was said.';
+comment on column pgrecall.memory.confidence is 'Belief in the fact, 0 to 1.';
+comment on column pgrecall.memory.proof_count is 'Number of independent sources that say so.';
+comment on column pgrecall.memory.valid_from is
+'Known from here on: when it was said or stored, whichever is earlier. as_of compares with it.';
+comment on column pgrecall.memory.valid_to is 'No longer held true from here on. Null: still held true.';
+comment on column pgrecall.memory.superseded_by is 'The memory that replaced this one.';
+comment on column pgrecall.memory.content_hash is
+'SHA-256 of what makes the fact the same fact: retaining it again stores nothing.';
+comment on column pgrecall.memory.is_linked is 'False while link_pending() has still to write its links.';
+comment on column pgrecall.memory.lexical_length is 'Number of lexemes, repeated ones counted.';
+comment on column pgrecall.memory.lexical_weights is
+'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
+
+create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
+  where valid_to is null;
+create index memory_bank_id_fact_key_idx on pgrecall.memory (bank_id, lower(fact_key))
+  where fact_key is not null;
+create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
+  where source_id is not null;
+create index memory_bank_id_fact_type_occurred_idx
+  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
+  where occurred is not null;
+create index memory_bank_id_superseded_by_idx on pgrecall.memory (bank_id, superseded_by)
+  where superseded_by is not null;
+create index memory_bank_id_is_linked_idx on pgrecall.memory (bank_id, memory_id)
+  where not is_linked;
+create index memory_lexical_keys_idx on pgrecall.memory
+  using gin (pgrecall._lexical_keys(bank_id, fact_type, lexical_weights)) with (fastupdate = off);

@@ -1,0 +1,48 @@
+create table pgrecall.embedding (
+  bank_id   text not null,
+  memory_id bigint not null,
+  model     text not null,
+  kind      text not null default 'text',
+  ordinal   smallint not null default 0,
+  fact_type text not null,
+  embedding halfvec not null,
+  constraint embedding_pkey primary key (bank_id, memory_id, model, kind, ordinal),
+  constraint embedding_bank_id_memory_id_fkey
+    foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
+    on delete cascade,
+  constraint embedding_kind_check check (kind in ('text', 'question')),
+  constraint embedding_ordinal_check check (ordinal >= 0)
+) partition by hash (bank_id);
+comment on table pgrecall.embedding is
+'Vectors, apart from the facts, so that a bank can be embedded anew beside the old vectors.';
+comment on column pgrecall.embedding.model is 'Model that made it; empty when the caller named none.';
+comment on column pgrecall.embedding.kind is
+'text: of the fact itself. question: of a question that the fact answers.';
+comment on column pgrecall.embedding.ordinal is 'Tells apart the questions of one fact, from 0.';
+comment on column pgrecall.embedding.fact_type is 'As in memory: the arms ask per fact type.';
+
+-- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
+alter table pgrecall.embedding alter column embedding set storage main;
+
+create index embedding_bank_id_fact_type_model_idx
+  on pgrecall.embedding (bank_id, fact_type, model);
+
+-- A bank lives in one partition, so that partial HNSW indexes stay few on each.
+-- Chosen at install: set pgrecall.partitions = 64; before running the script.
+do $$
+declare
+  partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '16');
+begin
+  for remainder in 0 .. partitions - 1 loop
+    execute format(
+      'create table pgrecall.%I partition of pgrecall.embedding
+       for values with (modulus %s, remainder %s)',
+      'embedding_' || remainder, partitions, remainder
+    );
+    execute format(
+      'comment on table pgrecall.%I is %L',
+      'embedding_' || remainder, 'A hash partition of embedding by bank.'
+    );
+  end loop;
+end;
+$$;

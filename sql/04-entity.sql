@@ -1,0 +1,86 @@
+create table pgrecall.entity (
+  bank_id    text not null,
+  entity_id  bigint not null default nextval('pgrecall.id_seq'),
+  name       text not null,
+  kind       text,
+  created_at timestamptz not null default now(),
+  constraint entity_pkey primary key (bank_id, entity_id),
+  constraint entity_bank_id_fkey
+    foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
+  constraint entity_name_check check (name <> '' and length(name) <= 500)
+);
+comment on table pgrecall.entity is 'People, places, projects, things: what facts are about.';
+comment on column pgrecall.entity.kind is 'person, place, project, ...; any word. Null: unknown.';
+
+create table pgrecall.entity_alias (
+  bank_id    text not null,
+  alias      text not null,
+  entity_id  bigint not null,
+  confidence real not null default 1,
+  constraint entity_alias_pkey primary key (bank_id, alias, entity_id),
+  constraint entity_alias_bank_id_entity_id_fkey
+    foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
+    on delete cascade,
+  constraint entity_alias_alias_check check (alias <> ''),
+  constraint entity_alias_confidence_check check (confidence between 0 and 1)
+);
+comment on table pgrecall.entity_alias is
+'Names an entity goes by, its own included. One name can stand for several entities.';
+comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normalised_name().';
+comment on column pgrecall.entity_alias.confidence is 'Belief that the name means this entity, 0 to 1.';
+
+create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id);
+
+create table pgrecall.mention (
+  bank_id   text not null,
+  entity_id bigint not null,
+  fact_type text not null,
+  memory_id bigint not null,
+  constraint mention_pkey primary key (bank_id, entity_id, fact_type, memory_id),
+  constraint mention_bank_id_entity_id_fkey
+    foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
+    on delete cascade,
+  constraint mention_bank_id_memory_id_fkey
+    foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
+    on delete cascade
+);
+comment on table pgrecall.mention is 'Which fact names which entity.';
+comment on column pgrecall.mention.fact_type is 'As in memory: the arms ask per fact type.';
+
+create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id);
+
+create table pgrecall.relation (
+  bank_id     text not null,
+  relation_id bigint not null default nextval('pgrecall.id_seq'),
+  from_id     bigint not null,
+  kind        text not null,
+  to_id       bigint not null,
+  memory_id   bigint not null,
+  confidence  real not null default 1,
+  valid_from  timestamptz,
+  valid_to    timestamptz,
+  constraint relation_pkey primary key (bank_id, relation_id),
+  constraint relation_bank_id_from_id_fkey
+    foreign key (bank_id, from_id) references pgrecall.entity (bank_id, entity_id)
+    on delete cascade,
+  constraint relation_bank_id_to_id_fkey
+    foreign key (bank_id, to_id) references pgrecall.entity (bank_id, entity_id)
+    on delete cascade,
+  constraint relation_bank_id_memory_id_fkey
+    foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
+    on delete cascade,
+  constraint relation_kind_check check (kind <> ''),
+  constraint relation_to_id_check check (to_id <> from_id),
+  constraint relation_confidence_check check (confidence between 0 and 1),
+  constraint relation_valid_to_check check (valid_to > valid_from)
+);
+comment on table pgrecall.relation is 'Typed edges between entities: Ana reports_to Sam.';
+comment on column pgrecall.relation.memory_id is 'The fact that says so.';
+comment on column pgrecall.relation.confidence is 'Belief in the edge, 0 to 1.';
+comment on column pgrecall.relation.valid_from is 'The edge holds from here on. Null: always did.';
+comment on column pgrecall.relation.valid_to is 'The edge ended here. Null: it still holds.';
+
+create unique index relation_bank_id_memory_id_key
+  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id);
+create index relation_bank_id_from_id_idx on pgrecall.relation (bank_id, from_id);
+create index relation_bank_id_to_id_idx on pgrecall.relation (bank_id, to_id);

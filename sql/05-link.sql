@@ -1,0 +1,24 @@
+create table pgrecall.link (
+  bank_id text not null,
+  from_id bigint not null,
+  kind    text not null,
+  to_id   bigint not null,
+  weight  real not null,
+  constraint link_pkey primary key (bank_id, from_id, kind, to_id),
+  constraint link_bank_id_from_id_fkey
+    foreign key (bank_id, from_id) references pgrecall.memory (bank_id, memory_id)
+    on delete cascade,
+  constraint link_bank_id_to_id_fkey
+    foreign key (bank_id, to_id) references pgrecall.memory (bank_id, memory_id)
+    on delete cascade,
+  constraint link_kind_check
+    check (kind in ('semantic', 'temporal', 'causes', 'caused_by', 'enables', 'prevents')),
+  constraint link_to_id_check check (to_id <> from_id),
+  constraint link_weight_check check (weight between 0 and 1)
+);
+comment on table pgrecall.link is
+'Edges between facts, bounded when written: 5 semantic and 1 temporal a fact, causal ones as given.';
+comment on column pgrecall.link.weight is
+'semantic: cosine similarity, 0.7 to 1. temporal: 1 at the same time, 0 a day apart. causal: belief, 0 to 1.';
+
+create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind);

@@ -1,0 +1,176 @@
+create or replace function pgrecall._bank(bank text)
+returns pgrecall.bank
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank;
+begin
+  if bank is null then
+    raise exception using
+      errcode = 'null_value_not_allowed',
+      message = 'bank must not be null',
+      hint    = 'Name the bank to look into; select * from pgrecall.bank_overview lists them.';
+  end if;
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
+  if not found then
+    raise exception using
+      errcode = 'RC001',
+      message = format('bank "%s" does not exist', bank),
+      hint    = format('Create it with: select pgrecall.create_bank(%L);', bank);
+  end if;
+  return found_bank;
+end;
+$$;
+comment on function pgrecall._bank(text) is 'The row of a bank. Errors: RC001 unknown bank.';
+
+create or replace function pgrecall._locked_bank(bank text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank;
+begin
+  perform pgrecall._bank(bank);
+  -- Writers of one bank take turns, so that they neither deadlock nor name an entity twice.
+  -- Not "for update": that would also keep out the foreign key checks of other writers.
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
+  for no key update;
+  return found_bank;
+end;
+$$;
+comment on function pgrecall._locked_bank(text) is
+'The row of a bank, locked until the transaction ends. Errors: RC001 unknown bank.';
+
+create or replace function pgrecall._fact_types(bank text, fact_types text[])
+returns text[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  known   text[];
+  unknown text;
+begin
+  select array_agg(t.fact_type order by t.fact_type)
+  into   known
+  from   pgrecall.fact_type t
+  where  t.bank_id = _fact_types.bank;
+  if fact_types is null then
+    return known;
+  end if;
+  select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
+  if found then
+    raise exception using
+      errcode = 'RC008',
+      message = format('bank "%s" has no fact type "%s"', bank, unknown),
+      hint    = format('It has %s. Add one with: select pgrecall.add_fact_type(%L, %L);',
+                       array_to_string(known, ', '), bank, unknown);
+  end if;
+  return array(select distinct u from unnest(fact_types) as u order by u);
+end;
+$$;
+comment on function pgrecall._fact_types(text, text[]) is
+'The fact types to search: all of the bank when null. Errors: RC008 unknown fact type.';
+
+create or replace function pgrecall._check_range(
+  name text, value bigint, lowest bigint, highest bigint)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or value not between lowest and highest then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be between %s and %s, not %s',
+                       name, lowest, highest, coalesce(value::text, 'null')),
+      hint    = format('Pass %s => %s, for example.', name, least(greatest(50, lowest), highest));
+  end if;
+end;
+$$;
+comment on function pgrecall._check_range(text, bigint, bigint, bigint) is
+'Raises 22023 unless lowest <= value <= highest.';
+
+create or replace function pgrecall._check_text(name text, value text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if length(value) > 100000 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s has %s characters, more than 100000', name, length(value)),
+      hint    = 'Pass the part of it that asks something.';
+  end if;
+end;
+$$;
+comment on function pgrecall._check_text(text, text) is
+'Raises 22023 when a text is longer than 100,000 characters.';
+
+create or replace function pgrecall.to_embedding(elements real[])
+returns halfvec
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  problem text;
+begin
+  if elements is null then
+    return null;
+  end if;
+  select case
+           when count(*) = 0 then 'it is empty'
+           when count(e) < count(*) then 'an element is null'
+           when bool_or(e = 'NaN') then 'an element is NaN'
+           when bool_or(abs(e) > 65504) then 'an element is infinite or beyond 65504'
+           when bool_and(abs(e) < 6e-8) then 'all elements are zero'
+         end
+  into   problem
+  from   unnest(elements) as e;
+  if problem is not null then
+    raise exception using
+      errcode = 'RC006',
+      message = format('unusable embedding: %s', problem),
+      hint    = 'Pass the finite numbers that the embedding model returned.';
+  end if;
+  return elements::halfvec;
+end;
+$$;
+comment on function pgrecall.to_embedding(real[]) is
+'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, null, NaN, infinite or all zero.';
+
+create or replace function pgrecall._check_embedding(
+  bank pgrecall.bank, name text, embedding halfvec, model text)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  if model <> bank.embedding_model then
+    raise exception using
+      errcode = 'RC005',
+      message = format('bank "%s" is embedded with model "%s", not "%s"',
+                       bank.bank_id, bank.embedding_model, model),
+      hint    = format('Embed the %s with "%s".', name, bank.embedding_model);
+  end if;
+  if embedding is null then
+    return;
+  end if;
+  if vector_dims(embedding) <> bank.embedding_dimensions then
+    raise exception using
+      errcode = 'RC004',
+      message = format('%s: expected %s dimensions, not %s',
+                       name, bank.embedding_dimensions, vector_dims(embedding)),
+      hint    = format('Bank "%s" is embedded with %s; use the same model.', bank.bank_id,
+                       coalesce('"' || bank.embedding_model || '"', 'another model'));
+  end if;
+  if l2_norm(embedding) = 0 then
+    raise exception using
+      errcode = 'RC006',
+      message = format('%s: unusable embedding: all elements are zero', name),
+      hint    = 'Pass the finite numbers that the embedding model returned.';
+  end if;
+end;
+$$;
+comment on function pgrecall._check_embedding(pgrecall.bank, text, halfvec, text) is
+'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';

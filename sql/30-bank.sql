@@ -1,0 +1,221 @@
+create or replace function pgrecall.default_weights()
+returns jsonb
+language sql immutable parallel safe
+return '{"semantic": 1, "lexical": 1, "graph": 0.3, "temporal": 0.5, "key": 2, "message": 0.3, '
+       '"hypothetical": 0.5}'::jsonb;
+comment on function pgrecall.default_weights() is
+'The arms and their weights in the fusion, where neither bank nor call says otherwise.';
+
+create or replace function pgrecall._check_weights(weights jsonb)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  arm   text;
+  value jsonb;
+begin
+  if jsonb_typeof(weights) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('weights must be an object, not %s', weights),
+      hint    = 'Pass weights => ''{"lexical": 2, "graph": 0}'', for example.';
+  end if;
+  for arm, value in select e.key, e.value from jsonb_each(weights) as e loop
+    if not pgrecall.default_weights() ? arm then
+      raise exception using
+        errcode = 'RC009',
+        message = format('unknown arm "%s" in weights', arm),
+        hint    = format('Arms: %s.', pgrecall._arm_names());
+    end if;
+    if jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1000000 then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('weight of arm "%s" must be a number from 0 to 1000000, not %s', arm, value),
+        hint    = 'A weight of 0 takes the arm''s say away; 1 is the usual one.';
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall._check_weights(jsonb) is
+'Raises RC009 for an unknown arm, 22023 for a weight that is not a number from 0 to 1,000,000.';
+
+create or replace function pgrecall._arm_names()
+returns text
+language sql immutable parallel safe
+return (
+  select string_agg(a, ', ' order by a) from jsonb_object_keys(pgrecall.default_weights()) as a
+);
+comment on function pgrecall._arm_names() is 'The arms, for hints.';
+
+create or replace function pgrecall.configure_bank(bank text, settings jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  locked  pgrecall.bank := pgrecall._locked_bank(bank);
+  unknown text;
+begin
+  if settings is null or jsonb_typeof(settings) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('settings must be an object, not %s', coalesce(settings, 'null')),
+      hint    = 'Pass ''{"rrf_k": 20}'', for example.';
+  end if;
+  select k into unknown from jsonb_object_keys(settings) as k
+  where  k not in ('weights', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b', 'candidate_limit');
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unknown setting "%s"', unknown),
+      hint    = 'Settings: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.';
+  end if;
+  perform pgrecall._check_weights(settings -> 'weights');
+
+  update pgrecall.bank b
+  set    weights          = coalesce(settings -> 'weights', b.weights),
+         rrf_k            = coalesce((settings ->> 'rrf_k')::integer, b.rrf_k),
+         similarity_floor = coalesce((settings ->> 'similarity_floor')::real, b.similarity_floor),
+         bm25_k1          = coalesce((settings ->> 'bm25_k1')::real, b.bm25_k1),
+         bm25_b           = coalesce((settings ->> 'bm25_b')::real, b.bm25_b),
+         candidate_limit  = coalesce((settings ->> 'candidate_limit')::integer, b.candidate_limit)
+  where  b.bank_id = configure_bank.bank;
+exception when check_violation or data_exception then
+  if sqlstate = '22023' then
+    raise;
+  end if;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('unusable setting: %s', sqlerrm),
+    hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+end;
+$$;
+comment on function pgrecall.configure_bank(text, jsonb) is
+'Sets defaults of a bank: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit; others stay. '
+'Errors: RC001, RC009 unknown arm, 22023 unknown setting or value out of range.';
+
+create or replace function pgrecall.add_fact_type(
+  bank text, fact_type text, description text default '')
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pgrecall._locked_bank(bank);
+  if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a fact type', fact_type),
+      hint    = 'Use a lower-case word of letters, digits and underscores, but not "message".';
+  end if;
+  insert into pgrecall.fact_type (bank_id, fact_type, description)
+  values (add_fact_type.bank, add_fact_type.fact_type, coalesce(add_fact_type.description, ''))
+  on conflict on constraint fact_type_pkey do update set description = excluded.description;
+end;
+$$;
+comment on function pgrecall.add_fact_type(text, text, text) is
+'Adds a kind of memory to a bank, or describes it anew. Errors: RC001, 22023 unusable name.';
+
+create or replace function pgrecall.create_bank(
+  bank                 text,
+  text_search_config   text default 'english',
+  embedding_model      text default null,
+  embedding_dimensions integer default null,
+  fact_types           text[] default null,
+  settings             jsonb default '{}')
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  fact_type text;
+begin
+  if bank is null or bank = '' or length(bank) > 200 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a bank', left(bank, 50)),
+      hint    = 'Use 1 to 200 characters.';
+  end if;
+  if embedding_dimensions not between 1 and 4000 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('embedding_dimensions must be between 1 and 4000, not %s', embedding_dimensions),
+      hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
+  end if;
+  begin
+    perform text_search_config::regconfig;
+  exception when others then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('text search configuration "%s" does not exist', text_search_config),
+      hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
+  end;
+
+  insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
+  values (create_bank.bank, create_bank.text_search_config,
+          create_bank.embedding_model, create_bank.embedding_dimensions)
+  on conflict on constraint bank_pkey do nothing;
+  if not found then
+    raise exception using
+      errcode = 'RC002',
+      message = format('bank "%s" already exists', bank),
+      hint    = format('Change its defaults with pgrecall.configure_bank(%L, ...), or choose another name.', bank);
+  end if;
+
+  insert into pgrecall.fact_type (bank_id, fact_type, description)
+  values (create_bank.bank, 'world', 'Facts about the world and the people in it.'),
+         (create_bank.bank, 'experience', 'What the agent itself did and saw.'),
+         (create_bank.bank, 'opinion', 'Judgements, with a confidence.'),
+         (create_bank.bank, 'observation', 'Conclusions drawn from several facts.'),
+         (create_bank.bank, 'preference', 'How somebody wants things to be.'),
+         (create_bank.bank, 'event', 'Things that happened at a time.');
+  foreach fact_type in array coalesce(fact_types, '{}') loop
+    perform pgrecall.add_fact_type(bank, fact_type);
+  end loop;
+  perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
+end;
+$$;
+comment on function pgrecall.create_bank(text, text, text, integer, text[], jsonb) is
+'Creates a bank with the fact types world, experience, opinion, observation, preference, event and those in fact_types. '
+'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
+'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting.';
+
+create or replace function pgrecall.drop_bank(bank text)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  removed bigint;
+begin
+  perform pgrecall._locked_bank(bank);
+  -- Children first: cascades would look for each row's children one row at a time.
+  delete from pgrecall.link x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.mention x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.embedding x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.entity x where x.bank_id = drop_bank.bank;
+  with gone as (
+    delete from pgrecall.memory x where x.bank_id = drop_bank.bank returning 1
+  )
+  select count(*) into removed from gone;
+  delete from pgrecall.message x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
+  return removed;
+end;
+$$;
+comment on function pgrecall.drop_bank(text) is
+'Erases a bank and all it holds; returns how many memories it held. Errors: RC001.';
+
+create or replace view pgrecall.bank_overview with (security_invoker = true) as
+select b.bank_id,
+       (select count(*) from pgrecall.memory m where m.bank_id = b.bank_id)   as memories,
+       (select count(*) from pgrecall.message m where m.bank_id = b.bank_id)  as messages,
+       (select count(*) from pgrecall.entity e where e.bank_id = b.bank_id)   as entities,
+       b.embedding_model,
+       b.embedding_dimensions,
+       b.text_search_config,
+       b.created_at
+from   pgrecall.bank b;
+comment on view pgrecall.bank_overview is 'The banks and how much each holds.';

@@ -1,0 +1,431 @@
+create or replace function pgrecall._time_range(value jsonb)
+returns tstzrange
+language plpgsql stable parallel safe
+set search_path from current
+set timezone = 'UTC'
+as $$
+declare
+  starts text := case jsonb_typeof(value) when 'array' then value ->> 0 else value #>> '{}' end;
+  ends   text := case jsonb_typeof(value) when 'array' then value ->> 1 end;
+begin
+  if value is null or jsonb_typeof(value) = 'null' then
+    return null;
+  end if;
+  if jsonb_typeof(value) = 'array' then
+    if jsonb_array_length(value) <> 2 then
+      raise exception using errcode = 'data_exception', message = 'not [start, end]';
+    end if;
+    return tstzrange(coalesce(starts, '-infinity')::timestamptz, coalesce(ends, 'infinity')::timestamptz);
+  end if;
+  if starts ~ '^\d{4}-\d{2}-\d{2}$' then
+    return tstzrange(starts::date, starts::date + 1);
+  end if;
+  return tstzrange(starts::timestamptz, starts::timestamptz, '[]');
+end;
+$$;
+comment on function pgrecall._time_range(jsonb) is
+'"2026-03-05" as that day in UTC, a timestamp as that instant, [start, end] half-open with null for an open side.';
+
+create or replace function pgrecall._invalid_fact(place text, problem text, hint text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  raise exception using
+    errcode = 'RC003',
+    message = format('%s: %s', place, problem),
+    hint    = hint;
+end;
+$$;
+comment on function pgrecall._invalid_fact(text, text, text) is
+'Raises RC003 for a field of a fact or message.';
+
+create or replace function pgrecall._check_string(
+  place text, value jsonb, is_required boolean default false)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) = 'null' then
+    if is_required then
+      perform pgrecall._invalid_fact(place, 'missing', 'Give it as a string.');
+    end if;
+  elsif jsonb_typeof(value) <> 'string' then
+    perform pgrecall._invalid_fact(place, format('expected a string, not %s', left(value::text, 80)),
+                                   'Put it in double quotes.');
+  elsif trim(value #>> '{}') = '' then
+    perform pgrecall._invalid_fact(place, 'it is empty', 'Leave it out, or give it a value.');
+  elsif length(value #>> '{}') > 100000 then
+    perform pgrecall._invalid_fact(
+      place, format('%s characters are more than 100000', length(value #>> '{}')),
+      'Split it into several facts.');
+  end if;
+end;
+$$;
+comment on function pgrecall._check_string(text, jsonb, boolean) is
+'Raises RC003 unless a field is absent or a string of 1 to 100,000 characters.';
+
+create or replace function pgrecall._check_time(place text, value jsonb, is_range boolean)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+set timezone = 'UTC'
+as $$
+begin
+  if value is null or jsonb_typeof(value) = 'null' then
+    return;
+  end if;
+  if jsonb_typeof(value) <> 'string' and not (is_range and jsonb_typeof(value) = 'array') then
+    raise exception using errcode = 'data_exception', message = 'not a time';
+  end if;
+  if not is_range then
+    perform (value #>> '{}')::timestamptz;
+  elsif isempty(pgrecall._time_range(value)) then
+    raise exception using errcode = 'data_exception', message = 'empty';
+  end if;
+exception when data_exception then
+  perform pgrecall._invalid_fact(
+    place, format('%s is not a time%s', left(value::text, 80), case when is_range then ' span' else '' end),
+    case when is_range
+      then 'Write 2026-03-05, 2026-03-05T14:00Z, or [start, end] with start before end and null for an open side.'
+      else 'Write 2026-03-05 or 2026-03-05T14:00Z.'
+    end);
+end;
+$$;
+comment on function pgrecall._check_time(text, jsonb, boolean) is
+'Raises RC003 unless a field is absent, a time, or (is_range) a time span that is not empty.';
+
+create or replace function pgrecall._check_fraction(place text, value jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if jsonb_typeof(value) <> 'null'
+     and (jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1)
+  then
+    perform pgrecall._invalid_fact(
+      place, format('expected a number from 0 to 1, not %s', left(value::text, 80)),
+      '1 is certain; leave it out for that.');
+  end if;
+end;
+$$;
+comment on function pgrecall._check_fraction(text, jsonb) is
+'Raises RC003 unless a field is absent or a number from 0 to 1.';
+
+create or replace function pgrecall._array(place text, value jsonb)
+returns jsonb
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) = 'null' then
+    return '[]';
+  elsif jsonb_typeof(value) <> 'array' then
+    perform pgrecall._invalid_fact(place, format('expected an array, not %s', left(value::text, 80)),
+                                   'Put it in square brackets.');
+  end if;
+  return value;
+end;
+$$;
+comment on function pgrecall._array(text, jsonb) is
+'A field that is an array, [] when absent. Errors: RC003.';
+
+create or replace function pgrecall._check_keys(place text, value jsonb, keys text[])
+returns void
+language plpgsql immutable parallel safe
+as $$
+declare
+  unknown text;
+begin
+  if jsonb_typeof(value) <> 'object' then
+    perform pgrecall._invalid_fact(place, format('expected an object, not %s', left(value::text, 80)),
+                                   format('Its fields: %s.', array_to_string(keys, ', ')));
+  end if;
+  select k into unknown from jsonb_object_keys(value) as k where k <> all (keys) limit 1;
+  if found then
+    perform pgrecall._invalid_fact(place || '.' || unknown, 'unknown field',
+                                   format('Fields: %s.', array_to_string(keys, ', ')));
+  end if;
+end;
+$$;
+comment on function pgrecall._check_keys(text, jsonb, text[]) is
+'Raises RC003 unless a value is an object with no other keys than these.';
+
+create or replace function pgrecall._fact_embedding(
+  place text, value jsonb, bank pgrecall.bank)
+returns halfvec
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  embedding halfvec;
+begin
+  if value is null or jsonb_typeof(value) = 'null' then
+    return null;
+  end if;
+  begin
+    embedding := (value #>> '{}')::halfvec;
+  exception when data_exception or program_limit_exceeded then
+    raise exception using
+      errcode = 'RC006',
+      message = format('%s: unusable embedding: %s', place, sqlerrm),
+      hint    = 'Pass the finite numbers that the embedding model returned, as an array or as "[0.1, 0.2]".';
+  end;
+  perform pgrecall._check_embedding(bank, place, embedding, null);
+  return embedding;
+end;
+$$;
+comment on function pgrecall._fact_embedding(text, jsonb, pgrecall.bank) is
+'An embedding in a fact, array or string, null when absent. Errors: RC004, RC006.';
+
+create or replace function pgrecall._check_fact(
+  fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  place text := format('facts[%s]', index);
+  field text;
+  item  jsonb;
+  n     integer;
+begin
+  perform pgrecall._check_keys(place, fact, array[
+    'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
+    'mentioned_at', 'confidence', 'entities', 'relations', 'links', 'questions', 'embedding']);
+  perform pgrecall._check_string(place || '.text', fact -> 'text', true);
+  foreach field in array array['fact_type', 'context', 'fact_key', 'source_id'] loop
+    perform pgrecall._check_string(place || '.' || field, fact -> field);
+  end loop;
+  if coalesce(fact ->> 'fact_type', 'world') <> all (fact_types) then
+    raise exception using
+      errcode = 'RC008',
+      message = format('%s.fact_type: bank "%s" has no fact type "%s"', place, bank.bank_id,
+                       fact ->> 'fact_type'),
+      hint    = format('It has %s. Add one with: select pgrecall.add_fact_type(%L, %L);',
+                       array_to_string(fact_types, ', '), bank.bank_id, fact ->> 'fact_type');
+  end if;
+  if jsonb_typeof(fact -> 'metadata') not in ('object', 'null') then
+    perform pgrecall._invalid_fact(
+      place || '.metadata', format('expected an object, not %s', left((fact -> 'metadata')::text, 80)),
+      'Write {"team": "core"}, for example.');
+  end if;
+  perform pgrecall._check_time(place || '.occurred', fact -> 'occurred', true);
+  perform pgrecall._check_time(place || '.mentioned_at', fact -> 'mentioned_at', false);
+  perform pgrecall._check_fraction(place || '.confidence', fact -> 'confidence');
+  perform pgrecall._fact_embedding(place || '.embedding', fact -> 'embedding', bank);
+
+  for item in select e.value from jsonb_array_elements(pgrecall._array(place || '.tags', fact -> 'tags')) as e loop
+    perform pgrecall._check_string(place || '.tags', item, true);
+  end loop;
+
+  for item, n in
+    select e.value, e.n - 1
+    from   jsonb_array_elements(pgrecall._array(place || '.entities', fact -> 'entities'))
+             with ordinality as e(value, n)
+  loop
+    if jsonb_typeof(item) = 'string' then
+      item := jsonb_build_object('name', item);
+    end if;
+    field := format('%s.entities[%s]', place, n);
+    perform pgrecall._check_keys(field, item, array['name', 'kind', 'aliases']);
+    perform pgrecall._check_name(field || '.name', item -> 'name');
+    perform pgrecall._check_string(field || '.kind', item -> 'kind');
+    perform pgrecall._check_name(field || '.aliases', a.value)
+    from    jsonb_array_elements(pgrecall._array(field || '.aliases', item -> 'aliases')) as a;
+  end loop;
+
+  for item, n in
+    select e.value, e.n - 1
+    from   jsonb_array_elements(pgrecall._array(place || '.relations', fact -> 'relations'))
+             with ordinality as e(value, n)
+  loop
+    field := format('%s.relations[%s]', place, n);
+    perform pgrecall._check_keys(
+      field, item, array['from', 'kind', 'to', 'confidence', 'valid_from', 'valid_to']);
+    perform pgrecall._check_name(field || '.from', item -> 'from');
+    perform pgrecall._check_string(field || '.kind', item -> 'kind', true);
+    perform pgrecall._check_name(field || '.to', item -> 'to');
+    perform pgrecall._check_fraction(field || '.confidence', item -> 'confidence');
+    perform pgrecall._check_time(field || '.valid_from', item -> 'valid_from', false);
+    perform pgrecall._check_time(field || '.valid_to', item -> 'valid_to', false);
+    if (item ->> 'valid_to')::timestamptz <= (item ->> 'valid_from')::timestamptz then
+      perform pgrecall._invalid_fact(field || '.valid_to', 'it is not after valid_from',
+                                     'A relation ends after it began.');
+    end if;
+  end loop;
+
+  for item, n in
+    select e.value, e.n - 1
+    from   jsonb_array_elements(pgrecall._array(place || '.links', fact -> 'links'))
+             with ordinality as e(value, n)
+  loop
+    field := format('%s.links[%s]', place, n);
+    perform pgrecall._check_keys(field, item, array['kind', 'weight', 'to_id', 'to_index', 'to_key']);
+    perform pgrecall._check_fraction(field || '.weight', item -> 'weight');
+    if coalesce(item ->> 'kind', '') not in ('causes', 'caused_by', 'enables', 'prevents') then
+      perform pgrecall._invalid_fact(field || '.kind', format('unknown kind %s', coalesce(item -> 'kind', 'null')),
+                                     'Kinds: causes, caused_by, enables, prevents.');
+    end if;
+    if num_nonnulls(item ->> 'to_id', item ->> 'to_index', item ->> 'to_key') <> 1 then
+      perform pgrecall._invalid_fact(field, 'it needs one of to_id, to_index, to_key',
+                                     'Name the fact it leads to by memory id, position or fact_key.');
+    end if;
+    if (item ? 'to_id' and item ->> 'to_id' !~ '^\d{1,18}$')
+       or (item ? 'to_index' and (item ->> 'to_index' !~ '^\d{1,9}$'
+                                  or (item ->> 'to_index')::integer not between 0 and size - 1
+                                  or (item ->> 'to_index')::integer = index))
+    then
+      perform pgrecall._invalid_fact(field, format('it leads nowhere: %s', item),
+                                     format('to_id is a memory id, to_index a position from 0 to %s other than its own.', size - 1));
+    end if;
+  end loop;
+
+  for item, n in
+    select e.value, e.n - 1
+    from   jsonb_array_elements(pgrecall._array(place || '.questions', fact -> 'questions'))
+             with ordinality as e(value, n)
+  loop
+    field := format('%s.questions[%s]', place, n);
+    perform pgrecall._check_keys(field, item, array['text', 'embedding']);
+    if pgrecall._fact_embedding(field || '.embedding', item -> 'embedding', bank) is null then
+      perform pgrecall._invalid_fact(field || '.embedding', 'missing',
+                                     'A question is found by its embedding only.');
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall._check_fact(jsonb, integer, integer, pgrecall.bank, text[]) is
+'Raises RC003 (field), RC004, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
+
+create or replace function pgrecall._check_name(place text, value jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  perform pgrecall._check_string(place, value, true);
+  if pgrecall.normalised_name(value #>> '{}') = '' or length(value #>> '{}') > 500 then
+    perform pgrecall._invalid_fact(place, format('%s cannot name an entity', left(value::text, 80)),
+                                   'A name has a letter or digit and at most 500 characters.');
+  end if;
+end;
+$$;
+comment on function pgrecall._check_name(text, jsonb) is
+'Raises RC003 unless a value can name an entity.';
+
+create or replace function pgrecall._retain_entities(bank text, facts jsonb, memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- A name becomes an entity unless somebody goes by it already, in the bank or in this batch.
+  with declared as (
+    select e.value as item, f.n as position
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
+           jsonb_array_elements(
+             coalesce(nullif(f.fact -> 'entities', 'null'), '[]')) as e
+    union all
+    select to_jsonb(r.value ->> s.side), f.n
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
+           jsonb_array_elements(
+             coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r,
+           unnest(array['from', 'to']) as s(side)
+  ),
+  named as (
+    select case jsonb_typeof(d.item) when 'string' then d.item #>> '{}' else d.item ->> 'name' end
+             as name,
+           d.item ->> 'kind' as kind,
+           coalesce(nullif(d.item -> 'aliases', 'null'), '[]') as aliases,
+           d.position
+    from   declared d
+  ),
+  new_entity as (
+    insert into pgrecall.entity as e (bank_id, name, kind)
+    select distinct on (pgrecall.normalised_name(n.name)) _retain_entities.bank, n.name, n.kind
+    from   named n
+    where  not exists (
+             select from pgrecall.entity_alias a
+             where  a.bank_id = _retain_entities.bank
+               and  a.alias = pgrecall.normalised_name(n.name))
+      and  not exists (
+             select from named o, jsonb_array_elements_text(o.aliases) as a(alias)
+             where  pgrecall.normalised_name(a.alias) = pgrecall.normalised_name(n.name)
+               and  pgrecall.normalised_name(o.name) <> pgrecall.normalised_name(n.name))
+    order  by pgrecall.normalised_name(n.name), n.kind is null, n.position
+    returning e.entity_id, e.name
+  ),
+  known as (
+    select e.entity_id, pgrecall.normalised_name(e.name) as alias from new_entity e
+    union
+    select a.entity_id, a.alias
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _retain_entities.bank
+      and  a.alias in (select pgrecall.normalised_name(n.name) from named n)
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _retain_entities.bank, k.alias, k.entity_id from known k
+  union
+  select _retain_entities.bank, pgrecall.normalised_name(a.alias), k.entity_id
+  from   named n
+  join   known k on k.alias = pgrecall.normalised_name(n.name),
+         jsonb_array_elements_text(n.aliases) as a(alias)
+  on conflict do nothing;
+
+  -- A name that several entities go by is taken for the one best believed in, then the oldest.
+  insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id)
+  select distinct _retain_entities.bank,
+         pgrecall._entity(_retain_entities.bank, n.name),
+         coalesce(n.fact ->> 'fact_type', 'world'), memory_ids[n.position]
+  from (
+    select f.fact, f.n as position,
+           case jsonb_typeof(e.value) when 'string' then e.value #>> '{}' else e.value ->> 'name' end
+             as name
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
+           jsonb_array_elements(coalesce(nullif(f.fact -> 'entities', 'null'), '[]')) as e
+    union all
+    select f.fact, f.n, r.value ->> s.side
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
+           jsonb_array_elements(coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r,
+           unnest(array['from', 'to']) as s(side)
+  ) as n
+  on conflict do nothing;
+
+  insert into pgrecall.relation
+         (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
+  select _retain_entities.bank, s.from_id, s.kind, s.to_id, s.memory_id, s.confidence,
+         s.valid_from, s.valid_to
+  from (
+    select pgrecall._entity(_retain_entities.bank, r.value ->> 'from') as from_id,
+           r.value ->> 'kind' as kind,
+           pgrecall._entity(_retain_entities.bank, r.value ->> 'to') as to_id,
+           memory_ids[f.n] as memory_id,
+           coalesce((r.value ->> 'confidence')::real, 1) as confidence,
+           (r.value ->> 'valid_from')::timestamptz as valid_from,
+           (r.value ->> 'valid_to')::timestamptz as valid_to
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
+           jsonb_array_elements(coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r
+  ) as s
+  where  s.from_id <> s.to_id
+  on conflict do nothing;
+end;
+$$;
+comment on function pgrecall._retain_entities(text, jsonb, bigint[]) is
+'Writes entities, aliases, mentions and relations of checked facts; memory_ids are those of the facts, in order.';
+
+create or replace function pgrecall._entity(bank text, name text)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entity.bank and a.alias = pgrecall.normalised_name(_entity.name)
+    order  by a.confidence desc, a.entity_id
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall._entity(text, text) is
+'The entity that a name most likely means, null when nobody goes by it.';

@@ -1,0 +1,233 @@
+create or replace function pgrecall._check_array(name text, value jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) <> 'array' then
+    raise exception using
+      errcode = 'RC003',
+      message = format('%s: expected an array, not %s', name, coalesce(left(value::text, 80), 'null')),
+      hint    = 'Pass ''[{"text": "..."}]''::jsonb.';
+  end if;
+end;
+$$;
+comment on function pgrecall._check_array(text, jsonb) is 'Raises RC003 unless a value is an array.';
+
+create or replace function pgrecall._fact_hash(fact jsonb)
+returns bytea
+language sql stable parallel safe
+return sha256(convert_to(jsonb_build_array(
+  coalesce(fact ->> 'fact_type', 'world'), fact ->> 'text', fact ->> 'context', fact ->> 'fact_key',
+  fact ->> 'source_id', pgrecall._time_range(fact -> 'occurred')::text,
+  extract(epoch from (fact ->> 'mentioned_at')::timestamptz)
+)::text, 'UTF8'));
+comment on function pgrecall._fact_hash(jsonb) is
+'SHA-256 over what makes a fact the same fact: type, text, context, key, source, and its times where given.';
+
+create or replace function pgrecall.retain(
+  bank text, facts jsonb, model text default null, link text default 'now')
+returns table (index integer, memory_id bigint, is_new boolean)
+language plpgsql volatile parallel unsafe
+set search_path from current
+set timezone = 'UTC'
+as $$
+declare
+  locked     pgrecall.bank := pgrecall._locked_bank(bank);
+  fact_types text[] := pgrecall._fact_types(bank, null);
+  average    double precision;
+  first_embedding jsonb;
+  hashes     bytea[];
+  new_ids    bigint[];
+  memory_ids bigint[];
+begin
+  perform pgrecall._check_array('facts', facts);
+  if link is null or link not in ('now', 'deferred') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('link must be "now" or "deferred", not "%s"', link),
+      hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
+  end if;
+
+  -- The first embedding pins the dimensions, the first model named its name.
+  select f.value -> 'embedding' into first_embedding
+  from   jsonb_array_elements(facts) as f
+  where  f.value ->> 'embedding' is not null
+  limit  1;
+  perform pgrecall._check_embedding(locked, 'facts', null, model);
+  if first_embedding is not null then
+    if locked.embedding_dimensions is null then
+      locked.embedding_dimensions :=
+        vector_dims(pgrecall._fact_embedding('facts', first_embedding, locked));
+    end if;
+    locked.embedding_model := coalesce(locked.embedding_model, nullif(model, ''));
+    update pgrecall.bank b
+    set    embedding_dimensions = locked.embedding_dimensions,
+           embedding_model      = locked.embedding_model
+    where  b.bank_id = retain.bank
+      and  (b.embedding_dimensions, b.embedding_model)
+           is distinct from (locked.embedding_dimensions, locked.embedding_model);
+  end if;
+
+  perform pgrecall._check_fact(f.fact, f.n::integer - 1, jsonb_array_length(facts), locked, fact_types)
+  from    jsonb_array_elements(facts) with ordinality as f(fact, n);
+
+  hashes := array(
+    select pgrecall._fact_hash(f.fact)
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+    order  by f.n
+  );
+  select s.weighted_length into average
+  from   pgrecall.statistics s
+  where  s.bank_id = retain.bank and s.kind = 'memory';
+
+  with stored as (
+    insert into pgrecall.memory as m
+           (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
+            mentioned_at, confidence, valid_from, content_hash, lexical_length, lexical_weights)
+    select retain.bank, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
+           i.metadata, i.occurred, i.mentioned_at, i.confidence, least(i.mentioned_at, now()),
+           i.content_hash, x.length, x.weights
+    from (
+      select distinct on (hashes[f.n])
+             hashes[f.n]                               as content_hash,
+             f.n                                       as position,
+             coalesce(f.fact ->> 'fact_type', 'world') as fact_type,
+             f.fact ->> 'text'                         as text,
+             f.fact ->> 'context'                      as context,
+             f.fact ->> 'fact_key'                     as fact_key,
+             f.fact ->> 'source_id'                    as source_id,
+             array(select jsonb_array_elements_text(
+                            coalesce(nullif(f.fact -> 'tags', 'null'), '[]')))
+                                                       as tags,
+             coalesce(nullif(f.fact -> 'metadata', 'null'), '{}')
+                                                       as metadata,
+             pgrecall._time_range(f.fact -> 'occurred') as occurred,
+             coalesce((f.fact ->> 'mentioned_at')::timestamptz, now())
+                                                       as mentioned_at,
+             coalesce((f.fact ->> 'confidence')::real, 1)
+                                                       as confidence
+      from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+      order  by hashes[f.n], f.n
+    ) as i,
+    pgrecall._lexical(locked, pgrecall._lexical_content(i.text, i.context, i.fact_key),
+                      coalesce(average, 20)) as x
+    order  by i.position
+    on conflict (bank_id, content_hash) where valid_to is null do nothing
+    returning m.memory_id
+  )
+  select coalesce(array_agg(s.memory_id), '{}') into new_ids from stored s;
+
+  memory_ids := array(
+    select m.memory_id
+    from   unnest(hashes) with ordinality as h(content_hash, n)
+    join   pgrecall.memory m on m.bank_id = retain.bank and m.content_hash = h.content_hash
+                            and m.valid_to is null
+    order  by h.n
+  );
+
+  insert into pgrecall.embedding (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
+  select retain.bank, memory_ids[f.n], coalesce(locked.embedding_model, ''), e.kind, e.ordinal,
+         coalesce(f.fact ->> 'fact_type', 'world'), e.embedding
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral (
+    select 'text' as kind, 0::smallint as ordinal, (f.fact ->> 'embedding')::halfvec as embedding
+    union all
+    select 'question', (q.n - 1)::smallint, (q.value ->> 'embedding')::halfvec
+    from   jsonb_array_elements(coalesce(nullif(f.fact -> 'questions', 'null'), '[]'))
+             with ordinality as q(value, n)
+  ) as e
+  where  e.embedding is not null
+  on conflict on constraint embedding_pkey do nothing;
+
+  perform pgrecall._retain_entities(bank, facts, memory_ids);
+  perform pgrecall._retain_links(bank, facts, memory_ids);
+  if link = 'now' then
+    perform pgrecall._link(bank, new_ids);
+  end if;
+  perform pgrecall._refresh_when_due(locked, 'memory');
+
+  return query
+  select u.n::integer - 1, u.id,
+         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1
+  from   unnest(memory_ids) with ordinality as u(id, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall.retain(text, jsonb, text, text) is
+'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, source_id, tags, metadata, '
+'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, entities, relations, links, questions, embedding. '
+'All or nothing; a fact that is there already is not stored again. One row a fact, in order; index counts from 0. '
+'model names what made the embeddings. link => ''deferred'' leaves semantic and temporal links to link_pending(). '
+'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact type, 22023.';
+
+create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  named   bigint[];
+  removed bigint;
+begin
+  perform pgrecall._locked_bank(bank);
+  named := array(
+    select distinct e.entity_id from pgrecall.mention e
+    where  e.bank_id = forget.bank and e.memory_id = any (forget.memory_ids)
+  );
+  update pgrecall.memory m
+  set    superseded_by = null
+  where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
+  with gone as (
+    delete from pgrecall.memory m
+    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+    returning 1
+  )
+  select count(*) into removed from gone;
+  -- Nobody is remembered of whom nothing is.
+  delete from pgrecall.entity e
+  where  e.bank_id = forget.bank and e.entity_id = any (named)
+    and  not exists (select from pgrecall.mention x
+                     where x.bank_id = forget.bank and x.entity_id = e.entity_id);
+  return removed;
+end;
+$$;
+comment on function pgrecall.forget(text, bigint[]) is
+'Erases memories with their embeddings, mentions, relations and links, and entities nothing else names; '
+'returns how many there were. Errors: RC001.';
+
+create or replace function pgrecall.supersede(
+  bank text, memory_id bigint, superseded_by bigint default null, at timestamptz default now())
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  missing bigint;
+begin
+  perform pgrecall._locked_bank(bank);
+  select u into missing
+  from   unnest(array[supersede.memory_id, supersede.superseded_by]) with ordinality as u(u, n)
+  where  (u is not null or n = 1)
+    and  not exists (select from pgrecall.memory m
+                     where m.bank_id = supersede.bank and m.memory_id = u);
+  if found then
+    raise exception using
+      errcode = 'RC010',
+      message = format('bank "%s" has no memory %s', bank, coalesce(missing::text, 'null')),
+      hint    = 'Pass ids that retain() or a recall on the same bank returned.';
+  end if;
+  if superseded_by = memory_id then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('memory %s cannot supersede itself', memory_id),
+      hint    = 'Pass the id of the newer memory, or none.';
+  end if;
+  update pgrecall.memory m
+  set    valid_to      = greatest(coalesce(supersede.at, now()), m.valid_from),
+         superseded_by = supersede.superseded_by
+  where  m.bank_id = supersede.bank and m.memory_id = supersede.memory_id;
+end;
+$$;
+comment on function pgrecall.supersede(text, bigint, bigint, timestamptz) is
+'Ends a memory at a time, optionally naming the one that replaces it; recall finds it only as of earlier times. '
+'Errors: RC001, RC010 unknown memory, 22023.';

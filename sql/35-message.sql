@@ -1,0 +1,129 @@
+create or replace function pgrecall.log_session(
+  bank text, session text, started_at timestamptz default now(), ended_at timestamptz default null)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pgrecall._locked_bank(bank);
+  if session is null or session = '' or started_at is null or ended_at < started_at then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('session "%s" cannot last from %s to %s', session, started_at, ended_at),
+      hint    = 'A session has a name and ends after it started.';
+  end if;
+  insert into pgrecall.session as s (bank_id, session_id, started_at, ended_at)
+  values (log_session.bank, log_session.session, log_session.started_at, log_session.ended_at)
+  on conflict on constraint session_pkey do update
+  set started_at = least(s.started_at, excluded.started_at),
+      ended_at   = coalesce(excluded.ended_at, s.ended_at);
+end;
+$$;
+comment on function pgrecall.log_session(text, text, timestamptz, timestamptz) is
+'Notes that a conversation began, and when known that it ended; a second call fills in the end. Errors: RC001, 22023.';
+
+create or replace function pgrecall.last_session_end(bank text, before timestamptz default now())
+returns timestamptz
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._bank(bank);
+  return (
+    select s.ended_at
+    from   pgrecall.session s
+    where  s.bank_id = last_session_end.bank and s.ended_at < last_session_end.before
+    order  by s.ended_at desc
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall.last_session_end(text, timestamptz) is
+'When the last conversation that was over by then ended; null when there was none. Errors: RC001.';
+
+create or replace function pgrecall.retain_messages(bank text, messages jsonb)
+returns table (index integer, message_id bigint, is_new boolean)
+language plpgsql volatile parallel unsafe
+set search_path from current
+set timezone = 'UTC'
+as $$
+declare
+  locked      pgrecall.bank := pgrecall._locked_bank(bank);
+  average     double precision;
+  hashes      bytea[];
+  new_ids     bigint[];
+  message     jsonb;
+  n           integer;
+begin
+  perform pgrecall._check_array('messages', messages);
+  for message, n in
+    select m.value, m.n - 1 from jsonb_array_elements(messages) with ordinality as m(value, n)
+  loop
+    perform pgrecall._check_keys(format('messages[%s]', n), message,
+                                 array['session', 'role', 'speaker', 'text', 'sent_at']);
+    perform pgrecall._check_string(format('messages[%s].text', n), message -> 'text', true);
+    perform pgrecall._check_string(format('messages[%s].session', n), message -> 'session');
+    perform pgrecall._check_string(format('messages[%s].speaker', n), message -> 'speaker');
+    perform pgrecall._check_time(format('messages[%s].sent_at', n), message -> 'sent_at', false);
+    if coalesce(message ->> 'role', 'user') not in ('user', 'assistant', 'system', 'tool') then
+      perform pgrecall._invalid_fact(
+        format('messages[%s].role', n), format('unknown role %s', message -> 'role'),
+        'Roles: user, assistant, system, tool.');
+    end if;
+  end loop;
+
+  insert into pgrecall.session (bank_id, session_id, started_at)
+  select retain_messages.bank, m.value ->> 'session',
+         min(coalesce((m.value ->> 'sent_at')::timestamptz, now()))
+  from   jsonb_array_elements(messages) as m
+  where  m.value ->> 'session' is not null
+  group  by m.value ->> 'session'
+  on conflict on constraint session_pkey do nothing;
+
+  hashes := array(
+    select sha256(convert_to(jsonb_build_array(
+             m.value ->> 'session', coalesce(m.value ->> 'role', 'user'), m.value ->> 'speaker',
+             m.value ->> 'text', extract(epoch from (m.value ->> 'sent_at')::timestamptz)
+           )::text, 'UTF8'))
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+  select s.weighted_length into average
+  from   pgrecall.statistics s
+  where  s.bank_id = retain_messages.bank and s.kind = 'message';
+
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select retain_messages.bank, i.value ->> 'session', coalesce(i.value ->> 'role', 'user'),
+           i.value ->> 'speaker', i.value ->> 'text',
+           coalesce((i.value ->> 'sent_at')::timestamptz, now()), i.content_hash,
+           x.length, x.weights
+    from (
+      select distinct on (hashes[m.n]) hashes[m.n] as content_hash, m.value, m.n as position
+      from   jsonb_array_elements(messages) with ordinality as m(value, n)
+      order  by hashes[m.n], m.n
+    ) as i,
+    pgrecall._lexical(locked, i.value ->> 'text', coalesce(average, 20)) as x
+    order  by i.position
+    on conflict (bank_id, content_hash) do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  perform pgrecall._refresh_when_due(locked, 'message');
+
+  return query
+  select h.n::integer - 1, t.message_id,
+         t.message_id = any (new_ids)
+         and row_number() over (partition by t.message_id order by h.n) = 1
+  from   unnest(hashes) with ordinality as h(content_hash, n)
+  join   pgrecall.message t
+         on t.bank_id = retain_messages.bank and t.content_hash = h.content_hash
+  order  by h.n;
+end;
+$$;
+comment on function pgrecall.retain_messages(text, jsonb) is
+'Writes raw messages, an array of objects: text (required), session, role (user), speaker, sent_at. '
+'All or nothing; a message that is there already is not stored again. One row a message, in order; index counts from 0. '
+'Errors: RC001, RC003 naming message and field.';

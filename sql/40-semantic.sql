@@ -1,0 +1,108 @@
+create or replace function pgrecall._semantic(
+  bank text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz, depth integer)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+set hnsw.ef_search = 100
+set hnsw.iterative_scan = relaxed_order
+as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
+  nearest  text;
+  fetched  integer := greatest(100, 5 * depth);
+  ids      bigint[];
+  scores   double precision[];
+begin
+  if searched.embedding_dimensions is null then
+    return;
+  end if;
+  perform set_config('hnsw.ef_search', least(1000, greatest(100, fetched))::text, true);
+
+  -- The cast is that of the partial HNSW indexes, whose dimensions are the bank's.
+  nearest := format(
+    $sql$
+      select n.memory_id, max(1 - n.distance) as score
+      from (
+        select e.memory_id, e.embedding::halfvec(%1$s) <=> $5::halfvec(%1$s) as distance
+        from   pgrecall.embedding e %2$s
+        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 %3$s
+        order  by e.embedding::halfvec(%1$s) <=> $5::halfvec(%1$s)
+        limit  $7
+      ) as n %4$s
+      where  n.distance <= 1 - $8 %5$s
+      group  by n.memory_id
+    $sql$,
+    searched.embedding_dimensions,
+    case when filter is not null
+      then 'join pgrecall.memory m on m.bank_id = e.bank_id and m.memory_id = e.memory_id' end,
+    case when filter is not null then 'and ' || pgrecall._visible_sql(filter) end,
+    case when filter is null then 'join pgrecall.memory m on m.memory_id = n.memory_id' end,
+    case when filter is null then 'and ' || pgrecall._visible_sql(null) end
+  );
+  execute format(
+    $sql$
+      select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
+             coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
+      from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
+    $sql$,
+    pgrecall._union_all(nearest, fact_types)
+  )
+  into  ids, scores
+  using bank, as_of, filter, depth, embedding, coalesce(searched.embedding_model, ''), fetched,
+        searched.similarity_floor::double precision;
+
+  return query
+  select u.id, u.n::integer, u.score
+  from   unnest(ids, scores) with ordinality as u(id, score, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall._semantic(text, halfvec, text[], jsonb, timestamptz, integer) is
+'Worker of the semantic arms; its arguments are checked.';
+
+create or replace function pgrecall.semantic_arm(
+  bank       text,
+  embedding  halfvec,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  model      text default null)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+begin
+  perform pgrecall._check_embedding(pgrecall._bank(bank), 'embedding', embedding, model);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  if embedding is null then
+    return;
+  end if;
+  return query
+  select * from pgrecall._semantic(bank, embedding, pgrecall._fact_types(bank, fact_types), filter,
+                                   as_of, depth);
+end;
+$$;
+comment on function pgrecall.semantic_arm(text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s similarity_floor. '
+'A memory with anticipated questions counts once, by its best vector. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+
+create or replace function pgrecall.hypothetical_arm(
+  bank       text,
+  embedding  halfvec,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  model      text default null)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+begin
+  return query
+  select * from pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, depth, model);
+end;
+$$;
+comment on function pgrecall.hypothetical_arm(text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'The semantic arm for the embedding of a made-up answer (HyDE, Gao et al. 2022). Errors: as semantic_arm().';

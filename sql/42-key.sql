@@ -1,0 +1,55 @@
+create or replace function pgrecall.key_arm(
+  bank       text,
+  query      text,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+as $$
+declare
+  types  text[];
+  keys   text[];
+  ids    bigint[];
+  scores double precision[];
+begin
+  perform pgrecall._bank(bank);
+  perform pgrecall._check_text('query', query);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  types := pgrecall._fact_types(bank, fact_types);
+  -- The whole query, its words as typed but for punctuation around them, and its phrases.
+  keys := array(
+    select lower(trim(query))
+    union
+    select trim(both '.,;:!?"''()[]{}<>`' from w)
+    from   unnest(string_to_array(lower(left(query, 2000)), ' ')) as w
+    union
+    select p.phrase from pgrecall._phrases(query) as p
+  );
+  execute format(
+    $sql$
+      select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
+             coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
+      from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
+    $sql$,
+    pgrecall._union_all(
+      $sql$
+        select m.memory_id, length(m.fact_key)::double precision as score
+        from   pgrecall.memory m
+        where  m.fact_type = {fact_type} and lower(m.fact_key) = any ($5)
+          and  $sql$ || pgrecall._visible_sql(filter), types)
+  )
+  into  ids, scores
+  using bank, as_of, filter, depth, keys;
+
+  return query
+  select u.id, u.n::integer, u.score
+  from   unnest(ids, scores) with ordinality as u(id, score, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall.key_arm(text, text, text[], jsonb, timestamptz, integer) is
+'Memories whose fact_key stands in the query, in any case. score is the length of the key: a longer one says more. '
+'Errors: RC001, RC008, RC011, 22023.';

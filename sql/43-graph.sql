@@ -1,0 +1,285 @@
+create or replace function pgrecall._collect(branch text, fact_types text[], fields text)
+returns text
+language sql immutable parallel safe
+return format('select %s from (%s) as u', fields, pgrecall._union_all(branch, fact_types));
+comment on function pgrecall._collect(text, text[], text) is
+'A statement over the branches of all fact types.';
+
+create or replace function pgrecall.link_expansion(
+  bank       text,
+  seeds      bigint[],
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100)
+returns table (memory_id bigint, rank integer, score double precision,
+               entity_score double precision, semantic_score double precision,
+               causal_score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+declare
+  documents bigint;
+begin
+  perform pgrecall._bank(bank);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  select s.document_count into documents
+  from   pgrecall.statistics s
+  where  s.bank_id = link_expansion.bank and s.kind = 'memory';
+
+  return query execute format(
+    $sql$
+      with seed as (
+        select distinct s as memory_id from unnest($5) as s
+      ),
+      -- Entities of the seeds, each weighted by how rare it is; counting stops where it no longer matters.
+      entity as (
+        select e.entity_id, pgrecall._rarity(c.mentions, $6) as weight
+        from (
+          select distinct x.entity_id
+          from   pgrecall.mention x
+          join   seed s on s.memory_id = x.memory_id
+          where  x.bank_id = $1
+        ) as e
+        cross join lateral (
+          select count(*) as mentions from (
+            select from pgrecall.mention x
+            where  x.bank_id = $1 and x.entity_id = e.entity_id
+            limit  1000
+          ) as bounded
+        ) as c
+      ),
+      edge as (
+        select l.to_id as memory_id, l.kind, l.weight
+        from   pgrecall.link l join seed s on s.memory_id = l.from_id
+        where  l.bank_id = $1 and l.kind <> 'temporal'
+        union all
+        select l.from_id, l.kind, l.weight
+        from   pgrecall.link l join seed s on s.memory_id = l.to_id
+        where  l.bank_id = $1 and l.kind <> 'temporal'
+      ),
+      edge_score as (
+        select e.memory_id,
+               coalesce(max(e.weight) filter (where e.kind = 'semantic'), 0) as semantic_score,
+               coalesce(max(e.weight) filter (where e.kind <> 'semantic'), 0) as causal_score
+        from   edge e
+        group  by e.memory_id
+      ),
+      found as (%s)
+      select f.memory_id,
+             row_number() over (order by f.total desc, f.memory_id desc)::integer,
+             f.total, f.entity_score, f.semantic_score, f.causal_score
+      from (
+        select u.memory_id, tanh(0.5 * sum(u.entity_weight)) as entity_score,
+               max(u.semantic_score)::double precision as semantic_score,
+               max(u.causal_score)::double precision as causal_score,
+               tanh(0.5 * sum(u.entity_weight)) + max(u.semantic_score) + max(u.causal_score) as total
+        from   found u
+        group  by u.memory_id
+      ) as f
+      order  by f.total desc, f.memory_id desc
+      limit  $4
+    $sql$,
+    pgrecall._union_all(
+      $sql$
+        select x.memory_id, x.entity_weight, x.semantic_score, x.causal_score
+        from (
+          select t.memory_id, e.weight as entity_weight, 0::real as semantic_score, 0::real as causal_score
+          from   entity e
+          cross  join lateral (
+            select y.memory_id
+            from   pgrecall.mention y
+            where  y.bank_id = $1 and y.entity_id = e.entity_id and y.fact_type = {fact_type}
+            order  by y.memory_id desc
+            limit  50
+          ) as t
+          union all
+          select s.memory_id, 0, s.semantic_score, s.causal_score from edge_score s
+        ) as x
+        join   pgrecall.memory m on m.memory_id = x.memory_id
+        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+      pgrecall._fact_types(bank, fact_types))
+  )
+  using bank, as_of, filter, depth, seeds, coalesce(documents, 1);
+end;
+$$;
+comment on function pgrecall.link_expansion(text, bigint[], text[], jsonb, timestamptz, integer) is
+'Memories one step from the seeds: entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
+'semantic_score the similarity of a semantic link in either direction, causal_score the weight of a causal one; score is their sum, 0 to 3. '
+'Errors: RC001, RC008, RC011, 22023.';
+
+create or replace function pgrecall.entity_walk(
+  bank       text,
+  query      text,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  hops       integer default 2)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+declare
+  starts      bigint[];
+  confidences real[];
+  documents   bigint;
+begin
+  perform pgrecall._bank(bank);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  perform pgrecall._check_range('hops', hops, 0, 3);
+  select array_agg(q.entity_id), array_agg(q.confidence)
+  into   starts, confidences
+  from   pgrecall.query_entities(bank, query) as q;
+  if starts is null then
+    return;
+  end if;
+  select s.document_count into documents
+  from   pgrecall.statistics s
+  where  s.bank_id = entity_walk.bank and s.kind = 'memory';
+
+  return query execute format(
+    $sql$
+      with recursive walk (entity_id, hop, strength, visited, via) as (
+        select s.id, 0, s.confidence::double precision, array[s.id], null::bigint
+        from   unnest($5, $6) as s(id, confidence)
+        union all
+        select n.entity_id, w.hop + 1, w.strength * n.strength, w.visited || n.entity_id, n.memory_id
+        from   walk w
+        cross  join lateral (
+          -- A relation that has ended by then still hints at something: 0.3 of it.
+          select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
+                 r.confidence * case when r.valid_to <= $2 then 0.3 else 1 end as strength,
+                 r.memory_id
+          from (
+            (select * from pgrecall.relation o
+             where o.bank_id = $1 and o.from_id = w.entity_id order by o.relation_id desc limit 50)
+            union all
+            (select * from pgrecall.relation i
+             where i.bank_id = $1 and i.to_id = w.entity_id order by i.relation_id desc limit 50)
+          ) as r
+          where  r.valid_from is null or r.valid_from <= $2
+        ) as n
+        where  w.hop < $7 and n.entity_id <> all (w.visited)
+      ),
+      reached as (
+        select w.entity_id, max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop + 1]) as strength
+        from   walk w
+        group  by w.entity_id
+        order  by 2 desc
+        limit  100
+      ),
+      -- The facts that state an edge walked over speak of it most directly.
+      stated as (
+        select w.via as memory_id, max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop]) as strength
+        from   walk w
+        where  w.hop > 0
+        group  by w.via
+      ),
+      entity as (
+        select r.entity_id, r.strength * pgrecall._rarity(c.mentions, $8) as weight
+        from   reached r
+        cross  join lateral (
+          select count(*) as mentions from (
+            select from pgrecall.mention x
+            where  x.bank_id = $1 and x.entity_id = r.entity_id
+            limit  1000
+          ) as bounded
+        ) as c
+      ),
+      found as (%s)
+      select f.memory_id, row_number() over (order by f.score desc, f.memory_id desc)::integer, f.score
+      from (
+        select u.memory_id, tanh(sum(u.weight)) as score from found u group by u.memory_id
+      ) as f
+      order  by f.score desc, f.memory_id desc
+      limit  $4
+    $sql$,
+    pgrecall._union_all(
+      $sql$
+        select x.memory_id, x.weight
+        from (
+          select t.memory_id, e.weight
+          from   entity e
+          cross  join lateral (
+            select y.memory_id
+            from   pgrecall.mention y
+            where  y.bank_id = $1 and y.entity_id = e.entity_id and y.fact_type = {fact_type}
+            order  by y.memory_id desc
+            limit  50
+          ) as t
+          union all
+          select s.memory_id, s.strength from stated s
+        ) as x
+        join   pgrecall.memory m on m.memory_id = x.memory_id
+        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+      pgrecall._fact_types(bank, fact_types))
+  )
+  using bank, as_of, filter, depth, starts, confidences, hops, coalesce(documents, 1);
+end;
+$$;
+comment on function pgrecall.entity_walk(text, text, text[], jsonb, timestamptz, integer, integer) is
+'Memories about the entities named in a query and about those up to hops relations away (0 to 3). '
+'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation has ended x rarity; score = tanh(sum), 0 to 1. '
+'Errors: RC001, RC008, RC011, 22023.';
+
+create or replace function pgrecall._graph(
+  bank text, query text, seeds bigint[], fact_types text[], filter jsonb, as_of timestamptz,
+  depth integer)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+begin
+  return query
+  select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer, t.score
+  from (
+    select u.memory_id, sum(u.score) as score
+    from (
+      select e.memory_id, e.score
+      from   pgrecall.link_expansion(bank, seeds, fact_types, filter, as_of, depth) as e
+      union all
+      select w.memory_id, w.score
+      from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+    ) as u
+    group  by u.memory_id
+    -- Below this a memory shares little more than a name that stands everywhere.
+    having sum(u.score) >= 0.2
+  ) as t
+  order  by t.score desc, t.memory_id desc
+  limit  depth;
+end;
+$$;
+comment on function pgrecall._graph(text, text, bigint[], text[], jsonb, timestamptz, integer) is
+'Worker of the graph arm: link expansion from the seeds plus the walk from the entities of the query.';
+
+create or replace function pgrecall.graph_arm(
+  bank       text,
+  query      text,
+  embedding  halfvec default null,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  model      text default null)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+declare
+  seeds bigint[];
+begin
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  seeds := array(
+    select s.memory_id
+    from   pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, 20, model) as s
+    union
+    select l.memory_id
+    from   pgrecall.lexical_arm(bank, query, fact_types, filter, as_of, 20) as l
+  );
+  return query select * from pgrecall._graph(bank, query, seeds, fact_types, filter, as_of, depth);
+end;
+$$;
+comment on function pgrecall.graph_arm(text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical arms each, plus entity_walk(). '
+'score is the sum of both, 0.2 to 4. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

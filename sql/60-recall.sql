@@ -1,0 +1,291 @@
+create or replace function pgrecall._gather(
+  bank         pgrecall.bank,
+  query        text,
+  embedding    halfvec,
+  during       tstzrange,
+  fact_types   text[],
+  filter       jsonb,
+  arms         text[],
+  weights      jsonb,
+  depth        integer,
+  as_of        timestamptz,
+  hypothetical halfvec,
+  out hits     pgrecall.arm_hit[],
+  out report   jsonb)
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  arm     text;
+  reason  text;
+  status  text;
+  found_hits pgrecall.arm_hit[];
+  seeds   bigint[];
+  began   timestamptz;
+begin
+  hits := '{}';
+  report := '[]';
+  -- The graph comes after semantic and lexical: their best are its seeds.
+  foreach arm in array
+    array['key', 'semantic', 'lexical', 'graph', 'temporal', 'message', 'hypothetical']
+  loop
+    began := clock_timestamp();
+    found_hits := '{}';
+    reason := case
+      when arm <> all (arms) then 'not asked for'
+      when (weights ->> arm)::double precision = 0 then 'its weight is 0'
+      when arm = 'semantic' and embedding is null then 'no embedding given'
+      when arm = 'hypothetical' and hypothetical is null then 'no hypothetical answer given'
+      when arm = 'temporal' and during is null then 'no time window given'
+      when arm in ('key', 'lexical', 'message') and query = '' then 'no query text given'
+      when arm = 'message' and filter is not null then 'filters are about memories'
+    end;
+    status := case when reason is null then 'ran' else 'skipped' end;
+    if status = 'ran' then
+      -- A broken arm must not take the others with it. Wrong input is the caller's to know of.
+      begin
+        found_hits := case arm
+          when 'key' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall.key_arm(bank.bank_id, query, fact_types, filter, as_of, depth) as a)
+          when 'semantic' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall._semantic(bank.bank_id, embedding, fact_types, filter, as_of, depth) as a)
+          when 'lexical' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall._lexical_search(bank, 'memory', query, fact_types, filter, as_of, depth) as a)
+          when 'temporal' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall.temporal_arm(bank.bank_id, during, embedding, fact_types, filter, as_of, depth) as a)
+          when 'message' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall._lexical_search(bank, 'message', query, array['message'], null, as_of, depth) as a)
+          when 'hypothetical' then array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall._semantic(bank.bank_id, hypothetical, fact_types, filter, as_of, depth) as a)
+          else array(
+            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+            from   pgrecall._graph(
+                     bank.bank_id, query,
+                     array(
+                       select s.memory_id from unnest(hits) as s
+                       where  s.arm in ('semantic', 'lexical') and s.rank <= 20
+                     ), fact_types, filter, as_of, depth) as a)
+        end;
+      exception when others then
+        if sqlstate like 'RC%' or sqlstate = '22023' then
+          raise;
+        end if;
+        status := 'failed';
+        reason := sqlerrm;
+        raise warning using
+          errcode = '01RC1',
+          message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
+          hint    = format('Run pgrecall.%s_arm() alone to see the error.', arm);
+      end;
+      hits := hits || found_hits;
+    end if;
+    report := report || jsonb_build_object(
+      'arm', arm, 'status', status, 'reason', reason,
+      'rows', cardinality(found_hits), 'best_score', (found_hits[1]).score,
+      'milliseconds', extract(epoch from clock_timestamp() - began) * 1000);
+  end loop;
+end;
+$$;
+comment on function pgrecall._gather(pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz, halfvec) is
+'Runs the arms that can help; returns what they found and a report of each. An arm that fails is left out with warning 01RC1.';
+
+create or replace function pgrecall._recall_arguments(
+  bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
+  filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, hypothetical halfvec,
+  model text, time_mode text, k integer,
+  out searched pgrecall.bank, out all_types text[], out whole_filter jsonb, out all_arms text[],
+  out all_weights jsonb)
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  unknown text;
+begin
+  searched := pgrecall._bank(bank);
+  if coalesce(trim(query), '') = '' and embedding is null and hypothetical is null and during is null
+  then
+    raise exception using
+      errcode = 'RC007',
+      message = 'nothing to recall by: the query is empty and there is no embedding',
+      hint    = 'Pass a question, an embedding => or a window during =>.';
+  end if;
+  perform pgrecall._check_text('query', query);
+  perform pgrecall._check_embedding(searched, 'embedding', embedding, model);
+  perform pgrecall._check_embedding(searched, 'hypothetical', hypothetical, model);
+  perform pgrecall._check_range('top_k', top_k, 1, 1000);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  if k is not null then
+    perform pgrecall._check_range('k', k, 1, 10000);
+  end if;
+  all_types := pgrecall._fact_types(bank, fact_types);
+
+  select a into unknown from unnest(arms) as a
+  where  a is null or not pgrecall.default_weights() ? a
+  limit  1;
+  if found or cardinality(arms) = 0 then
+    raise exception using
+      errcode = 'RC009',
+      message = case when cardinality(arms) = 0 then 'arms is empty'
+                     else format('unknown arm "%s"', unknown) end,
+      hint    = format('Arms: %s.', pgrecall._arm_names());
+  end if;
+  all_arms := coalesce(arms, array(select jsonb_object_keys(pgrecall.default_weights())));
+  perform pgrecall._check_weights(weights);
+  all_weights := pgrecall.default_weights() || searched.weights || coalesce(weights, '{}');
+
+  if time_mode is null or time_mode not in ('boost', 'filter') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('time_mode must be "boost" or "filter", not "%s"', time_mode),
+      hint    = '"boost" lifts what occurred in the window; "filter" leaves out all else.';
+  end if;
+  whole_filter := '["and"]';
+  if filter is not null then
+    whole_filter := whole_filter || jsonb_build_array(filter);
+  end if;
+  if tags is not null then
+    whole_filter := whole_filter || jsonb_build_array(jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
+  end if;
+  if during is not null and time_mode = 'filter' then
+    whole_filter := whole_filter || jsonb_build_array(
+      jsonb_build_array('overlaps', 'occurred', jsonb_build_array(lower(during), upper(during))));
+  end if;
+  if jsonb_array_length(whole_filter) = 1 then
+    whole_filter := null;
+  end if;
+  perform pgrecall._filter_sql(whole_filter);
+end;
+$$;
+comment on function pgrecall._recall_arguments(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec, text, text, integer) is
+'Checks the arguments of a recall and fills in the defaults of the bank. Tags and a filtering window become part of the filter.';
+
+create or replace function pgrecall._hybrid_recall(
+  bank pgrecall.bank, query text, embedding halfvec, during tstzrange, fact_types text[],
+  filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, as_of timestamptz,
+  hypothetical halfvec, k integer)
+returns setof pgrecall.recalled
+language plpgsql volatile parallel unsafe rows 50
+set search_path from current
+as $$
+declare
+  hits   pgrecall.arm_hit[];
+  ids    bigint[];
+  scores double precision[];
+  shares jsonb[];
+begin
+  hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
+                            arms, weights, depth, as_of, hypothetical)).hits;
+  -- Ties at the last rank stay in until recency has settled them.
+  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
+  into   ids, scores, shares
+  from   pgrecall.rrf(hits, weights, k) as f
+  where  f.rank <= top_k;
+
+  return query
+  select row_number() over (order by r.score desc, r.mentioned_at desc, r.memory_id desc)::integer, r.*
+  from (
+    select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id, m.tags,
+           m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms
+    from   unnest(ids, scores, shares) as f(memory_id, score, arms)
+    join   pgrecall.memory m on m.bank_id = bank.bank_id and m.memory_id = f.memory_id
+    union all
+    select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
+           '{}', null, t.sent_at, null, f.score, f.arms
+    from   unnest(ids, scores, shares) as f(memory_id, score, arms)
+    join   pgrecall.message t on t.bank_id = bank.bank_id and t.message_id = f.memory_id
+  ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
+         mentioned_at, confidence, score, arms)
+  order  by 1
+  limit  top_k;
+end;
+$$;
+comment on function pgrecall._hybrid_recall(pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, integer) is
+'Worker of hybrid_recall(); its arguments are checked.';
+
+create or replace function pgrecall.hybrid_recall(
+  bank         text,
+  query        text,
+  embedding    halfvec default null,
+  during       tstzrange default null,
+  fact_types   text[] default null,
+  tags         text[] default null,
+  filter       jsonb default null,
+  arms         text[] default null,
+  weights      jsonb default null,
+  top_k        integer default 50,
+  depth        integer default 100,
+  as_of        timestamptz default now(),
+  hypothetical halfvec default null,
+  model        text default null,
+  time_mode    text default 'boost',
+  k            integer default null)
+returns setof pgrecall.recalled
+language plpgsql volatile parallel unsafe rows 50
+set search_path from current
+as $$
+declare
+  a record;
+begin
+  a := pgrecall._recall_arguments(
+    bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
+    hypothetical, model, time_mode, k);
+  return query
+  select * from pgrecall._hybrid_recall(
+    a.searched, coalesce(trim(query), ''), embedding, during, a.all_types, a.whole_filter,
+    a.all_arms, a.all_weights, top_k, depth, coalesce(as_of, now()), hypothetical,
+    coalesce(k, (a.searched).rrf_k));
+end;
+$$;
+comment on function pgrecall.hybrid_recall(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, text, text, integer) is
+'The memories of a bank that best answer a query, best first: every arm that can help runs, weighted reciprocal rank fusion joins them. '
+'Without an embedding the lexical, key, graph and temporal arms answer. during boosts what occurred in the window, or filters with time_mode => ''filter''. '
+'tags keeps memories with any of them; filter is a condition such as ["and", [">=", "confidence", 0.8], ["=", "metadata.team", "core"]]. '
+'arms and weights ({"graph": 0.5}) choose and weigh arms; as_of answers as of an earlier time; depth is how deep each arm looks. '
+'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is memory or message (context: its speaker, source_id: its session). '
+'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+
+create or replace function pgrecall.explain_recall(
+  bank         text,
+  query        text,
+  embedding    halfvec default null,
+  during       tstzrange default null,
+  fact_types   text[] default null,
+  tags         text[] default null,
+  filter       jsonb default null,
+  arms         text[] default null,
+  weights      jsonb default null,
+  top_k        integer default 50,
+  depth        integer default 100,
+  as_of        timestamptz default now(),
+  hypothetical halfvec default null,
+  model        text default null,
+  time_mode    text default 'boost',
+  k            integer default null)
+returns table (arm text, status text, reason text, rows integer, best_score double precision,
+               milliseconds double precision)
+language plpgsql volatile parallel unsafe rows 7
+set search_path from current
+as $$
+declare
+  a record;
+begin
+  a := pgrecall._recall_arguments(
+    bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
+    hypothetical, model, time_mode, k);
+  return query
+  select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
+  from   jsonb_to_recordset((pgrecall._gather(
+           a.searched, coalesce(trim(query), ''), embedding, during, a.all_types, a.whole_filter,
+           a.all_arms, a.all_weights, depth, coalesce(as_of, now()), hypothetical)).report)
+           as r(arm text, status text, reason text, rows integer, best_score double precision,
+                milliseconds double precision);
+end;
+$$;
+comment on function pgrecall.explain_recall(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, text, text, integer) is
+'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, best score, milliseconds. Errors: as hybrid_recall().';
