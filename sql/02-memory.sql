@@ -93,8 +93,7 @@ create index memory_bank_id_fact_key_idx on pgrecall.memory (bank_id, lower(fact
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;
 create index memory_bank_id_fact_type_occurred_idx
-  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
-  where occurred is not null;
+  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred));
 create index memory_bank_id_superseded_by_idx on pgrecall.memory (bank_id, superseded_by)
   where superseded_by is not null;
 create index memory_bank_id_is_linked_idx on pgrecall.memory (bank_id, memory_id)

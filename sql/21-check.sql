@@ -57,7 +57,13 @@ begin
   from   pgrecall.fact_type t
   where  t.bank_id = _fact_types.bank;
   if fact_types is null then
-    return known;
+    -- Kinds that hold nothing are left out: each costs a branch to plan.
+    return array(
+      select u
+      from   unnest(known) as u
+      where  exists (select from pgrecall.memory m
+                     where m.bank_id = _fact_types.bank and m.fact_type = u)
+    );
   end if;
   select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
   if found then
@@ -71,7 +77,7 @@ begin
 end;
 $$;
 comment on function pgrecall._fact_types(text, text[]) is
-'The fact types to search: all of the bank when null. Errors: RC008 unknown fact type.';
+'The fact types to search, when null all that hold a memory. Errors: RC008 unknown fact type.';
 
 create or replace function pgrecall._check_range(
   name text, value bigint, lowest bigint, highest bigint)

@@ -168,7 +168,8 @@ returns text
 language sql immutable parallel safe
 return (
   select string_agg('(' || replace(branch, '{fact_type}', quote_literal(t)) || ')', E'\nunion all\n')
-  from   unnest(fact_types) as t
+  -- A bank that holds nothing gets the branch of no type, which keeps the statement whole.
+  from   unnest(case when fact_types = '{}' then array[''] else fact_types end) as t
 );
 comment on function pgrecall._union_all(text, text[]) is
 'A statement of one branch per fact type; {fact_type} in the branch becomes the literal.';

@@ -1,7 +1,7 @@
 create or replace function pgrecall.default_weights()
 returns jsonb
 language sql immutable parallel safe
-return '{"semantic": 1, "lexical": 1, "graph": 0.3, "temporal": 0.5, "key": 2, "message": 0.3, '
+return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "message": 0.5, '
        '"hypothetical": 0.5}'::jsonb;
 comment on function pgrecall.default_weights() is
 'The arms and their weights in the fusion, where neither bank nor call says otherwise.';

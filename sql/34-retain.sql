@@ -33,7 +33,9 @@ set timezone = 'UTC'
 as $$
 declare
   locked     pgrecall.bank := pgrecall._locked_bank(bank);
-  fact_types text[] := pgrecall._fact_types(bank, null);
+  fact_types text[] := array(
+    select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
+  );
   average    double precision;
   first_embedding jsonb;
   hashes     bytea[];

@@ -3,6 +3,7 @@ create or replace function pgrecall._semantic(
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
+set jit = off
 set hnsw.ef_search = 100
 set hnsw.iterative_scan = relaxed_order
 as $$

@@ -47,6 +47,7 @@ create or replace function pgrecall._lexical_search(
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
+set jit = off
 as $$
 declare
   q           record;

@@ -8,6 +8,7 @@ create or replace function pgrecall.key_arm(
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 10
 set search_path from current
+set jit = off
 as $$
 declare
   types  text[];

@@ -1,9 +1,5 @@
-create or replace function pgrecall._collect(branch text, fact_types text[], fields text)
-returns text
-language sql immutable parallel safe
-return format('select %s from (%s) as u', fields, pgrecall._union_all(branch, fact_types));
-comment on function pgrecall._collect(text, text[], text) is
-'A statement over the branches of all fact types.';
+-- Below, "is not distinct from" keeps the planner, while it knows nothing of a fresh table, from the
+-- index that begins with bank and type: the memories are looked up by their ids.
 
 create or replace function pgrecall.link_expansion(
   bank       text,
@@ -11,12 +7,14 @@ create or replace function pgrecall.link_expansion(
   fact_types text[] default null,
   filter     jsonb default null,
   as_of      timestamptz default now(),
-  depth      integer default 100)
+  depth      integer default 100,
+  strengths  double precision[] default null)
 returns table (memory_id bigint, rank integer, score double precision,
                entity_score double precision, semantic_score double precision,
                causal_score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
+set jit = off
 as $$
 declare
   documents bigint;
@@ -30,16 +28,19 @@ begin
   return query execute format(
     $sql$
       with seed as (
-        select distinct s as memory_id from unnest($5) as s
+        select s.memory_id, max(coalesce(s.strength, 1)) as strength
+        from   unnest($5, $7) as s(memory_id, strength)
+        group  by s.memory_id
       ),
       -- Entities of the seeds, each weighted by how rare it is; counting stops where it no longer matters.
       entity as (
-        select e.entity_id, pgrecall._rarity(c.mentions, $6) as weight
+        select e.entity_id, e.strength * pgrecall._rarity(c.mentions, $6) as weight
         from (
-          select distinct x.entity_id
+          select x.entity_id, max(s.strength) as strength
           from   pgrecall.mention x
           join   seed s on s.memory_id = x.memory_id
           where  x.bank_id = $1
+          group  by x.entity_id
         ) as e
         cross join lateral (
           select count(*) as mentions from (
@@ -50,11 +51,11 @@ begin
         ) as c
       ),
       edge as (
-        select l.to_id as memory_id, l.kind, l.weight
+        select l.to_id as memory_id, l.kind, l.weight * s.strength as weight
         from   pgrecall.link l join seed s on s.memory_id = l.from_id
         where  l.bank_id = $1 and l.kind <> 'temporal'
         union all
-        select l.from_id, l.kind, l.weight
+        select l.from_id, l.kind, l.weight * s.strength
         from   pgrecall.link l join seed s on s.memory_id = l.to_id
         where  l.bank_id = $1 and l.kind <> 'temporal'
       ),
@@ -71,8 +72,8 @@ begin
              f.total, f.entity_score, f.semantic_score, f.causal_score
       from (
         select u.memory_id, tanh(0.5 * sum(u.entity_weight)) as entity_score,
-               max(u.semantic_score)::double precision as semantic_score,
-               max(u.causal_score)::double precision as causal_score,
+               max(u.semantic_score) as semantic_score,
+               max(u.causal_score) as causal_score,
                tanh(0.5 * sum(u.entity_weight)) + max(u.semantic_score) + max(u.causal_score) as total
         from   found u
         group  by u.memory_id
@@ -84,7 +85,8 @@ begin
       $sql$
         select x.memory_id, x.entity_weight, x.semantic_score, x.causal_score
         from (
-          select t.memory_id, e.weight as entity_weight, 0::real as semantic_score, 0::real as causal_score
+          select t.memory_id, e.weight as entity_weight, 0::double precision as semantic_score,
+                 0::double precision as causal_score
           from   entity e
           cross  join lateral (
             select y.memory_id
@@ -97,14 +99,14 @@ begin
           select s.memory_id, 0, s.semantic_score, s.causal_score from edge_score s
         ) as x
         join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+        where  m.fact_type is not distinct from {fact_type} and $sql$ || pgrecall._visible_sql(filter),
       pgrecall._fact_types(bank, fact_types))
   )
-  using bank, as_of, filter, depth, seeds, coalesce(documents, 1);
+  using bank, as_of, filter, depth, seeds, coalesce(documents, 1), strengths;
 end;
 $$;
-comment on function pgrecall.link_expansion(text, bigint[], text[], jsonb, timestamptz, integer) is
-'Memories one step from the seeds: entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
+comment on function pgrecall.link_expansion(text, bigint[], text[], jsonb, timestamptz, integer, double precision[]) is
+'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
 'semantic_score the similarity of a semantic link in either direction, causal_score the weight of a causal one; score is their sum, 0 to 3. '
 'Errors: RC001, RC008, RC011, 22023.';
 
@@ -119,6 +121,7 @@ create or replace function pgrecall.entity_walk(
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
+set jit = off
 as $$
 declare
   starts      bigint[];
@@ -212,7 +215,7 @@ begin
           select s.memory_id, s.strength from stated s
         ) as x
         join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+        where  m.fact_type is not distinct from {fact_type} and $sql$ || pgrecall._visible_sql(filter),
       pgrecall._fact_types(bank, fact_types))
   )
   using bank, as_of, filter, depth, starts, confidences, hops, coalesce(documents, 1);
@@ -224,34 +227,63 @@ comment on function pgrecall.entity_walk(text, text, text[], jsonb, timestamptz,
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._graph(
-  bank text, query text, seeds bigint[], fact_types text[], filter jsonb, as_of timestamptz,
-  depth integer)
+  bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
+  as_of timestamptz, depth integer)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
 as $$
+declare
+  ids       bigint[];
+  strengths double precision[];
 begin
+  -- The 20 best of each arm, the first at full strength, the tenth at half of it.
+  select array_agg(s.memory_id), array_agg(10.0 / (9 + s.rank))
+  into   ids, strengths
+  from   unnest(seeds) as s
+  where  s.arm in ('semantic', 'lexical') and s.rank <= 20;
+
   return query
   select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer, t.score
   from (
     select u.memory_id, sum(u.score) as score
     from (
-      select e.memory_id, e.score
-      from   pgrecall.link_expansion(bank, seeds, fact_types, filter, as_of, depth) as e
+      -- A neighbour in meaning of what was found is mostly more of the same: it supports, it does not lead.
+      select e.memory_id, e.entity_score + 0.3 * e.semantic_score + e.causal_score as score
+      from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
       union all
       select w.memory_id, w.score
       from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
     ) as u
     group  by u.memory_id
     -- Below this a memory shares little more than a name that stands everywhere.
-    having sum(u.score) >= 0.2
+    having sum(u.score) >= 0.5
   ) as t
   order  by t.score desc, t.memory_id desc
   limit  depth;
 end;
 $$;
-comment on function pgrecall._graph(text, text, bigint[], text[], jsonb, timestamptz, integer) is
-'Worker of the graph arm: link expansion from the seeds plus the walk from the entities of the query.';
+comment on function pgrecall._graph(text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
+'Worker of the graph arm: link expansion from the best of the semantic and lexical arms plus the walk from the entities of the query.';
+
+create or replace function pgrecall._seeds(
+  bank text, query text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz)
+returns pgrecall.arm_hit[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  return array(
+    select ('semantic', s.memory_id, s.rank, s.score)::pgrecall.arm_hit
+    from   pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, 20) as s
+    union all
+    select ('lexical', l.memory_id, l.rank, l.score)::pgrecall.arm_hit
+    from   pgrecall.lexical_arm(bank, query, fact_types, filter, as_of, 20) as l
+  );
+end;
+$$;
+comment on function pgrecall._seeds(text, text, halfvec, text[], jsonb, timestamptz) is
+'Where link expansion starts: the 20 best of the semantic and of the lexical arm.';
 
 create or replace function pgrecall.graph_arm(
   bank       text,
@@ -266,20 +298,15 @@ returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
 as $$
-declare
-  seeds bigint[];
 begin
+  perform pgrecall._check_embedding(pgrecall._bank(bank), 'embedding', embedding, model);
   perform pgrecall._check_range('depth', depth, 1, 10000);
-  seeds := array(
-    select s.memory_id
-    from   pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, 20, model) as s
-    union
-    select l.memory_id
-    from   pgrecall.lexical_arm(bank, query, fact_types, filter, as_of, 20) as l
-  );
-  return query select * from pgrecall._graph(bank, query, seeds, fact_types, filter, as_of, depth);
+  return query
+  select * from pgrecall._graph(
+    bank, query, pgrecall._seeds(bank, query, embedding, fact_types, filter, as_of),
+    fact_types, filter, as_of, depth);
 end;
 $$;
 comment on function pgrecall.graph_arm(text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
 'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical arms each, plus entity_walk(). '
-'score is the sum of both, 0.2 to 4. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'score = entity_score + 0.3 semantic_score + causal_score + the walk, 0.5 to 3.3; less is noise and left out. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

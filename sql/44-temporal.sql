@@ -10,6 +10,7 @@ create or replace function pgrecall.temporal_arm(
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
+set jit = off
 as $$
 declare
   searched pgrecall.bank := pgrecall._bank(bank);
@@ -57,7 +58,7 @@ begin
         select s.memory_id, s.score
         from   step s
         join   pgrecall.memory m on m.memory_id = s.memory_id
-        where  m.fact_type = any ($8) and %2$s
+        where  array_position($8, m.fact_type) is not null and %2$s
       )
       select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer,
              t.score::double precision

@@ -20,7 +20,6 @@ declare
   reason  text;
   status  text;
   found_hits pgrecall.arm_hit[];
-  seeds   bigint[];
   began   timestamptz;
 begin
   hits := '{}';
@@ -63,14 +62,14 @@ begin
           when 'hypothetical' then array(
             select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
             from   pgrecall._semantic(bank.bank_id, hypothetical, fact_types, filter, as_of, depth) as a)
-          else array(
+          when 'graph' then array(
             select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
             from   pgrecall._graph(
                      bank.bank_id, query,
-                     array(
-                       select s.memory_id from unnest(hits) as s
-                       where  s.arm in ('semantic', 'lexical') and s.rank <= 20
-                     ), fact_types, filter, as_of, depth) as a)
+                     case when arms && '{semantic,lexical}' then hits
+                       else pgrecall._seeds(bank.bank_id, query, embedding, fact_types, filter, as_of)
+                     end,
+                     fact_types, filter, as_of, depth) as a)
         end;
       exception when others then
         if sqlstate like 'RC%' or sqlstate = '22023' then
