@@ -1,7 +1,8 @@
 -- pgrecall: the memory of an AI agent, in PostgreSQL.
 -- Run inside one transaction: create extension, psql -1 -f, or pgrecall migrate.
 
--- Functions freeze this search_path (set search_path from current), so that no caller's path reaches into them.
+-- Functions freeze this search_path (set search_path from current), so that no caller's path
+-- reaches into them.
 do $$
 declare
   vector_schema name;
@@ -11,7 +12,8 @@ begin
     raise exception using
       errcode = 'RC012',
       message = 'schema "pgrecall" already exists in this database',
-      hint    = 'To upgrade an installed pgrecall run: pgrecall migrate, or: alter extension pgrecall update;';
+      hint    = 'To upgrade an installed pgrecall run: pgrecall migrate, or: alter extension '
+                'pgrecall update;';
   end if;
 
   select n.nspname, x.extversion
@@ -37,9 +39,21 @@ begin
 end;
 $$;
 
-create schema pgrecall;
+-- The path holds until the transaction ends. Without one, nothing below may succeed.
+do $$
+begin
+  if current_setting('search_path') not like 'pg_catalog, %, pg_temp' then
+    raise exception using
+      errcode = 'RC012',
+      message = 'this script was not run in one transaction',
+      hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
+  end if;
+  create schema pgrecall;
+end;
+$$;
 comment on schema pgrecall is
-'Memory of AI agents: banks of facts, found again by meaning, words, relations and time. Start at pgrecall.hybrid_recall().';
+'Memory of AI agents: banks of facts, found again by meaning, words, relations and time. Start at '
+'pgrecall.hybrid_recall().';
 
 -- One sequence for everything that carries an id: a memory and a message never share one,
 -- and a shard is told apart by its range of ids.

@@ -4,7 +4,8 @@ create table pgrecall.bank (
   embedding_model      text,
   embedding_dimensions integer,
   weights              jsonb not null default '{}',
-  rrf_k                integer not null default 10,
+  fusion               text not null default 'score_rrf',
+  rrf_k                integer not null default 60,
   similarity_floor     real not null default 0.25,
   bm25_k1              real not null default 1.2,
   bm25_b               real not null default 0.75,
@@ -15,6 +16,7 @@ create table pgrecall.bank (
   constraint bank_embedding_model_check check (embedding_model <> ''),
   constraint bank_embedding_dimensions_check check (embedding_dimensions between 1 and 4000),
   constraint bank_weights_check check (jsonb_typeof(weights) = 'object'),
+  constraint bank_fusion_check check (fusion in ('rrf', 'score_rrf')),
   constraint bank_rrf_k_check check (rrf_k between 1 and 10000),
   constraint bank_similarity_floor_check check (similarity_floor between -1 and 1),
   constraint bank_bm25_k1_check check (bm25_k1 between 0 and 10),
@@ -24,21 +26,27 @@ create table pgrecall.bank (
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
 comment on column pgrecall.bank.text_search_config is
-'Text search configuration of the lexical arms, such as english or simple. Fixed once facts are stored.';
+'Text search configuration of the lexical arms, such as english or simple. Fixed once facts are '
+'stored.';
 comment on column pgrecall.bank.embedding_model is
-'Model that made the embeddings; a query or fact that names another one is an error. Null: not pinned yet.';
+'Model that made the embeddings; a query or fact that names another one is an error. Null: not '
+'pinned yet.';
 comment on column pgrecall.bank.embedding_dimensions is
 'Length of every embedding of the bank, 1 to 4000. Null: pinned by the first embedding stored.';
 comment on column pgrecall.bank.weights is
 'Weight per arm in the fusion, over pgrecall.default_weights(): {"graph": 0.5}. Not negative.';
+comment on column pgrecall.bank.fusion is
+'rrf or score_rrf, as the functions of these names join the arms.';
 comment on column pgrecall.bank.rrf_k is
-'k of reciprocal rank fusion: an arm adds weight / (k + rank).';
+'k of reciprocal rank fusion: larger makes ranks count less.';
 comment on column pgrecall.bank.similarity_floor is
 'Cosine similarity below which the semantic arms return nothing, -1 to 1.';
 comment on column pgrecall.bank.bm25_k1 is
-'Term frequency saturation of BM25. Takes effect on stored facts at the next full refresh_statistics().';
+'Term frequency saturation of BM25. Takes effect on stored facts at the next full '
+'refresh_statistics().';
 comment on column pgrecall.bank.bm25_b is
-'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full refresh_statistics().';
+'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full '
+'refresh_statistics().';
 comment on column pgrecall.bank.candidate_limit is
 'Facts per fact type that the lexical arms score at most, rarest words of the query first.';
 

@@ -23,7 +23,8 @@ begin
 end;
 $$;
 comment on function pgrecall._lexical_keys(text, text, sparsevec) is
-'Keys of a document in the lexical index: the dimensions of its weights, hashed with its bank and fact type.';
+'Keys of a document in the lexical index: the dimensions of its weights, hashed with its bank and '
+'fact type.';
 
 create table pgrecall.memory (
   bank_id         text not null,
@@ -68,7 +69,8 @@ create table pgrecall.memory (
 comment on table pgrecall.memory is
 'Facts. Written by retain(), ended by supersede(), erased by forget().';
 comment on column pgrecall.memory.fact_key is
-'Exact key under which the fact can be looked up: deploy.window. The key arm compares it in lower case.';
+'Exact key under which the fact can be looked up: deploy.window. The key arm compares it in lower '
+'case.';
 comment on column pgrecall.memory.source_id is 'Document or conversation the fact was taken from.';
 comment on column pgrecall.memory.occurred is
 'When it happened, half-open; an open side is infinity. Null: unknown.';
@@ -77,11 +79,13 @@ comment on column pgrecall.memory.confidence is 'Belief in the fact, 0 to 1.';
 comment on column pgrecall.memory.proof_count is 'Number of independent sources that say so.';
 comment on column pgrecall.memory.valid_from is
 'Known from here on: when it was said or stored, whichever is earlier. as_of compares with it.';
-comment on column pgrecall.memory.valid_to is 'No longer held true from here on. Null: still held true.';
+comment on column pgrecall.memory.valid_to is
+'No longer held true from here on. Null: still held true.';
 comment on column pgrecall.memory.superseded_by is 'The memory that replaced this one.';
 comment on column pgrecall.memory.content_hash is
 'SHA-256 of what makes the fact the same fact: retaining it again stores nothing.';
-comment on column pgrecall.memory.is_linked is 'False while link_pending() has still to write its links.';
+comment on column pgrecall.memory.is_linked is
+'False while link_pending() has still to write its links.';
 comment on column pgrecall.memory.lexical_length is 'Number of lexemes, repeated ones counted.';
 comment on column pgrecall.memory.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';

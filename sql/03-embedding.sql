@@ -15,7 +15,8 @@ create table pgrecall.embedding (
 ) partition by hash (bank_id);
 comment on table pgrecall.embedding is
 'Vectors, apart from the facts, so that a bank can be embedded anew beside the old vectors.';
-comment on column pgrecall.embedding.model is 'Model that made it; empty when the caller named none.';
+comment on column pgrecall.embedding.model is
+'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself. question: of a question that the fact answers.';
 comment on column pgrecall.embedding.ordinal is 'Tells apart the questions of one fact, from 0.';

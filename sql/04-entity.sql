@@ -27,7 +27,8 @@ create table pgrecall.entity_alias (
 comment on table pgrecall.entity_alias is
 'Names an entity goes by, its own included. One name can stand for several entities.';
 comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normalised_name().';
-comment on column pgrecall.entity_alias.confidence is 'Belief that the name means this entity, 0 to 1.';
+comment on column pgrecall.entity_alias.confidence is
+'Belief that the name means this entity, 0 to 1.';
 
 create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id);
 
@@ -75,6 +76,7 @@ create table pgrecall.relation (
   constraint relation_valid_to_check check (valid_to > valid_from)
 );
 comment on table pgrecall.relation is 'Typed edges between entities: Ana reports_to Sam.';
+comment on column pgrecall.relation.kind is 'reports_to, lives_in, owns, ...; any word.';
 comment on column pgrecall.relation.memory_id is 'The fact that says so.';
 comment on column pgrecall.relation.confidence is 'Belief in the edge, 0 to 1.';
 comment on column pgrecall.relation.valid_from is 'The edge holds from here on. Null: always did.';

@@ -17,8 +17,12 @@ create table pgrecall.link (
   constraint link_weight_check check (weight between 0 and 1)
 );
 comment on table pgrecall.link is
-'Edges between facts, bounded when written: 5 semantic and 1 temporal a fact, causal ones as given.';
+'Edges between facts, bounded when written: 5 semantic and 1 temporal a fact, causal ones as '
+'given.';
+comment on column pgrecall.link.kind is
+'semantic, temporal, or causal: causes, caused_by, enables, prevents. From the one to the other.';
 comment on column pgrecall.link.weight is
-'semantic: cosine similarity, 0.7 to 1. temporal: 1 at the same time, 0 a day apart. causal: belief, 0 to 1.';
+'semantic: cosine similarity, 0.7 to 1. temporal: 1 at the same time, 0 a day apart. causal: '
+'belief, 0 to 1.';
 
 create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind);

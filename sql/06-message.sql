@@ -9,7 +9,8 @@ create table pgrecall.session (
   constraint session_session_id_check check (session_id <> ''),
   constraint session_ended_at_check check (ended_at >= started_at)
 );
-comment on table pgrecall.session is 'Conversations and their bounds: what "since we last talked" means.';
+comment on table pgrecall.session is
+'Conversations and their bounds: what "since we last talked" means.';
 comment on column pgrecall.session.ended_at is 'Null: not over yet.';
 
 create index session_bank_id_started_at_idx on pgrecall.session (bank_id, started_at);

@@ -15,8 +15,10 @@ create table pgrecall.statistics (
   constraint statistics_weighted_length_check check (weighted_length > 0)
 );
 comment on table pgrecall.statistics is
-'What BM25 needs to know of a bank, a summary like that of ANALYZE: refreshed, never counted on write.';
+'What BM25 needs to know of a bank, a summary like that of ANALYZE: refreshed, never counted on '
+'write.';
 comment on column pgrecall.statistics.kind is 'memory or message: each is a collection of its own.';
+comment on column pgrecall.statistics.document_count is 'Number of documents counted.';
 comment on column pgrecall.statistics.average_length is 'Mean number of lexemes of a document.';
 comment on column pgrecall.statistics.weighted_length is
 'The mean that the stored weights were made with; they are made anew when it strays.';
@@ -33,5 +35,7 @@ create table pgrecall.lexeme (
   constraint lexeme_kind_check check (kind in ('memory', 'message')),
   constraint lexeme_document_count_check check (document_count >= 1)
 );
+comment on column pgrecall.lexeme.kind is 'memory or message, as in statistics.';
+comment on column pgrecall.lexeme.document_count is 'Number of documents it stands in.';
 comment on table pgrecall.lexeme is
 'In how many documents of a bank a lexeme stands. A lexeme that is not here counts as rare.';

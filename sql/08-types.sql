@@ -5,9 +5,11 @@ create type pgrecall.arm_hit as (
   score     double precision
 );
 comment on type pgrecall.arm_hit is
-'What an arm found: the id of a memory or message, its rank in the arm from 1, and the arm''s own score.';
+'What an arm found: the id of a memory or message, its rank in the arm from 1, and the arm''s own '
+'score.';
 
--- A type, not "returns table": a column can be added to it without dropping the functions that return it.
+-- A type, not "returns table": a column can be added to it without dropping the functions that
+-- return it.
 create type pgrecall.recalled as (
   rank         integer,
   memory_id    bigint,
@@ -26,5 +28,7 @@ create type pgrecall.recalled as (
   arms         jsonb
 );
 comment on type pgrecall.recalled is
-'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its message_id, context its speaker, '
-'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, ...}.';
+'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
+'message_id, context its speaker, '
+'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
+'...}.';

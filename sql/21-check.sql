@@ -143,7 +143,8 @@ begin
 end;
 $$;
 comment on function pgrecall.to_embedding(real[]) is
-'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, null, NaN, infinite or all zero.';
+'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, null, NaN, infinite or all '
+'zero.';
 
 create or replace function pgrecall._check_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)

@@ -38,7 +38,8 @@ declare
   op     text := node ->> 0;
   name   text := node ->> 1;
   size   integer;
-  here   text;
+  here   text := array_to_string(path || '2'::text, ',');
+  name_at text := '{' || array_to_string(path || '1'::text, ',') || '}';
   type   text;
   column_sql text;
   parts  text[];
@@ -46,7 +47,8 @@ begin
   if filter is null then
     return 'true';
   end if;
-  if jsonb_typeof(node) is distinct from 'array' or jsonb_typeof(node -> 0) is distinct from 'string'
+  if jsonb_typeof(node) is distinct from 'array'
+     or jsonb_typeof(node -> 0) is distinct from 'string'
   then
     raise exception using
       errcode = 'RC011',
@@ -88,10 +90,8 @@ begin
                 'proof_count, mentioned_at, created_at, occurred, tags, metadata.KEY.';
   end if;
   -- No word of the filter enters the statement: names are ours, values and keys are read from $3.
-  here := array_to_string(path || '2'::text, ',');
   column_sql := case type
-    when 'metadata' then
-      format('(m.metadata ->> substr($3 #>> %L, 10))', '{' || array_to_string(path || '1'::text, ',') || '}')
+    when 'metadata' then format('(m.metadata ->> substr($3 #>> %L, 10))', name_at)
     else 'm.' || name
   end;
 
@@ -110,7 +110,7 @@ begin
       return format(
         '(case when jsonb_typeof(m.metadata -> substr($3 #>> %L, 10)) = ''number'''
         ' then %s::numeric %s ($3 #>> %L)::numeric end)',
-        '{' || array_to_string(path || '1'::text, ',') || '}', column_sql, op, '{' || here || '}');
+        name_at, column_sql, op, '{' || here || '}');
     end if;
     return format('(%s %s %s)', column_sql, op,
                   pgrecall._filter_value(filter, '{' || here || '}',
@@ -122,7 +122,8 @@ begin
   end if;
   if op = 'in' and type not in ('tstzrange', 'text[]') and jsonb_typeof(node -> 2) = 'array' then
     parts := array(
-      select pgrecall._filter_value(filter, format('{%s,%s}', here, i), replace(type, 'metadata', 'text'))
+      select pgrecall._filter_value(filter, format('{%s,%s}', here, i),
+                                    replace(type, 'metadata', 'text'))
       from   generate_series(0, jsonb_array_length(node -> 2) - 1) as i
     );
     return case when cardinality(parts) = 0 then 'false'
@@ -153,12 +154,14 @@ begin
   raise exception using
     errcode = 'RC011',
     message = format('filter: operator "%s" does not fit column "%s" and %s', op, name, node -> 2),
-    hint    = 'Operators: = <> < <= > >= in like ilike on single values; contains and overlaps with '
+    hint    = 'Operators: = <> < <= > >= in like ilike on single values; contains and overlaps '
+              'with '
               'an array on tags; overlaps with [start, end] on occurred; is null; is not null.';
 end;
 $$;
 comment on function pgrecall._filter_sql(jsonb, text[]) is
-'A filter as SQL over alias m of memory; its values stay in parameter $3. Errors: RC011 naming what.';
+'A filter as SQL over alias m of memory; its values stay in parameter $3. Errors: RC011 naming '
+'what.';
 
 -- Statements of the arms are put together at run time: a branch per fact type, with the type as a
 -- constant so that each meets its own index, and the predicate of the filter. Their parameters are
@@ -167,7 +170,8 @@ create or replace function pgrecall._union_all(branch text, fact_types text[])
 returns text
 language sql immutable parallel safe
 return (
-  select string_agg('(' || replace(branch, '{fact_type}', quote_literal(t)) || ')', E'\nunion all\n')
+  select string_agg('(' || replace(branch, '{fact_type}', quote_literal(t)) || ')',
+                    E'\nunion all\n')
   -- A bank that holds nothing gets the branch of no type, which keeps the statement whole.
   from   unnest(case when fact_types = '{}' then array[''] else fact_types end) as t
 );

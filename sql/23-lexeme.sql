@@ -18,7 +18,8 @@ begin atomic
   group by u.lexeme;
 end;
 comment on function pgrecall.lexemes(regconfig, text) is
-'The lexemes of a text and how often each stands in it: words as the configuration stems them, and identifiers as typed.';
+'The lexemes of a text and how often each stands in it: words as the configuration stems them, and '
+'identifiers as typed.';
 
 create or replace function pgrecall._dimension(lexeme text)
 returns integer
@@ -30,9 +31,9 @@ comment on function pgrecall._dimension(text) is
 create or replace function pgrecall._to_sparsevec(dimensions integer[], weights double precision[])
 returns sparsevec
 language sql immutable parallel safe
-set search_path from current
 return (
-  select ('{' || coalesce(string_agg(d || ':' || w, ',' order by d), '') || '}/1000000000')::sparsevec
+  select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
+          || '}/1000000000')::sparsevec
   from (
     -- 16,000 elements are the most that the type holds.
     select u.d, sum(u.w)::real
@@ -230,7 +231,8 @@ begin
 end;
 $$;
 comment on function pgrecall.refresh_statistics(text, boolean) is
-'Counts the documents retained since the last refresh; is_full counts all anew, after many were forgotten or k1 or b was changed. '
+'Counts the documents retained since the last refresh; is_full counts all anew, after many were '
+'forgotten or k1 or b was changed. '
 'retain() does it by itself once a tenth is new. Errors: RC001.';
 
 create or replace function pgrecall.bank_statistics(bank text)

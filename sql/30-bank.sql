@@ -1,7 +1,7 @@
 create or replace function pgrecall.default_weights()
 returns jsonb
 language sql immutable parallel safe
-return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "message": 0.5, '
+return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "message": 0.8, '
        '"hypothetical": 0.5}'::jsonb;
 comment on function pgrecall.default_weights() is
 'The arms and their weights in the fusion, where neither bank nor call says otherwise.';
@@ -31,7 +31,8 @@ begin
     if jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1000000 then
       raise exception using
         errcode = 'invalid_parameter_value',
-        message = format('weight of arm "%s" must be a number from 0 to 1000000, not %s', arm, value),
+        message = format('weight of arm "%s" must be a number from 0 to 1000000, not %s',
+                         arm, value),
         hint    = 'A weight of 0 takes the arm''s say away; 1 is the usual one.';
     end if;
   end loop;
@@ -64,17 +65,20 @@ begin
       hint    = 'Pass ''{"rrf_k": 20}'', for example.';
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
-  where  k not in ('weights', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b', 'candidate_limit');
+  where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
+                   'candidate_limit');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
-      hint    = 'Settings: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.';
+      hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
+                'candidate_limit.';
   end if;
   perform pgrecall._check_weights(settings -> 'weights');
 
   update pgrecall.bank b
   set    weights          = coalesce(settings -> 'weights', b.weights),
+         fusion           = coalesce(settings ->> 'fusion', b.fusion),
          rrf_k            = coalesce((settings ->> 'rrf_k')::integer, b.rrf_k),
          similarity_floor = coalesce((settings ->> 'similarity_floor')::real, b.similarity_floor),
          bm25_k1          = coalesce((settings ->> 'bm25_k1')::real, b.bm25_k1),
@@ -92,7 +96,8 @@ exception when check_violation or data_exception then
 end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
-'Sets defaults of a bank: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit; others stay. '
+'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
+'candidate_limit; others stay. '
 'Errors: RC001, RC009 unknown arm, 22023 unknown setting or value out of range.';
 
 create or replace function pgrecall.add_fact_type(
@@ -140,7 +145,8 @@ begin
   if embedding_dimensions not between 1 and 4000 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('embedding_dimensions must be between 1 and 4000, not %s', embedding_dimensions),
+      message = format('embedding_dimensions must be between 1 and 4000, not %s',
+                       embedding_dimensions),
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
@@ -160,7 +166,8 @@ begin
     raise exception using
       errcode = 'RC002',
       message = format('bank "%s" already exists', bank),
-      hint    = format('Change its defaults with pgrecall.configure_bank(%L, ...), or choose another name.', bank);
+      hint    = format('Change its defaults with pgrecall.configure_bank(%L, ...), '
+                       'or choose another name.', bank);
   end if;
 
   insert into pgrecall.fact_type (bank_id, fact_type, description)
@@ -177,7 +184,8 @@ begin
 end;
 $$;
 comment on function pgrecall.create_bank(text, text, text, integer, text[], jsonb) is
-'Creates a bank with the fact types world, experience, opinion, observation, preference, event and those in fact_types. '
+'Creates a bank with the fact types world, experience, opinion, observation, preference, event and '
+'those in fact_types. '
 'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
 'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting.';
 

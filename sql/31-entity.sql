@@ -52,7 +52,8 @@ begin
 end;
 $$;
 comment on function pgrecall.query_entities(text, text) is
-'Entities named in a query: the longest names that stand in it, all entities that go by each. Errors: RC001.';
+'Entities named in a query: the longest names that stand in it, all entities that go by each. '
+'Errors: RC001.';
 
 create or replace function pgrecall._rarity(mentions bigint, documents bigint)
 returns double precision
@@ -60,4 +61,5 @@ language sql immutable parallel safe
 return ln(1 + (greatest(documents, mentions) - mentions + 0.5) / (mentions + 0.5))
        / ln(2 + 2 * greatest(documents, mentions, 1)::double precision);
 comment on function pgrecall._rarity(bigint, bigint) is
-'Weight of an entity, 0 to 1: its IDF over the highest possible. One that stands in every fact weighs next to nothing.';
+'Weight of an entity, 0 to 1: its IDF over the highest possible. One that stands in every fact '
+'weighs next to nothing.';

@@ -15,7 +15,8 @@ begin
     if jsonb_array_length(value) <> 2 then
       raise exception using errcode = 'data_exception', message = 'not [start, end]';
     end if;
-    return tstzrange(coalesce(starts, '-infinity')::timestamptz, coalesce(ends, 'infinity')::timestamptz);
+    return tstzrange(coalesce(starts, '-infinity')::timestamptz,
+                     coalesce(ends, 'infinity')::timestamptz);
   end if;
   if starts ~ '^\d{4}-\d{2}-\d{2}$' then
     return tstzrange(starts::date, starts::date + 1);
@@ -24,7 +25,8 @@ begin
 end;
 $$;
 comment on function pgrecall._time_range(jsonb) is
-'"2026-03-05" as that day in UTC, a timestamp as that instant, [start, end] half-open with null for an open side.';
+'"2026-03-05" as that day in UTC, a timestamp as that instant, [start, end] half-open with null '
+'for an open side.';
 
 create or replace function pgrecall._invalid_fact(place text, problem text, hint text)
 returns void
@@ -51,8 +53,9 @@ begin
       perform pgrecall._invalid_fact(place, 'missing', 'Give it as a string.');
     end if;
   elsif jsonb_typeof(value) <> 'string' then
-    perform pgrecall._invalid_fact(place, format('expected a string, not %s', left(value::text, 80)),
-                                   'Put it in double quotes.');
+    perform pgrecall._invalid_fact(
+      place, format('expected a string, not %s', left(value::text, 80)),
+      'Put it in double quotes.');
   elsif trim(value #>> '{}') = '' then
     perform pgrecall._invalid_fact(place, 'it is empty', 'Leave it out, or give it a value.');
   elsif length(value #>> '{}') > 100000 then
@@ -85,9 +88,12 @@ begin
   end if;
 exception when data_exception then
   perform pgrecall._invalid_fact(
-    place, format('%s is not a time%s', left(value::text, 80), case when is_range then ' span' else '' end),
+    place,
+    format('%s is not a time%s',
+           left(value::text, 80), case when is_range then ' span' else '' end),
     case when is_range
-      then 'Write 2026-03-05, 2026-03-05T14:00Z, or [start, end] with start before end and null for an open side.'
+      then 'Write 2026-03-05, 2026-03-05T14:00Z, or [start, end] with start before end '
+           'and null for an open side.'
       else 'Write 2026-03-05 or 2026-03-05T14:00Z.'
     end);
 end;
@@ -120,8 +126,9 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return '[]';
   elsif jsonb_typeof(value) <> 'array' then
-    perform pgrecall._invalid_fact(place, format('expected an array, not %s', left(value::text, 80)),
-                                   'Put it in square brackets.');
+    perform pgrecall._invalid_fact(
+      place, format('expected an array, not %s', left(value::text, 80)),
+      'Put it in square brackets.');
   end if;
   return value;
 end;
@@ -137,8 +144,9 @@ declare
   unknown text;
 begin
   if jsonb_typeof(value) <> 'object' then
-    perform pgrecall._invalid_fact(place, format('expected an object, not %s', left(value::text, 80)),
-                                   format('Its fields: %s.', array_to_string(keys, ', ')));
+    perform pgrecall._invalid_fact(
+      place, format('expected an object, not %s', left(value::text, 80)),
+      format('Its fields: %s.', array_to_string(keys, ', ')));
   end if;
   select k into unknown from jsonb_object_keys(value) as k where k <> all (keys) limit 1;
   if found then
@@ -168,7 +176,8 @@ begin
     raise exception using
       errcode = 'RC006',
       message = format('%s: unusable embedding: %s', place, sqlerrm),
-      hint    = 'Pass the finite numbers that the embedding model returned, as an array or as "[0.1, 0.2]".';
+      hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
+                '"[0.1, 0.2]".';
   end;
   perform pgrecall._check_embedding(bank, place, embedding, null);
   return embedding;
@@ -206,7 +215,8 @@ begin
   end if;
   if jsonb_typeof(fact -> 'metadata') not in ('object', 'null') then
     perform pgrecall._invalid_fact(
-      place || '.metadata', format('expected an object, not %s', left((fact -> 'metadata')::text, 80)),
+      place || '.metadata',
+      format('expected an object, not %s', left((fact -> 'metadata')::text, 80)),
       'Write {"team": "core"}, for example.');
   end if;
   perform pgrecall._check_time(place || '.occurred', fact -> 'occurred', true);
@@ -214,9 +224,8 @@ begin
   perform pgrecall._check_fraction(place || '.confidence', fact -> 'confidence');
   perform pgrecall._fact_embedding(place || '.embedding', fact -> 'embedding', bank);
 
-  for item in select e.value from jsonb_array_elements(pgrecall._array(place || '.tags', fact -> 'tags')) as e loop
-    perform pgrecall._check_string(place || '.tags', item, true);
-  end loop;
+  perform pgrecall._check_string(place || '.tags', e.value, true)
+  from    jsonb_array_elements(pgrecall._array(place || '.tags', fact -> 'tags')) as e;
 
   for item, n in
     select e.value, e.n - 1
@@ -260,23 +269,28 @@ begin
              with ordinality as e(value, n)
   loop
     field := format('%s.links[%s]', place, n);
-    perform pgrecall._check_keys(field, item, array['kind', 'weight', 'to_id', 'to_index', 'to_key']);
+    perform pgrecall._check_keys(
+      field, item, array['kind', 'weight', 'to_id', 'to_index', 'to_key']);
     perform pgrecall._check_fraction(field || '.weight', item -> 'weight');
     if coalesce(item ->> 'kind', '') not in ('causes', 'caused_by', 'enables', 'prevents') then
-      perform pgrecall._invalid_fact(field || '.kind', format('unknown kind %s', coalesce(item -> 'kind', 'null')),
-                                     'Kinds: causes, caused_by, enables, prevents.');
+      perform pgrecall._invalid_fact(
+        field || '.kind', format('unknown kind %s', coalesce(item -> 'kind', 'null')),
+        'Kinds: causes, caused_by, enables, prevents.');
     end if;
     if num_nonnulls(item ->> 'to_id', item ->> 'to_index', item ->> 'to_key') <> 1 then
-      perform pgrecall._invalid_fact(field, 'it needs one of to_id, to_index, to_key',
-                                     'Name the fact it leads to by memory id, position or fact_key.');
+      perform pgrecall._invalid_fact(
+        field, 'it needs one of to_id, to_index, to_key',
+        'Name the fact it leads to by memory id, position or fact_key.');
     end if;
     if (item ? 'to_id' and item ->> 'to_id' !~ '^\d{1,18}$')
        or (item ? 'to_index' and (item ->> 'to_index' !~ '^\d{1,9}$'
                                   or (item ->> 'to_index')::integer not between 0 and size - 1
                                   or (item ->> 'to_index')::integer = index))
     then
-      perform pgrecall._invalid_fact(field, format('it leads nowhere: %s', item),
-                                     format('to_id is a memory id, to_index a position from 0 to %s other than its own.', size - 1));
+      perform pgrecall._invalid_fact(
+        field, format('it leads nowhere: %s', item),
+        format('to_id is a memory id, to_index a position from 0 to %s other than its own.',
+               size - 1));
     end if;
   end loop;
 
@@ -295,7 +309,8 @@ begin
 end;
 $$;
 comment on function pgrecall._check_fact(jsonb, integer, integer, pgrecall.bank, text[]) is
-'Raises RC003 (field), RC004, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
+'Raises RC003 (field), RC004, RC006 (embedding) or RC008 (fact type), naming the fact and the '
+'field.';
 
 create or replace function pgrecall._check_name(place text, value jsonb)
 returns void
@@ -378,8 +393,10 @@ begin
          coalesce(n.fact ->> 'fact_type', 'world'), memory_ids[n.position]
   from (
     select f.fact, f.n as position,
-           case jsonb_typeof(e.value) when 'string' then e.value #>> '{}' else e.value ->> 'name' end
-             as name
+           case jsonb_typeof(e.value)
+             when 'string' then e.value #>> '{}'
+             else e.value ->> 'name'
+           end as name
     from   jsonb_array_elements(facts) with ordinality as f(fact, n),
            jsonb_array_elements(coalesce(nullif(f.fact -> 'entities', 'null'), '[]')) as e
     union all
@@ -410,7 +427,8 @@ begin
 end;
 $$;
 comment on function pgrecall._retain_entities(text, jsonb, bigint[]) is
-'Writes entities, aliases, mentions and relations of checked facts; memory_ids are those of the facts, in order.';
+'Writes entities, aliases, mentions and relations of checked facts; memory_ids are those of the '
+'facts, in order.';
 
 create or replace function pgrecall._entity(bank text, name text)
 returns bigint

@@ -98,7 +98,8 @@ begin
 end;
 $$;
 comment on function pgrecall._link(text, bigint[]) is
-'Writes semantic links (5 nearest, similarity 0.7 or more) and temporal ones (the fact before, within a day).';
+'Writes semantic links (5 nearest, similarity 0.7 or more) and temporal ones (the fact before, '
+'within a day).';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint
@@ -121,5 +122,6 @@ begin
 end;
 $$;
 comment on function pgrecall.link_pending(text, integer) is
-'Links up to batch_size facts that were retained with link => ''deferred''; returns how many. Call it until it returns 0. '
+'Links up to batch_size facts that were retained with link => ''deferred''; returns how many. Call '
+'it until it returns 0. '
 'Errors: RC001, 22023.';

@@ -6,12 +6,14 @@ begin
   if value is null or jsonb_typeof(value) <> 'array' then
     raise exception using
       errcode = 'RC003',
-      message = format('%s: expected an array, not %s', name, coalesce(left(value::text, 80), 'null')),
+      message = format('%s: expected an array, not %s',
+                       name, coalesce(left(value::text, 80), 'null')),
       hint    = 'Pass ''[{"text": "..."}]''::jsonb.';
   end if;
 end;
 $$;
-comment on function pgrecall._check_array(text, jsonb) is 'Raises RC003 unless a value is an array.';
+comment on function pgrecall._check_array(text, jsonb) is
+'Raises RC003 unless a value is an array.';
 
 create or replace function pgrecall._fact_hash(fact jsonb)
 returns bytea
@@ -22,7 +24,8 @@ return sha256(convert_to(jsonb_build_array(
   extract(epoch from (fact ->> 'mentioned_at')::timestamptz)
 )::text, 'UTF8'));
 comment on function pgrecall._fact_hash(jsonb) is
-'SHA-256 over what makes a fact the same fact: type, text, context, key, source, and its times where given.';
+'SHA-256 over what makes a fact the same fact: type, text, context, key, source, and its times '
+'where given.';
 
 create or replace function pgrecall.retain(
   bank text, facts jsonb, model text default null, link text default 'now')
@@ -70,7 +73,8 @@ begin
            is distinct from (locked.embedding_dimensions, locked.embedding_model);
   end if;
 
-  perform pgrecall._check_fact(f.fact, f.n::integer - 1, jsonb_array_length(facts), locked, fact_types)
+  perform pgrecall._check_fact(
+            f.fact, f.n::integer - 1, jsonb_array_length(facts), locked, fact_types)
   from    jsonb_array_elements(facts) with ordinality as f(fact, n);
 
   hashes := array(
@@ -156,11 +160,16 @@ begin
 end;
 $$;
 comment on function pgrecall.retain(text, jsonb, text, text) is
-'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, source_id, tags, metadata, '
-'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, entities, relations, links, questions, embedding. '
-'All or nothing; a fact that is there already is not stored again. One row a fact, in order; index counts from 0. '
-'model names what made the embeddings. link => ''deferred'' leaves semantic and temporal links to link_pending(). '
-'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact type, 22023.';
+'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
+'source_id, tags, metadata, '
+'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, entities, '
+'relations, links, questions, embedding. '
+'All or nothing; a fact that is there already is not stored again. One row a fact, in order; index '
+'counts from 0. '
+'model names what made the embeddings. link => ''deferred'' leaves semantic and temporal links to '
+'link_pending(). '
+'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 '
+'fact type, 22023.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
@@ -194,7 +203,8 @@ begin
 end;
 $$;
 comment on function pgrecall.forget(text, bigint[]) is
-'Erases memories with their embeddings, mentions, relations and links, and entities nothing else names; '
+'Erases memories with their embeddings, mentions, relations and links, and entities nothing else '
+'names; '
 'returns how many there were. Errors: RC001.';
 
 create or replace function pgrecall.supersede(
@@ -231,5 +241,6 @@ begin
 end;
 $$;
 comment on function pgrecall.supersede(text, bigint, bigint, timestamptz) is
-'Ends a memory at a time, optionally naming the one that replaces it; recall finds it only as of earlier times. '
+'Ends a memory at a time, optionally naming the one that replaces it; recall finds it only as of '
+'earlier times. '
 'Errors: RC001, RC010 unknown memory, 22023.';

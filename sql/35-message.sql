@@ -20,7 +20,8 @@ begin
 end;
 $$;
 comment on function pgrecall.log_session(text, text, timestamptz, timestamptz) is
-'Notes that a conversation began, and when known that it ended; a second call fills in the end. Errors: RC001, 22023.';
+'Notes that a conversation began, and when known that it ended; a second call fills in the end. '
+'Errors: RC001, 22023.';
 
 create or replace function pgrecall.last_session_end(bank text, before timestamptz default now())
 returns timestamptz
@@ -124,6 +125,8 @@ begin
 end;
 $$;
 comment on function pgrecall.retain_messages(text, jsonb) is
-'Writes raw messages, an array of objects: text (required), session, role (user), speaker, sent_at. '
-'All or nothing; a message that is there already is not stored again. One row a message, in order; index counts from 0. '
+'Writes raw messages, an array of objects: text (required), session, role (user), speaker, '
+'sent_at. '
+'All or nothing; a message that is there already is not stored again. One row a message, in order; '
+'index counts from 0. '
 'Errors: RC001, RC003 naming message and field.';

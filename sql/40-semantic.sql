@@ -84,9 +84,12 @@ begin
                                    as_of, depth);
 end;
 $$;
-comment on function pgrecall.semantic_arm(text, halfvec, text[], jsonb, timestamptz, integer, text) is
-'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s similarity_floor. '
-'A memory with anticipated questions counts once, by its best vector. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+comment on function pgrecall.semantic_arm(
+  text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s '
+'similarity_floor. '
+'A memory with anticipated questions counts once, by its best vector. Errors: RC001, RC004, RC005, '
+'RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall.hypothetical_arm(
   bank       text,
@@ -105,5 +108,7 @@ begin
   select * from pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, depth, model);
 end;
 $$;
-comment on function pgrecall.hypothetical_arm(text, halfvec, text[], jsonb, timestamptz, integer, text) is
-'The semantic arm for the embedding of a made-up answer (HyDE, Gao et al. 2022). Errors: as semantic_arm().';
+comment on function pgrecall.hypothetical_arm(
+  text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'The semantic arm for the embedding of a made-up answer (HyDE, Gao et al. 2022). Errors: as '
+'semantic_arm().';

@@ -28,7 +28,8 @@ begin
 end;
 $$;
 comment on function pgrecall._query_lexemes(pgrecall.bank, text, text) is
-'The lexemes of a query, rarest first: dimension, IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, and n.';
+'The lexemes of a query, rarest first: dimension, IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in '
+'Lucene, and n.';
 
 create or replace function pgrecall._scoped_keys(
   bank_id text, fact_type text, dimensions integer[])
@@ -105,7 +106,8 @@ begin
   order  by u.n;
 end;
 $$;
-comment on function pgrecall._lexical_search(pgrecall.bank, text, text, text[], jsonb, timestamptz, integer) is
+comment on function pgrecall._lexical_search(
+  pgrecall.bank, text, text, text[], jsonb, timestamptz, integer) is
 'Worker of the lexical and the message arm; its arguments are checked.';
 
 create or replace function pgrecall.lexical_arm(
@@ -130,8 +132,10 @@ begin
 end;
 $$;
 comment on function pgrecall.lexical_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories that share words with the query. score is BM25 (Robertson and Zaragoza 2009, IDF as in Lucene), above 0. '
-'At most candidate_limit memories per fact type are scored, those with the rarest words. Errors: RC001, RC008, RC011, 22023.';
+'Memories that share words with the query. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
+'Lucene), above 0. '
+'At most candidate_limit memories per fact type are scored, those with the rarest words. Errors: '
+'RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.message_arm(
   bank text, query text, as_of timestamptz default now(), depth integer default 100)
@@ -150,4 +154,5 @@ begin
 end;
 $$;
 comment on function pgrecall.message_arm(text, text, timestamptz, integer) is
-'Raw messages that share words with the query, sent by as_of. score is BM25, above 0. Errors: RC001, 22023.';
+'Raw messages that share words with the query, sent by as_of. score is BM25, above 0. Errors: '
+'RC001, 22023.';

@@ -52,5 +52,6 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories whose fact_key stands in the query, in any case. score is the length of the key: a longer one says more. '
+'Memories whose fact_key stands in the query, in any case. score is the length of the key: a '
+'longer one says more. '
 'Errors: RC001, RC008, RC011, 22023.';

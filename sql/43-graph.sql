@@ -1,4 +1,5 @@
--- Below, "is not distinct from" keeps the planner, while it knows nothing of a fresh table, from the
+-- Below, "is not distinct from" keeps the planner, while it knows nothing of a fresh table, from
+-- the
 -- index that begins with bank and type: the memories are looked up by their ids.
 
 create or replace function pgrecall.link_expansion(
@@ -32,7 +33,8 @@ begin
         from   unnest($5, $7) as s(memory_id, strength)
         group  by s.memory_id
       ),
-      -- Entities of the seeds, each weighted by how rare it is; counting stops where it no longer matters.
+      -- Entities of the seeds, each weighted by how rare it is; counting stops where it no longer
+      -- matters.
       entity as (
         select e.entity_id, e.strength * pgrecall._rarity(c.mentions, $6) as weight
         from (
@@ -74,7 +76,8 @@ begin
         select u.memory_id, tanh(0.5 * sum(u.entity_weight)) as entity_score,
                max(u.semantic_score) as semantic_score,
                max(u.causal_score) as causal_score,
-               tanh(0.5 * sum(u.entity_weight)) + max(u.semantic_score) + max(u.causal_score) as total
+               tanh(0.5 * sum(u.entity_weight)) + max(u.semantic_score) + max(u.causal_score)
+                 as total
         from   found u
         group  by u.memory_id
       ) as f
@@ -99,15 +102,19 @@ begin
           select s.memory_id, 0, s.semantic_score, s.causal_score from edge_score s
         ) as x
         join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type is not distinct from {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+        where  m.fact_type is not distinct from {fact_type}
+          and  $sql$ || pgrecall._visible_sql(filter),
       pgrecall._fact_types(bank, fact_types))
   )
   using bank, as_of, filter, depth, seeds, coalesce(documents, 1), strengths;
 end;
 $$;
-comment on function pgrecall.link_expansion(text, bigint[], text[], jsonb, timestamptz, integer, double precision[]) is
-'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
-'semantic_score the similarity of a semantic link in either direction, causal_score the weight of a causal one; score is their sum, 0 to 3. '
+comment on function pgrecall.link_expansion(
+  text, bigint[], text[], jsonb, timestamptz, integer, double precision[]) is
+'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when '
+'null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
+'semantic_score the similarity of a semantic link in either direction, causal_score the weight of '
+'a causal one; score is their sum, 0 to 3. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.entity_walk(
@@ -147,7 +154,8 @@ begin
         select s.id, 0, s.confidence::double precision, array[s.id], null::bigint
         from   unnest($5, $6) as s(id, confidence)
         union all
-        select n.entity_id, w.hop + 1, w.strength * n.strength, w.visited || n.entity_id, n.memory_id
+        select n.entity_id, w.hop + 1, w.strength * n.strength, w.visited || n.entity_id,
+               n.memory_id
         from   walk w
         cross  join lateral (
           -- A relation that has ended by then still hints at something: 0.3 of it.
@@ -174,7 +182,8 @@ begin
       ),
       -- The facts that state an edge walked over speak of it most directly.
       stated as (
-        select w.via as memory_id, max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop]) as strength
+        select w.via as memory_id,
+               max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop]) as strength
         from   walk w
         where  w.hop > 0
         group  by w.via
@@ -191,7 +200,8 @@ begin
         ) as c
       ),
       found as (%s)
-      select f.memory_id, row_number() over (order by f.score desc, f.memory_id desc)::integer, f.score
+      select f.memory_id, row_number() over (order by f.score desc, f.memory_id desc)::integer,
+             f.score
       from (
         select u.memory_id, tanh(sum(u.weight)) as score from found u group by u.memory_id
       ) as f
@@ -215,15 +225,18 @@ begin
           select s.memory_id, s.strength from stated s
         ) as x
         join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type is not distinct from {fact_type} and $sql$ || pgrecall._visible_sql(filter),
+        where  m.fact_type is not distinct from {fact_type}
+          and  $sql$ || pgrecall._visible_sql(filter),
       pgrecall._fact_types(bank, fact_types))
   )
   using bank, as_of, filter, depth, starts, confidences, hops, coalesce(documents, 1);
 end;
 $$;
-comment on function pgrecall.entity_walk(text, text, text[], jsonb, timestamptz, integer, integer) is
+comment on function pgrecall.entity_walk(
+  text, text, text[], jsonb, timestamptz, integer, integer) is
 'Memories about the entities named in a query and about those up to hops relations away (0 to 3). '
-'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation has ended x rarity; score = tanh(sum), 0 to 1. '
+'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation has ended x '
+'rarity; score = tanh(sum), 0 to 1. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._graph(
@@ -248,7 +261,8 @@ begin
   from (
     select u.memory_id, sum(u.score) as score
     from (
-      -- A neighbour in meaning of what was found is mostly more of the same: it supports, it does not lead.
+      -- A neighbour in meaning of what was found is mostly more of the same: it supports, it does
+      -- not lead.
       select e.memory_id, e.entity_score + 0.3 * e.semantic_score + e.causal_score as score
       from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
       union all
@@ -263,8 +277,10 @@ begin
   limit  depth;
 end;
 $$;
-comment on function pgrecall._graph(text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
-'Worker of the graph arm: link expansion from the best of the semantic and lexical arms plus the walk from the entities of the query.';
+comment on function pgrecall._graph(
+  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
+'Worker of the graph arm: link expansion from the best of the semantic and lexical arms plus the '
+'walk from the entities of the query.';
 
 create or replace function pgrecall._seeds(
   bank text, query text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz)
@@ -307,6 +323,9 @@ begin
     fact_types, filter, as_of, depth);
 end;
 $$;
-comment on function pgrecall.graph_arm(text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
-'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical arms each, plus entity_walk(). '
-'score = entity_score + 0.3 semantic_score + causal_score + the walk, 0.5 to 3.3; less is noise and left out. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+comment on function pgrecall.graph_arm(
+  text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
+'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
+'arms each, plus entity_walk(). '
+'score = entity_score + 0.3 semantic_score + causal_score + the walk, 0.5 to 3.3; less is noise '
+'and left out. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

@@ -30,7 +30,8 @@ begin
         select u.memory_id,
                case
                  when u.occurred && $5 then 1
-                 when u.occurred << $5 then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 86400
+                 when u.occurred << $5
+                   then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 86400
                  else 1 - extract(epoch from lower(u.occurred) - upper($5)) / 604800
                end * coalesce(0.5 + 0.5 * v.similarity, 1) as score
         from   (%1$s) as u
@@ -46,7 +47,8 @@ begin
       step as (
         select l.to_id as memory_id, max(0.5 * e.score * l.weight) as score
         from   (select * from entry order by score desc, memory_id desc limit 20) as e
-        join   pgrecall.link l on l.bank_id = $1 and l.from_id = e.memory_id and l.kind <> 'semantic'
+        join   pgrecall.link l
+               on l.bank_id = $1 and l.from_id = e.memory_id and l.kind <> 'semantic'
         group  by l.to_id
         union all
         select l.from_id, max(0.5 * e.score * l.weight)
@@ -90,6 +92,9 @@ begin
         embedding, coalesce(searched.embedding_model, ''), types;
 end;
 $$;
-comment on function pgrecall.temporal_arm(text, tstzrange, halfvec, text[], jsonb, timestamptz, integer, text) is
-'Memories that occurred within a window or near it (a day before, a week after), and their neighbours in time and cause at half the score. '
-'score = proximity, 0 to 1, times (0.5 + 0.5 similarity) where an embedding is given. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+comment on function pgrecall.temporal_arm(
+  text, tstzrange, halfvec, text[], jsonb, timestamptz, integer, text) is
+'Memories that occurred within a window or near it (a day before, a week after), and their '
+'neighbours in time and cause at half the score. '
+'score = proximity, 0 to 1, times (0.5 + 0.5 similarity) where an embedding is given. Errors: '
+'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

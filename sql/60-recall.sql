@@ -1,3 +1,53 @@
+create or replace function pgrecall._run_arm(
+  arm        text,
+  bank       pgrecall.bank,
+  query      text,
+  embedding  halfvec,
+  during     tstzrange,
+  fact_types text[],
+  filter     jsonb,
+  seeds      pgrecall.arm_hit[],
+  as_of      timestamptz,
+  depth      integer)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+begin
+  case arm
+    when 'semantic', 'hypothetical' then
+      return query
+      select * from pgrecall._semantic(
+        bank.bank_id, embedding, fact_types, filter, as_of, depth);
+    when 'lexical' then
+      return query
+      select * from pgrecall._lexical_search(
+        bank, 'memory', query, fact_types, filter, as_of, depth);
+    when 'message' then
+      return query
+      select * from pgrecall._lexical_search(
+        bank, 'message', query, array['message'], null, as_of, depth);
+    when 'key' then
+      return query
+      select * from pgrecall.key_arm(bank.bank_id, query, fact_types, filter, as_of, depth);
+    when 'temporal' then
+      return query
+      select * from pgrecall.temporal_arm(
+        bank.bank_id, during, embedding, fact_types, filter, as_of, depth);
+    when 'graph' then
+      return query
+      select * from pgrecall._graph(
+        bank.bank_id, query,
+        coalesce(seeds, pgrecall._seeds(bank.bank_id, query, embedding, fact_types, filter, as_of)),
+        fact_types, filter, as_of, depth);
+  end case;
+end;
+$$;
+comment on function pgrecall._run_arm(
+  text, pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, pgrecall.arm_hit[], timestamptz,
+  integer) is
+'Runs the worker of an arm; the graph starts from seeds, or where there are none finds its own.';
+
 create or replace function pgrecall._gather(
   bank         pgrecall.bank,
   query        text,
@@ -43,34 +93,15 @@ begin
     if status = 'ran' then
       -- A broken arm must not take the others with it. Wrong input is the caller's to know of.
       begin
-        found_hits := case arm
-          when 'key' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall.key_arm(bank.bank_id, query, fact_types, filter, as_of, depth) as a)
-          when 'semantic' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall._semantic(bank.bank_id, embedding, fact_types, filter, as_of, depth) as a)
-          when 'lexical' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall._lexical_search(bank, 'memory', query, fact_types, filter, as_of, depth) as a)
-          when 'temporal' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall.temporal_arm(bank.bank_id, during, embedding, fact_types, filter, as_of, depth) as a)
-          when 'message' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall._lexical_search(bank, 'message', query, array['message'], null, as_of, depth) as a)
-          when 'hypothetical' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall._semantic(bank.bank_id, hypothetical, fact_types, filter, as_of, depth) as a)
-          when 'graph' then array(
-            select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-            from   pgrecall._graph(
-                     bank.bank_id, query,
-                     case when arms && '{semantic,lexical}' then hits
-                       else pgrecall._seeds(bank.bank_id, query, embedding, fact_types, filter, as_of)
-                     end,
-                     fact_types, filter, as_of, depth) as a)
-        end;
+        found_hits := array(
+          select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+          from   pgrecall._run_arm(
+                   arm, bank, query,
+                   case arm when 'hypothetical' then hypothetical else embedding end,
+                   during, fact_types, filter,
+                   case when arms && '{semantic,lexical}' then hits end,
+                   as_of, depth) as a
+        );
       exception when others then
         if sqlstate like 'RC%' or sqlstate = '22023' then
           raise;
@@ -91,13 +122,16 @@ begin
   end loop;
 end;
 $$;
-comment on function pgrecall._gather(pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz, halfvec) is
-'Runs the arms that can help; returns what they found and a report of each. An arm that fails is left out with warning 01RC1.';
+comment on function pgrecall._gather(
+  pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
+  halfvec) is
+'Runs the arms that can help; returns what they found and a report of each. An arm that fails is '
+'left out with warning 01RC1.';
 
 create or replace function pgrecall._recall_arguments(
   bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, hypothetical halfvec,
-  model text, time_mode text, k integer,
+  model text, time_mode text, k integer, fusion text,
   out searched pgrecall.bank, out all_types text[], out whole_filter jsonb, out all_arms text[],
   out all_weights jsonb)
 language plpgsql stable parallel safe
@@ -107,8 +141,7 @@ declare
   unknown text;
 begin
   searched := pgrecall._bank(bank);
-  if coalesce(trim(query), '') = '' and embedding is null and hypothetical is null and during is null
-  then
+  if coalesce(trim(query), '') = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
     raise exception using
       errcode = 'RC007',
       message = 'nothing to recall by: the query is empty and there is no embedding',
@@ -138,6 +171,12 @@ begin
   perform pgrecall._check_weights(weights);
   all_weights := pgrecall.default_weights() || searched.weights || coalesce(weights, '{}');
 
+  if fusion not in ('rrf', 'score_rrf') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('fusion must be "rrf" or "score_rrf", not "%s"', fusion),
+      hint    = 'Leave it out for the default of the bank.';
+  end if;
   if time_mode is null or time_mode not in ('boost', 'filter') then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -149,7 +188,8 @@ begin
     whole_filter := whole_filter || jsonb_build_array(filter);
   end if;
   if tags is not null then
-    whole_filter := whole_filter || jsonb_build_array(jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
+    whole_filter := whole_filter || jsonb_build_array(
+      jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
   end if;
   if during is not null and time_mode = 'filter' then
     whole_filter := whole_filter || jsonb_build_array(
@@ -161,13 +201,16 @@ begin
   perform pgrecall._filter_sql(whole_filter);
 end;
 $$;
-comment on function pgrecall._recall_arguments(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec, text, text, integer) is
-'Checks the arguments of a recall and fills in the defaults of the bank. Tags and a filtering window become part of the filter.';
+comment on function pgrecall._recall_arguments(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec,
+  text, text, integer, text) is
+'Checks the arguments of a recall and fills in the defaults of the bank. Tags and a filtering '
+'window become part of the filter.';
 
 create or replace function pgrecall._hybrid_recall(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, fact_types text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, as_of timestamptz,
-  hypothetical halfvec, k integer)
+  hypothetical halfvec, k integer, fusion text)
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
@@ -183,11 +226,12 @@ begin
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall.rrf(hits, weights, k) as f
+  from   pgrecall._fuse(hits, weights, k, fusion = 'score_rrf') as f
   where  f.rank <= top_k;
 
   return query
-  select row_number() over (order by r.score desc, r.mentioned_at desc, r.memory_id desc)::integer, r.*
+  select row_number() over (order by r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
+         r.*
   from (
     select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id, m.tags,
            m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms
@@ -204,7 +248,9 @@ begin
   limit  top_k;
 end;
 $$;
-comment on function pgrecall._hybrid_recall(pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, integer) is
+comment on function pgrecall._hybrid_recall(
+  pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, integer, text) is
 'Worker of hybrid_recall(); its arguments are checked.';
 
 create or replace function pgrecall.hybrid_recall(
@@ -223,7 +269,8 @@ create or replace function pgrecall.hybrid_recall(
   hypothetical halfvec default null,
   model        text default null,
   time_mode    text default 'boost',
-  k            integer default null)
+  k            integer default null,
+  fusion       text default null)
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
@@ -233,21 +280,29 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k);
+    hypothetical, model, time_mode, k, fusion);
   return query
   select * from pgrecall._hybrid_recall(
     a.searched, coalesce(trim(query), ''), embedding, during, a.all_types, a.whole_filter,
     a.all_arms, a.all_weights, top_k, depth, coalesce(as_of, now()), hypothetical,
-    coalesce(k, (a.searched).rrf_k));
+    coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion));
 end;
 $$;
-comment on function pgrecall.hybrid_recall(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, text, text, integer) is
-'The memories of a bank that best answer a query, best first: every arm that can help runs, weighted reciprocal rank fusion joins them. '
-'Without an embedding the lexical, key, graph and temporal arms answer. during boosts what occurred in the window, or filters with time_mode => ''filter''. '
-'tags keeps memories with any of them; filter is a condition such as ["and", [">=", "confidence", 0.8], ["=", "metadata.team", "core"]]. '
-'arms and weights ({"graph": 0.5}) choose and weigh arms; as_of answers as of an earlier time; depth is how deep each arm looks. '
-'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is memory or message (context: its speaker, source_id: its session). '
-'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+comment on function pgrecall.hybrid_recall(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text) is
+'The memories of a bank that best answer a query, best first: every arm that can help runs, '
+'reciprocal rank fusion joins them. '
+'Without an embedding the lexical, key, graph and temporal arms answer. during boosts what '
+'occurred in the window, or filters with time_mode => ''filter''. '
+'tags keeps memories with any of them; filter is a condition such as ["and", [">=", "confidence", '
+'0.8], ["=", "metadata.team", "core"]]. '
+'arms and weights ({"graph": 0.5}) choose and weigh arms, fusion (rrf, score_rrf) and k how they '
+'are joined; as_of answers as of an earlier time; depth is how deep each arm looks. '
+'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is '
+'memory or message (context: its speaker, source_id: its session). '
+'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
+'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.explain_recall(
   bank         text,
@@ -265,7 +320,8 @@ create or replace function pgrecall.explain_recall(
   hypothetical halfvec default null,
   model        text default null,
   time_mode    text default 'boost',
-  k            integer default null)
+  k            integer default null,
+  fusion       text default null)
 returns table (arm text, status text, reason text, rows integer, best_score double precision,
                milliseconds double precision)
 language plpgsql volatile parallel unsafe rows 7
@@ -276,7 +332,7 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k);
+    hypothetical, model, time_mode, k, fusion);
   return query
   select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
   from   jsonb_to_recordset((pgrecall._gather(
@@ -286,5 +342,8 @@ begin
                 milliseconds double precision);
 end;
 $$;
-comment on function pgrecall.explain_recall(text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, timestamptz, halfvec, text, text, integer) is
-'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, best score, milliseconds. Errors: as hybrid_recall().';
+comment on function pgrecall.explain_recall(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text) is
+'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, '
+'best score, milliseconds. Errors: as hybrid_recall().';

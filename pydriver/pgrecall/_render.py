@@ -1,0 +1,175 @@
+"""What the command shows: tables for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timezone
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Timings
+
+WIDTH = 100
+TEXT_LENGTH = 240
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console of at most 100 columns."""
+    console = Console(stderr=stderr, highlight=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    return console
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return a bar for long work."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+    )
+
+
+def line(text: str, length: int = TEXT_LENGTH) -> str:
+    """Put a text on one line, without what could move the cursor, and cut it when it is long."""
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
+    return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
+
+
+def day(moment: datetime | None) -> str:
+    """Write a day in UTC."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
+
+
+def when(hit: Hit) -> str:
+    """Write when a hit happened, or else when it was said."""
+    start, end = hit.occurred or (None, None)
+    return day(start or end or hit.mentioned_at)
+
+
+def found_by(hit: Hit, *, is_long: bool = False) -> str:
+    """Name the arms that found a hit, the one with the most say first."""
+    arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
+    if is_long:
+        return "\n".join(f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms)
+    return ", ".join(name for name, _ in arms)
+
+
+def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
+    """Make a table of an answer."""
+    table = _table("", "answer", "when", "type", "found by")
+    table.columns[1].ratio = 1
+    table.columns[4].max_width = 24
+    for hit in hits:
+        table.add_row(
+            str(hit.rank),
+            Text(line(hit.text)),
+            when(hit),
+            Text(hit.fact_type or hit.kind),
+            found_by(hit, is_long=is_long),
+        )
+    return table
+
+
+def arms_table(arms: Sequence[ArmReport]) -> Table:
+    """Make a table of how each arm fared."""
+    table = _table("arm", "status", "rows", "best score", "ms", "reason")
+    for arm in arms:
+        table.add_row(
+            arm.arm,
+            arm.status,
+            str(arm.rows or 0),
+            "" if arm.best_score is None else f"{arm.best_score:.3f}",
+            "" if arm.milliseconds is None else f"{arm.milliseconds:.1f}",
+            Text(line(arm.reason or "")),
+        )
+    return table
+
+
+def banks_table(banks: Iterable[Bank]) -> Table:
+    """Make a table of banks."""
+    table = _table("bank", "memories", "messages", "entities", "embedding model", "created")
+    for bank in banks:
+        model = bank.embedding_model or "none yet"
+        if bank.embedding_dimensions:
+            model = f"{model} ({bank.embedding_dimensions})"
+        table.add_row(
+            Text(line(bank.bank_id, 30)),
+            f"{bank.memories:,}",
+            f"{bank.messages:,}",
+            f"{bank.entities:,}",
+            Text(line(model, 40)),
+            day(bank.created_at),
+        )
+    return table
+
+
+def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
+    """Make a table of what keyword search knows of a bank."""
+    table = _table("keyword search", "counted", "waiting", "words each", "vocabulary", "counted on")
+    for row in statistics:
+        table.add_row(
+            row.kind,
+            f"{row.document_count:,}",
+            f"{row.waiting:,}",
+            f"{row.average_length:.1f}",
+            f"{row.lexeme_count:,}",
+            day(row.refreshed_at),
+        )
+    return table
+
+
+def times(timings: Timings) -> str:
+    """Write where the time went, on one line."""
+    stages = (
+        ("dates", timings.temporal),
+        ("embedding", timings.embed),
+        ("connection", timings.wait),
+        ("database", timings.database),
+        ("reranking", timings.rerank),
+    )
+    return ", ".join(f"{name} {value:.1f}" for name, value in stages) + " ms"
+
+
+def left_out(degradation: Degradation) -> str:
+    """Write what was left out and what to do about it."""
+    return " ".join(filter(None, (f"{degradation.why}.", degradation.hint)))
+
+
+def to_json(value: object) -> str:
+    """Write rows for machines; ids are text, since they can exceed what JSON readers hold."""
+    return json.dumps(_jsonable(value), ensure_ascii=False, indent=2)
+
+
+def _jsonable(value: object, name: str = "") -> object:
+    if is_dataclass(value):
+        return {f.name: _jsonable(getattr(value, f.name), f.name) for f in fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(part) for part in value]
+    if name.endswith("_id") and isinstance(value, int):
+        return str(value)
+    return value
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        is_number = column in ("", "rows", "ms", "best score", "counted", "waiting")
+        is_number = is_number or column in ("memories", "messages", "entities", "vocabulary")
+        table.add_column(
+            column,
+            justify="right" if is_number or column == "words each" else "left",
+            no_wrap=column not in ("answer", "found by", "reason"),
+        )
+    return table

@@ -1,0 +1,528 @@
+"""Every statement the driver sends, and how its rows are read.
+
+A :class:`Call` does no I/O: both clients send the same ones, and a test can read them. Arguments
+have the names they have in SQL.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from psycopg import DataError
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap
+from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row
+from psycopg.types.datetime import TimestamptzLoader
+from psycopg.types.json import Jsonb
+from psycopg.types.range import Range, TimestamptzRange
+
+from pgrecall.errors import (
+    InvalidArgument,
+    InvalidEmbedding,
+    InvalidFact,
+    InvalidFilter,
+    RecallError,
+)
+from pgrecall.models import (
+    ArmHit,
+    ArmReport,
+    Bank,
+    BankStatistics,
+    Hit,
+    Period,
+    QueryEntity,
+    Retained,
+    RetainedMessage,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import LiteralString
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+_TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
+_HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row, Result]):
+    """One statement, ready to be sent.
+
+    Attributes:
+        sql: The statement, with named placeholders.
+        parameters: A value for each placeholder.
+        row_factory: Makes a row of the result's columns.
+        result: Makes the answer of all rows.
+        is_repeatable: Whether it may be sent again when the connection broke, and nobody knows
+            if it had arrived.
+
+    """
+
+    sql: LiteralString
+    parameters: Mapping[str, object]
+    row_factory: BaseRowFactory[Row]
+    result: Callable[[list[Row]], Result]
+    is_repeatable: bool = True
+
+
+class _TimeLoader(TimestamptzLoader):
+    """Reads a time; None for what Python has no datetime for: infinity, years before 1."""
+
+    def load(self, data: Buffer) -> datetime | None:  # type: ignore[override]
+        try:
+            return super().load(data)
+        except DataError:
+            return None
+
+
+def adapt(adapters: AdaptersMap) -> None:
+    """Let no far-off date in a bank spoil a recall."""
+    adapters.register_loader("timestamptz", _TimeLoader)
+
+
+def create_bank(
+    bank: str,
+    *,
+    text_search_config: str,
+    embedding_model: str | None,
+    embedding_dimensions: int | None,
+    fact_types: Sequence[str] | None,
+    settings: Mapping[str, object],
+) -> Call[object, None]:
+    """Create a bank."""
+    return Call(
+        "select pgrecall.create_bank(bank => %(bank)s,"
+        " text_search_config => %(text_search_config)s, embedding_model => %(embedding_model)s,"
+        " embedding_dimensions => %(embedding_dimensions)s,"
+        " fact_types => %(fact_types)s::text[], settings => %(settings)s)",
+        _checked(
+            bank=bank,
+            text_search_config=text_search_config,
+            embedding_model=embedding_model,
+            embedding_dimensions=embedding_dimensions,
+            fact_types=_texts(fact_types),
+            settings=settings,
+        ),
+        scalar_row,
+        _nothing,
+        is_repeatable=False,
+    )
+
+
+def configure_bank(bank: str, settings: Mapping[str, object]) -> Call[object, None]:
+    """Change a bank's defaults."""
+    return Call(
+        "select pgrecall.configure_bank(bank => %(bank)s, settings => %(settings)s)",
+        _checked(bank=bank, settings=settings),
+        scalar_row,
+        _nothing,
+    )
+
+
+def add_fact_type(bank: str, fact_type: str, *, description: str) -> Call[object, None]:
+    """Add a kind of memory to a bank."""
+    return Call(
+        "select pgrecall.add_fact_type(bank => %(bank)s, fact_type => %(fact_type)s,"
+        " description => %(description)s)",
+        _checked(bank=bank, fact_type=fact_type, description=description),
+        scalar_row,
+        _nothing,
+    )
+
+
+def drop_bank(bank: str) -> Call[int, int]:
+    """Drop a bank with everything in it."""
+    return Call(
+        "select pgrecall.drop_bank(bank => %(bank)s)",
+        _checked(bank=bank),
+        scalar_row,
+        _single,
+        is_repeatable=False,
+    )
+
+
+def banks() -> Call[Bank, list[Bank]]:
+    """List all banks by name."""
+    return Call(
+        "select * from pgrecall.bank_overview order by bank_id",
+        {},
+        class_row(Bank),
+        list,
+    )
+
+
+def retain(
+    bank: str, facts: Sequence[object], *, model: str | None, link: str
+) -> Call[Retained, list[Retained]]:
+    """Write a batch of facts, as made by :func:`plain_facts`."""
+    return Call(
+        "select * from pgrecall.retain(bank => %(bank)s, facts => %(facts)s, model => %(model)s,"
+        " link => %(link)s)",
+        {**_checked(bank=bank, model=model, link=link), "facts": Jsonb(facts)},
+        class_row(Retained),
+        list,
+    )
+
+
+def retain_messages(
+    bank: str, messages: Iterable[object]
+) -> Call[RetainedMessage, list[RetainedMessage]]:
+    """Write a batch of raw messages."""
+    rows = [_plain(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
+    return Call(
+        "select * from pgrecall.retain_messages(bank => %(bank)s, messages => %(messages)s)",
+        {**_checked(bank=bank), "messages": Jsonb(rows)},
+        class_row(RetainedMessage),
+        list,
+    )
+
+
+def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
+    """Erase memories."""
+    return Call(
+        "select pgrecall.forget(bank => %(bank)s, memory_ids => %(memory_ids)s::bigint[])",
+        _checked(bank=bank, memory_ids=list(memory_ids)),
+        scalar_row,
+        _single,
+        is_repeatable=False,
+    )
+
+
+def supersede(
+    bank: str, memory_id: int, *, superseded_by: int | None, at: datetime | None
+) -> Call[object, None]:
+    """End a memory's validity."""
+    return Call(
+        "select pgrecall.supersede(bank => %(bank)s, memory_id => %(memory_id)s,"
+        " superseded_by => %(superseded_by)s, at => coalesce(%(at)s::timestamptz, now()))",
+        _checked(bank=bank, memory_id=memory_id, superseded_by=superseded_by, at=at),
+        scalar_row,
+        _nothing,
+    )
+
+
+def log_session(
+    bank: str, session: str, *, started_at: datetime | None, ended_at: datetime | None
+) -> Call[object, None]:
+    """Write down when a conversation took place."""
+    return Call(
+        "select pgrecall.log_session(bank => %(bank)s, session => %(session)s,"
+        " started_at => coalesce(%(started_at)s::timestamptz, now()), ended_at => %(ended_at)s)",
+        _checked(bank=bank, session=session, started_at=started_at, ended_at=ended_at),
+        scalar_row,
+        _nothing,
+        is_repeatable=False,
+    )
+
+
+def last_session_end(
+    bank: str, *, before: datetime | None
+) -> Call[datetime | None, datetime | None]:
+    """Say when the last conversation ended."""
+    return Call(
+        "select pgrecall.last_session_end(bank => %(bank)s,"
+        " before => coalesce(%(before)s::timestamptz, now()))",
+        _checked(bank=bank, before=before),
+        scalar_row,
+        _single,
+    )
+
+
+def refresh_statistics(bank: str, *, is_full: bool) -> Call[object, None]:
+    """Count words anew."""
+    return Call(
+        "select pgrecall.refresh_statistics(bank => %(bank)s, is_full => %(is_full)s)",
+        _checked(bank=bank, is_full=is_full),
+        scalar_row,
+        _nothing,
+    )
+
+
+def bank_statistics(bank: str) -> Call[BankStatistics, list[BankStatistics]]:
+    """Say what keyword search knows of a bank."""
+    return Call(
+        "select * from pgrecall.bank_statistics(bank => %(bank)s)",
+        _checked(bank=bank),
+        class_row(BankStatistics),
+        list,
+    )
+
+
+def link_pending(bank: str, *, batch_size: int) -> Call[int, int]:
+    """Write links that were put off."""
+    return Call(
+        "select pgrecall.link_pending(bank => %(bank)s, batch_size => %(batch_size)s)",
+        _checked(bank=bank, batch_size=batch_size),
+        scalar_row,
+        _single,
+    )
+
+
+def query_entities(bank: str, query: str) -> Call[QueryEntity, list[QueryEntity]]:
+    """List the entities that a query names."""
+    return Call(
+        "select * from pgrecall.query_entities(bank => %(bank)s, query => %(query)s)",
+        _checked(bank=bank, query=query),
+        class_row(QueryEntity),
+        list,
+    )
+
+
+def recall_parameters(
+    *,
+    bank: str,
+    query: str | None,
+    embedding: Sequence[float] | None,
+    during: Period | None,
+    fact_types: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    filter: Sequence[object] | None,  # noqa: A002  as in SQL
+    arms: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+    top_k: int,
+    depth: int,
+    as_of: datetime | None,
+    hypothetical: Sequence[float] | None,
+    model: str | None,
+    time_mode: str,
+) -> dict[str, object]:
+    """Gather what hybrid_recall() and explain_recall() both take."""
+    return _checked(
+        bank=bank,
+        query=query,
+        embedding=embedding,
+        during=to_range(during),
+        fact_types=_texts(fact_types),
+        tags=_texts(tags),
+        filter=filter,
+        arms=_texts(arms),
+        weights=weights,
+        top_k=top_k,
+        depth=depth,
+        as_of=as_of,
+        hypothetical=hypothetical,
+        model=model,
+        time_mode=time_mode,
+    )
+
+
+_RECALL_ARGUMENTS: LiteralString = (
+    "(bank => %(bank)s, query => %(query)s,"
+    " embedding => pgrecall.to_embedding(%(embedding)s::real[]),"
+    " during => %(during)s::tstzrange, fact_types => %(fact_types)s::text[],"
+    " tags => %(tags)s::text[], filter => %(filter)s::jsonb, arms => %(arms)s::text[],"
+    " weights => %(weights)s::jsonb, top_k => %(top_k)s, depth => %(depth)s,"
+    " as_of => coalesce(%(as_of)s::timestamptz, now()),"
+    " hypothetical => pgrecall.to_embedding(%(hypothetical)s::real[]), model => %(model)s,"
+    " time_mode => %(time_mode)s)"
+)
+
+
+def hybrid_recall(parameters: Mapping[str, object]) -> Call[Hit, list[Hit]]:
+    """Find memories, best first."""
+    return Call(
+        "select * from pgrecall.hybrid_recall" + _RECALL_ARGUMENTS,
+        parameters,
+        kwargs_row(_hit),
+        list,
+    )
+
+
+def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[ArmReport]]:
+    """Say how each arm fares with the same question."""
+    return Call(
+        "select * from pgrecall.explain_recall" + _RECALL_ARGUMENTS,
+        parameters,
+        class_row(ArmReport),
+        list,
+    )
+
+
+def vector_version() -> Call[str | None, str | None]:
+    """Say which pgvector the database has; None for none."""
+    return Call(
+        "select (select x.extversion from pg_catalog.pg_extension x where x.extname = 'vector')",
+        {},
+        scalar_row,
+        _single,
+    )
+
+
+def plain_facts(facts: Iterable[object]) -> list[object]:
+    """Turn facts into what JSON can hold; embeddings become compact text.
+
+    Args:
+        facts: Mappings in the documented format, or bare texts. They are left as they are.
+
+    Raises:
+        InvalidFact: a fact holds what JSON or PostgreSQL cannot, such as a NUL character.
+        InvalidEmbedding: an embedding is not a list of numbers.
+
+    """
+    return [
+        _plain({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
+        for i, fact in enumerate(facts)
+    ]
+
+
+def to_floats(embedding: object, where: str = "embedding") -> list[float]:
+    """Read an embedding: a list, a tuple, a numpy array, a torch tensor, a pgvector value.
+
+    Args:
+        embedding: Shape (dimensions,).
+        where: What to call it in an error.
+
+    Raises:
+        InvalidEmbedding: it is not a flat list of numbers.
+
+    """
+    for method in ("tolist", "to_list"):  # numpy and torch; pgvector
+        if hasattr(embedding, method):
+            embedding = getattr(embedding, method)()
+    if isinstance(embedding, Iterable) and not isinstance(embedding, str | bytes | Mapping):
+        try:
+            return [float(number) for number in embedding]
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InvalidEmbedding(
+        f"{where} is not a flat list of numbers",
+        hint="Give one number per dimension: [0.1, 0.2, ...]",
+    )
+
+
+def vector_text(embedding: object, where: str = "embedding") -> str:
+    """Write an embedding as short text, exactly enough for a halfvec: ``[0.1,0.2]``."""
+    if isinstance(embedding, str):
+        return embedding
+    return f"[{','.join(format(number, '.6g') for number in to_floats(embedding, where))}]"
+
+
+def to_range(during: Period | None) -> TimestamptzRange | None:
+    """Make a range of a period.
+
+    Raises:
+        InvalidArgument: it ends before it starts.
+
+    """
+    if during is None:
+        return None
+    start, end = during
+    if start is not None and end is not None and end < start:
+        raise InvalidArgument(
+            f"during ends before it starts: {end.isoformat()} is before {start.isoformat()}",
+            hint="Give (start, end); None leaves a side open.",
+        )
+    return TimestamptzRange(start, end)
+
+
+def _hit(**column: object) -> Hit:
+    arms = cast("Mapping[str, Mapping[str, float]]", column["arms"])
+    score = cast("float", column["score"])
+    rank = cast("int", column["rank"])
+    return Hit(
+        **{
+            **column,
+            "tags": tuple(cast("Sequence[str]", column["tags"] or ())),
+            "metadata": column["metadata"] or {},
+            "occurred": _period(cast("Range[datetime] | None", column["occurred"])),
+            "arms": {
+                name: ArmHit(int(arm["rank"]), float(arm["score"]), float(arm["contribution"]))
+                for name, arm in arms.items()
+            },
+        },  # type: ignore[arg-type]  # the columns are the fields
+        fused_rank=rank,
+        rerank_score=None,
+        final_score=score,
+    )
+
+
+def _period(occurred: Range[datetime] | None) -> Period | None:
+    return None if occurred is None else (occurred.lower, occurred.upper)
+
+
+def _texts(texts: Sequence[str] | None) -> list[str] | None:
+    """Take one text for a list of one, and never for a list of its letters."""
+    if texts is None:
+        return None
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _single(rows: list[Result]) -> Result:
+    return rows[0]
+
+
+def _nothing(_rows: list[object]) -> None:
+    return None
+
+
+def _checked(**parameters: object) -> dict[str, object]:
+    """Refuse text that PostgreSQL cannot hold, and wrap what goes as JSON."""
+    checked: dict[str, object] = {}
+    for name, value in parameters.items():
+        error = InvalidFilter if name == "filter" else InvalidArgument
+        if isinstance(value, str):
+            _check_text(value, name, error)
+        elif value is not None and name in ("filter", "weights", "settings"):
+            value = Jsonb(_plain(value, name, error))
+        elif isinstance(value, list):
+            for position, element in enumerate(value):
+                if isinstance(element, str):
+                    _check_text(element, f"{name}[{position}]", error)
+        checked[name] = value
+    return checked
+
+
+def _check_text(text: str, where: str, error: type[RecallError]) -> None:
+    if "\0" in text:
+        raise error(f"{where} contains a NUL character", hint=_TEXT_HINT)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise error(f"{where} contains a lone surrogate", hint=_TEXT_HINT) from None
+
+
+def _plain(value: object, where: str, error: type[RecallError]) -> object:
+    """Copy a value into what JSON can hold; `where` names the part in an error."""
+    match value:
+        case str():
+            _check_text(value, where, error)
+            return value
+        case None | bool() | int():
+            return value
+        case float():
+            if not math.isfinite(value):
+                raise error(f"{where} is {value}, which is not a finite number")
+            return value
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {
+                _key(key, where, error): (
+                    vector_text(part, f"{where}.embedding")
+                    if key == "embedding" and part is not None and _HAS_EMBEDDING.fullmatch(where)
+                    else _plain(part, f"{where}.{key}", error)
+                )
+                for key, part in value.items()
+            }
+        case list() | tuple() | set() | frozenset():
+            return [_plain(part, f"{where}[{i}]", error) for i, part in enumerate(value)]
+    if hasattr(value, "tolist"):  # a number or an array of numpy
+        return _plain(value.tolist(), where, error)
+    raise error(
+        f"{where} is a value of type {type(value).__name__}, which JSON cannot hold",
+        hint="Use text, numbers, true, false, null, dates, lists and objects.",
+    )
+
+
+def _key(key: object, where: str, error: type[RecallError]) -> str:
+    if not isinstance(key, str):
+        raise error(f"{where} has the key {key!r}, which is not text")
+    _check_text(key, f"a key of {where}", error)
+    return key

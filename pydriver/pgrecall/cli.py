@@ -1,0 +1,388 @@
+"""The command: pgrecall."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+import psycopg
+
+try:
+    from rich.console import Console
+except ImportError as error:  # pragma: no cover
+    raise SystemExit(
+        f"pgrecall: package {error.name} is missing. Run: pip install 'pgrecall[cli]'"
+    ) from error
+
+from pgrecall import _doctor, _render, schema
+from pgrecall._demo import run_demo
+from pgrecall._version import __version__
+from pgrecall.client import Recall
+from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder
+from pgrecall.errors import BankExists, BankNotFound, InvalidFact, RecallError
+from pgrecall.models import Retention
+from pgrecall.server import DSN_VARIABLE, resolve_dsn
+
+Command = Callable[[argparse.Namespace, Console], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: Its words without the first; default: those it was called with.
+
+    Returns:
+        0 when it went well, 1 when it did not; wrong usage exits with 2.
+
+    """
+    options = _parser().parse_args(arguments)
+    command: Command = options.command
+    try:
+        return command(options, _render.make_console())
+    except BankNotFound as error:
+        return _fail(error.message, "Create it with: pgrecall bank create NAME")
+    except RecallError as error:
+        return _fail(error.message, error.hint)
+    except psycopg.OperationalError as error:
+        return _fail(
+            f"cannot reach the server: {str(error).strip()}",
+            f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
+        )
+    except psycopg.Error as error:
+        return _fail(error.diag.message_primary or str(error), error.diag.message_hint)
+    except BrokenPipeError:  # the reader has seen enough, as in: pgrecall ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
+    except KeyboardInterrupt:
+        return _fail("interrupted", None)
+
+
+def _fail(message: str, hint: str | None) -> int:
+    console = _render.make_console(stderr=True)
+    console.print("error:", message, style="red", markup=False, soft_wrap=True)
+    if hint:
+        console.print("hint:", hint, markup=False, soft_wrap=True)
+    return 1
+
+
+def _migrate(options: argparse.Namespace, console: Console) -> int:
+    with psycopg.connect(resolve_dsn(options.dsn)) as connection:
+        result = schema.migrate(connection)
+    if options.json:
+        _print_json(console, result)
+    elif result.before is None:
+        console.print(f"installed pgrecall {result.after}")
+    elif result.is_changed:
+        console.print(f"upgraded pgrecall from {result.before} to {result.after}")
+    else:
+        console.print(f"pgrecall {result.after} is up to date")
+    return 0
+
+
+def _bank_create(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn) as recall:
+        recall.create_bank(
+            options.bank,
+            text_search_config=options.text_search_config,
+            fact_types=options.fact_type,
+        )
+    console.print(f'created bank "{options.bank}"', markup=False)
+    return 0
+
+
+def _bank_list(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn) as recall:
+        banks = recall.banks()
+    if options.json:
+        _print_json(console, banks)
+    elif banks:
+        console.print(_render.banks_table(banks))
+    else:
+        console.print("There is no bank yet. Create one with: pgrecall bank create NAME")
+    return 0
+
+
+def _bank_show(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn) as recall:
+        statistics = recall.bank_statistics(options.bank)
+        banks = [bank for bank in recall.banks() if bank.bank_id == options.bank]
+    if options.json:
+        _print_json(console, {"bank": banks[0], "statistics": statistics})
+    else:
+        console.print(_render.banks_table(banks))
+        console.print(_render.statistics_table(statistics))
+    return 0
+
+
+def _bank_drop(options: argparse.Namespace, console: Console) -> int:
+    if not options.yes:
+        if not sys.stdin.isatty():
+            return _fail("dropping a bank erases all it holds", "Add --yes if you mean it.")
+        answer = console.input(
+            f'Erase bank "{options.bank}" and all it holds? [y/N] ', markup=False
+        )
+        if answer.strip().lower() not in ("y", "yes"):
+            return _fail("nothing was dropped", None)
+    with Recall.connect(options.dsn) as recall:
+        removed = recall.drop_bank(options.bank)
+    console.print(f'dropped bank "{options.bank}" with {removed:,} memories', markup=False)
+    return 0
+
+
+def _retain(options: argparse.Namespace, console: Console) -> int:
+    return _retain_file(options, console, is_messages=False)
+
+
+def _retain_messages(options: argparse.Namespace, console: Console) -> int:
+    return _retain_file(options, console, is_messages=True)
+
+
+def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: bool) -> int:
+    lines = JsonLines(options.file)
+    total = lines.count()
+    with (
+        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        _render.progress_bar(_render.make_console(stderr=True)) as progress,
+    ):
+        if options.create:
+            with suppress(BankExists):
+                recall.create_bank(options.bank)
+        task = progress.add_task("retaining", total=total)
+        retain = recall.retain_many_messages if is_messages else recall.retain_many
+        try:
+            done = retain(options.bank, lines, progress=lambda n: progress.advance(task, n))
+        except RecallError as error:
+            raise lines.located(error) from error
+    _print_retention(options, console, done, "messages" if is_messages else "facts")
+    return 0
+
+
+def _print_retention(
+    options: argparse.Namespace, console: Console, done: Retention, what: str
+) -> None:
+    if options.json:
+        _print_json(console, done)
+    else:
+        known = done.total - done.new
+        also = f"; {known:,} were known already" if known else ""
+        console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
+
+
+def _recall(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+        report = recall.recall_report(
+            options.bank,
+            options.question,
+            top_k=options.top_k,
+            filter=options.filter,
+            fact_types=options.fact_type,
+            tags=options.tag,
+            reference_time=options.at,
+            explain=options.explain,
+        )
+    if options.json:
+        _print_json(console, report)
+        return 0
+    if report.hits:
+        console.print(_render.hits_table(report.hits, is_long=options.explain))
+    else:
+        console.print("nothing found")
+    if report.arms:
+        console.print(_render.arms_table(report.arms))
+    for fact in report.facts:
+        console.print(fact, style="dim", markup=False)
+    for degradation in report.degradations:
+        console.print(_render.left_out(degradation), style="dim", markup=False)
+    console.print(_render.times(report.timings), style="dim")
+    return 0
+
+
+def _forget(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn) as recall:
+        removed = recall.forget(options.bank, options.memory_id)
+    console.print(f"forgot {removed:,} of {len(options.memory_id):,} memories")
+    return 0
+
+
+def _demo(options: argparse.Namespace, console: Console) -> int:
+    run_demo(resolve_dsn(options.dsn), options.bank, console)
+    return 0
+
+
+def _run_doctor(options: argparse.Namespace, console: Console) -> int:
+    findings = _doctor.examine(resolve_dsn(options.dsn))
+    if options.json:
+        _print_json(console, findings)
+    else:
+        _doctor.show(findings, console)
+    return 1 if any(finding.status == "bad" for finding in findings) else 0
+
+
+class JsonLines:
+    """The objects of a JSONL file, one a line, which can say on which line each stood."""
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path; blank lines are passed over."""
+        self._path = path
+        self._numbers: list[int] = []
+
+    def count(self) -> int:
+        """Count the objects."""
+        with self._path.open("rb") as file:
+            return sum(1 for line in file if line.strip())
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        """Read the objects.
+
+        Raises:
+            InvalidFact: a line is not a JSON object; the message names file and line.
+
+        """
+        self._numbers.clear()
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                self._numbers.append(number)
+                yield self._parsed(line, number)
+
+    def _parsed(self, line: bytes, number: int) -> dict[str, object]:
+        try:
+            value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError as error:
+            problem = f"not UTF-8 at byte {error.start + 1}"
+        except json.JSONDecodeError as error:
+            problem = f"not JSON at column {error.colno}: {error.msg}"
+        except RecursionError:
+            problem = "nested too deeply"
+        else:
+            if isinstance(value, dict):
+                return value
+            problem = "not an object"
+        raise InvalidFact(
+            f"{self._path}, line {number}: {problem}",
+            hint='Each line is one JSON object, such as {"text": "Maya leads Atlas."}.',
+        )
+
+    def located(self, error: RecallError) -> RecallError:
+        """Name file and line in an error that speaks of the n-th fact."""
+        if error.position is None or error.position >= len(self._numbers):
+            return error
+        place = f"{self._path}, line {self._numbers[error.position]}"
+        problem = re.sub(r"^\w+\[\d+\]\.?(: )?", "", error.message)
+        return type(error)(f"{place}: {problem}", hint=error.hint)
+
+
+def _embedder(options: argparse.Namespace) -> Embedder | None:
+    return None if getattr(options, "no_embed", False) else DEFAULT_EMBEDDER
+
+
+def _print_json(console: Console, value: object) -> None:
+    console.file.write(_render.to_json(value) + "\n")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"not a time: {text!r}; write 2026-03-05 or 2026-03-05T14:00Z"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--dsn", help=f"server and database; default: {DSN_VARIABLE}, else the embedded server"
+    )
+    machine = argparse.ArgumentParser(add_help=False)
+    machine.add_argument("--json", action="store_true", help="print JSON, for machines")
+
+    parser = argparse.ArgumentParser(
+        prog="pgrecall", description="PostgreSQL as the memory of AI agents."
+    )
+    parser.add_argument("--version", action="version", version=f"pgrecall {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(
+        to: argparse._SubParsersAction[argparse.ArgumentParser],
+        name: str,
+        command: Command,
+        about: str,
+        *,
+        has_json: bool = True,
+    ) -> argparse.ArgumentParser:
+        parents = [common, machine] if has_json else [common]
+        new = to.add_parser(name, help=about, description=f"{about}.", parents=parents)
+        new.set_defaults(command=command)
+        return new
+
+    add(commands, "migrate", _migrate, "install pgrecall in the database, or upgrade it")
+
+    bank = commands.add_parser("bank", help="create, list, show and drop banks")
+    banks = bank.add_subparsers(metavar="COMMAND", required=True)
+    new = add(banks, "create", _bank_create, "create an empty bank", has_json=False)
+    new.add_argument("bank")
+    new.add_argument(
+        "--text-search-config",
+        default="english",
+        metavar="NAME",
+        help='such as english; "simple" for mixed languages and identifiers',
+    )
+    new.add_argument("--fact-type", action="append", metavar="NAME", help="one more kind of fact")
+    add(banks, "list", _bank_list, "list all banks")
+    add(banks, "show", _bank_show, "show one bank").add_argument("bank")
+    new = add(banks, "drop", _bank_drop, "erase a bank and all it holds", has_json=False)
+    new.add_argument("bank")
+    new.add_argument("--yes", action="store_true", help="do not ask")
+
+    for name, command, what in (
+        ("retain", _retain, "facts"),
+        ("retain-messages", _retain_messages, "raw messages"),
+    ):
+        new = add(commands, name, command, f"retain {what} from a JSONL file")
+        new.add_argument("file", type=Path, metavar="FILE.jsonl")
+        new.add_argument("--bank", required=True)
+        new.add_argument("--create", action="store_true", help="create the bank if there is none")
+        if command is _retain:
+            new.add_argument("--no-embed", action="store_true", help="store no embeddings")
+
+    new = add(commands, "recall", _recall, "ask a bank a question")
+    new.add_argument("bank")
+    new.add_argument("question")
+    new.add_argument("--top-k", type=int, default=10, metavar="N", help="answers at most; 10")
+    new.add_argument(
+        "--filter",
+        metavar="CONDITION",
+        help="only facts that meet it: \"confidence > 0.8 and metadata->>'team' = 'core'\"",
+    )
+    new.add_argument("--fact-type", action="append", metavar="NAME", help="only facts of this type")
+    new.add_argument("--tag", action="append", help="only facts with this tag")
+    new.add_argument("--at", type=_moment, metavar="TIME", help="ask as if it were that time")
+    new.add_argument("--explain", action="store_true", help="say what each arm did")
+    new.add_argument("--no-embed", action="store_true", help="do without the query's embedding")
+
+    new = add(commands, "forget", _forget, "erase memories", has_json=False)
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int, nargs="+")
+
+    new = add(commands, "demo", _demo, "fill a bank and ask it eight questions", has_json=False)
+    new.add_argument("--bank", default="demo", help="name of the demo's bank")
+
+    add(commands, "doctor", _run_doctor, "check server, extensions, models and banks")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

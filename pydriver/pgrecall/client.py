@@ -1,0 +1,566 @@
+"""Recall: the functions of pgrecall as methods, over a connection of the caller's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, tzinfo
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import psycopg
+
+from pgrecall import calls, core
+from pgrecall.calls import Call
+from pgrecall.core import Fact, Progress, RecallOptions
+from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
+from pgrecall.errors import from_database
+from pgrecall.models import (
+    Bank,
+    BankStatistics,
+    Hit,
+    QueryEntity,
+    RecallReport,
+    Retained,
+    RetainedMessage,
+    Retention,
+)
+from pgrecall.rerankers import Reranker, ScoreFunction
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+Row = TypeVar("Row")
+Connection = psycopg.Connection[Any]
+
+
+class Pool(Protocol):
+    """Anything that lends connections, such as psycopg_pool.ConnectionPool."""
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Lend a connection; it is committed when it comes back without an error."""
+        ...
+
+
+class Recall:
+    """The memory of AI agents in PostgreSQL.
+
+    Works on a connection, and then inside whatever transaction the caller has open on it; or on a
+    pool, and then each method is a transaction of its own, and is repeated when it fails for a
+    passing reason such as a deadlock.
+    """
+
+    def __init__(
+        self,
+        connection: Connection | Pool,
+        *,
+        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        reranker: Reranker | ScoreFunction | str | Path | None = None,
+        timezone: str | tzinfo | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Keep the connection; nothing is sent, loaded or created yet.
+
+        Args:
+            connection: An open connection, or a pool.
+            embedder: Makes the embeddings; a function from texts to vectors will do. None to do
+                without: then only facts and queries that bring an embedding are searched by it.
+            reranker: A cross-encoder: its directory or name, an object, or a function from query
+                and texts to relevances from 0 to 1. Default: what PGRECALL_RERANKER names.
+            timezone: Where "today" is, and what times without a zone are in. Default: UTC.
+            model: Name of the model of embeddings that are handed over, or of the function.
+
+        Raises:
+            InvalidArgument: there is no such time zone.
+
+        """
+        self._source = connection
+        self._settings = core.Settings.of(embedder, reranker, timezone, model)
+        self._owned: Connection | None = None
+
+    @classmethod
+    def connect(
+        cls,
+        dsn: str | None = None,
+        *,
+        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        reranker: Reranker | ScoreFunction | str | Path | None = None,
+        timezone: str | tzinfo | None = None,
+        model: str | None = None,
+    ) -> Self:
+        """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
+
+        Args:
+            dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server.
+            embedder: As for the class.
+            reranker: As for the class.
+            timezone: As for the class.
+            model: As for the class.
+
+        Raises:
+            InstallError: the embedded server is needed and cannot be started.
+
+        """
+        from pgrecall.server import resolve_dsn
+
+        server = _compute(resolve_dsn, dsn)
+        connection = psycopg.connect(server, autocommit=True)
+        recall = cls(
+            connection, embedder=embedder, reranker=reranker, timezone=timezone, model=model
+        )
+        recall._owned = connection
+        return recall
+
+    def close(self) -> None:
+        """Close the connection, if :meth:`connect` opened it."""
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the connection, if :meth:`connect` opened it."""
+        self.close()
+
+    def create_bank(
+        self,
+        bank: str,
+        *,
+        text_search_config: str = "english",
+        embedding_model: str | None = None,
+        embedding_dimensions: int | None = None,
+        fact_types: Sequence[str] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Create an empty bank.
+
+        Args:
+            bank: Its name, 1 to 200 characters.
+            text_search_config: Such as "english"; "simple" for mixed languages and identifiers.
+            embedding_model: The one model it accepts. Default: the first one it meets.
+            embedding_dimensions: Length of each embedding. Default: that of the first one.
+            fact_types: Kinds of fact beside the six that every bank has.
+            settings: Defaults of the bank, such as weights of arms.
+
+        Raises:
+            BankExists: a bank has that name.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        self._run(
+            calls.create_bank(
+                bank,
+                text_search_config=text_search_config,
+                embedding_model=embedding_model,
+                embedding_dimensions=embedding_dimensions,
+                fact_types=fact_types,
+                settings=settings or {},
+            )
+        )
+
+    def configure_bank(self, bank: str, settings: Mapping[str, object]) -> None:
+        """Change defaults of a bank; those not named stay.
+
+        Args:
+            bank: Name of an existing bank.
+            settings: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            UnknownArm: a weight is for an arm that there is not.
+            InvalidArgument: a setting is unknown or out of its range.
+
+        """
+        self._run(calls.configure_bank(bank, settings))
+
+    def add_fact_type(self, bank: str, fact_type: str, *, description: str = "") -> None:
+        """Add a kind of memory to a bank, or describe it anew.
+
+        Args:
+            bank: Name of an existing bank.
+            fact_type: A lower-case word.
+            description: What it is for.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: the word cannot name a fact type.
+
+        """
+        self._run(calls.add_fact_type(bank, fact_type, description=description))
+
+    def drop_bank(self, bank: str) -> int:
+        """Drop a bank with everything in it.
+
+        Returns:
+            How many memories it held.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.drop_bank(bank))
+
+    def banks(self) -> list[Bank]:
+        """List all banks by name."""
+        return self._run(calls.banks())
+
+    def retain(
+        self,
+        bank: str,
+        facts: Iterable[Fact],
+        *,
+        model: str | None = None,
+        link: str = "now",
+        progress: Progress | None = None,
+    ) -> list[Retained]:
+        """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
+
+        Args:
+            bank: Name of an existing bank.
+            facts: Mappings in the documented format, or bare texts. What has no embedding is
+                embedded here. Times without a zone are UTC.
+            model: Name of the model of the embeddings that are handed over.
+            link: "now", or "deferred" to leave the links to :meth:`link_pending`.
+            progress: Called with how many more facts have been embedded.
+
+        Returns:
+            One row a fact, in order.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidFact: a fact is malformed; the message says which one and which field.
+            UnknownFactType: the bank has no such fact type.
+            DimensionMismatch: an embedding has not the bank's number of dimensions.
+            ModelMismatch: the embeddings are not of the bank's model.
+            InvalidEmbedding: an embedding has no direction.
+            EmbedderUnavailable: the embedder's package or model is missing.
+
+        """
+        batch = _compute(core.FactBatch, self._settings, facts, model)
+        _compute(batch.embed, progress)
+        return self._run(batch.call(bank, link))
+
+    def retain_many(
+        self,
+        bank: str,
+        facts: Iterable[Fact],
+        *,
+        model: str | None = None,
+        link: str = "now",
+        batch_size: int = core.STREAM_BATCH,
+        progress: Progress | None = None,
+    ) -> Retention:
+        """Remember a long stream of facts, batch by batch.
+
+        When a batch is refused, the batches before it stay; since known facts are left alone, the
+        whole stream can simply be given again.
+
+        Args:
+            bank: As for :meth:`retain`.
+            facts: As for :meth:`retain`; `to_index` of a link counts from the start of the stream.
+            model: As for :meth:`retain`.
+            link: As for :meth:`retain`.
+            batch_size: Facts in one call, at least 1.
+            progress: As for :meth:`retain`.
+
+        Raises:
+            RecallError: as :meth:`retain`; the position counts from the start of the stream.
+
+        """
+        stream = core.Stream()
+        for batch in stream.batches(facts, batch_size):
+            with stream.positions():
+                relinked = stream.relinked(batch)
+                rows = self.retain(bank, relinked, model=model, link=link, progress=progress)
+            stream.add(rows)
+        return stream.retention()
+
+    def retain_messages(
+        self, bank: str, messages: Iterable[Mapping[str, object]]
+    ) -> list[RetainedMessage]:
+        """Keep raw messages, as a safety net: all of them or, when one is malformed, none.
+
+        Args:
+            bank: Name of an existing bank.
+            messages: Mappings in the documented format.
+
+        Returns:
+            One row a message, in order.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidFact: a message is malformed; the message says which one and which field.
+
+        """
+        return self._run(calls.retain_messages(bank, messages))
+
+    def retain_many_messages(
+        self,
+        bank: str,
+        messages: Iterable[Mapping[str, object]],
+        *,
+        batch_size: int = core.STREAM_BATCH,
+        progress: Progress | None = None,
+    ) -> Retention:
+        """Keep a long stream of raw messages, batch by batch.
+
+        Args:
+            bank: Name of an existing bank.
+            messages: As for :meth:`retain_messages`.
+            batch_size: Messages in one call, at least 1.
+            progress: Called with how many more messages have been kept.
+
+        Raises:
+            RecallError: as :meth:`retain_messages`; the position counts from the start.
+
+        """
+        stream = core.Stream()
+        for batch in stream.batches(messages, batch_size):
+            with stream.positions():
+                rows = self.retain_messages(bank, batch)
+            stream.add(rows)
+            if progress:
+                progress(len(rows))
+        return stream.retention()
+
+    def forget(self, bank: str, memory_ids: Iterable[int]) -> int:
+        """Erase memories for good, with their embeddings, mentions and links.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.forget(bank, memory_ids))
+
+    def supersede(
+        self,
+        bank: str,
+        memory_id: int,
+        *,
+        superseded_by: int | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        """End a memory's validity, keeping it for questions about the time before.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: The memory that no longer holds.
+            superseded_by: The memory that takes its place.
+            at: From when on. Default: now.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+
+        """
+        at = self._settings.moment(at)
+        self._run(calls.supersede(bank, memory_id, superseded_by=superseded_by, at=at))
+
+    def log_session(
+        self,
+        bank: str,
+        session: str,
+        *,
+        started_at: datetime | None = None,
+        ended_at: datetime | None = None,
+    ) -> None:
+        """Write down when a conversation took place, for "since we last talked".
+
+        Args:
+            bank: Name of an existing bank.
+            session: The conversation's name.
+            started_at: Default: now.
+            ended_at: None while it goes on.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        started_at, ended_at = self._settings.moment(started_at), self._settings.moment(ended_at)
+        self._run(calls.log_session(bank, session, started_at=started_at, ended_at=ended_at))
+
+    def last_session_end(self, bank: str, *, before: datetime | None = None) -> datetime | None:
+        """Say when the last conversation ended; None where there was none.
+
+        Args:
+            bank: Name of an existing bank.
+            before: The moment to look back from. Default: now.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.last_session_end(bank, before=self._settings.moment(before)))
+
+    def refresh_statistics(self, bank: str, *, is_full: bool = False) -> None:
+        """Count the words of a bank anew, which keyword search weighs by.
+
+        Args:
+            bank: Name of an existing bank.
+            is_full: Count everything, not only what came since the last time.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        self._run(calls.refresh_statistics(bank, is_full=is_full))
+
+    def bank_statistics(self, bank: str) -> list[BankStatistics]:
+        """Say what keyword search knows of a bank, and how much it has not counted yet.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.bank_statistics(bank))
+
+    def link_pending(self, bank: str, *, batch_size: int = 1000) -> int:
+        """Write links of facts that were retained with ``link="deferred"``.
+
+        Args:
+            bank: Name of an existing bank.
+            batch_size: How many facts to link at most, 1 to 100,000.
+
+        Returns:
+            How many facts were linked; 0 when none is left.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: batch_size is out of its range.
+
+        """
+        return self._run(calls.link_pending(bank, batch_size=batch_size))
+
+    def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
+        """List the people, places, projects, ... that a query names.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.query_entities(bank, query))
+
+    def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
+        """Find what answers a query, best first.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            fact_types: Only facts of these types.
+            tags: Only facts with any of these tags.
+            filter: Only facts that meet a condition, such as ``"confidence > 0.8"``; or the same
+                as nested lists.
+            during: (start, end) the question is about; either may be None. Default: what is read
+                out of the query.
+            temporal: Whether to read a time out of the query.
+            time_mode: "boost" what lies in that time, or "filter" away what does not.
+            arms: Names of the only arms to ask: semantic, lexical, graph, temporal, key, message,
+                hypothetical.
+            weights: Weight of an arm in the fusion, by name, at least 0.
+            top_k: Upper bound on the number of hits, 1 to 1000; 10 by default.
+            depth: How many rows each arm gives, 1 to 10000; 100 by default.
+            as_of: Answer from what was known at that time. Default: the reference time.
+            reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
+            embedding: The query's embedding, shape (dimensions,), instead of the embedder's.
+            model: Name of the model of that embedding.
+            hypothetical: A text shaped like the answer to search with as well, or a function that
+                makes one of the query.
+            rerank: Whether to rerank.
+            candidates: How many of the best to rerank; 50 by default.
+            explain: Only for :meth:`recall_report`: ask how each arm fared, in a second call.
+
+        Returns:
+            At most top_k hits.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EmptyQuery: there is neither a query nor an embedding.
+            UnknownFactType: the bank has no such fact type.
+            UnknownArm: an arm or weight has no such name.
+            InvalidFilter: the filter is not understood.
+            InvalidArgument: an argument is out of its range.
+            DimensionMismatch: the embedding has not the bank's number of dimensions.
+            ModelMismatch: the embedding is not of the bank's model.
+            InvalidEmbedding: the embedding has no direction.
+            EmbedderUnavailable: the embedder's package or model is missing.
+
+        """
+        return list(self.recall_report(bank, query, **options).hits)
+
+    def recall_report(
+        self, bank: str, query: str, **options: Unpack[RecallOptions]
+    ) -> RecallReport:
+        """Find what answers a query, and say how: times, what was left out, dates understood.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            options: As for :meth:`recall`.
+
+        Raises:
+            RecallError: as :meth:`recall`.
+
+        """
+        question = core.Question(self._settings, bank, query, **options)
+        if question.asks_session:
+            question.answer_session(self._run(question.session_call(), question.trace))
+        _compute(question.embed)
+        hits = self._run(question.call(), question.trace)
+        arms = self._run(question.explain_call()) if question.explain else []
+        return _compute(question.report, hits, arms)
+
+    def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+        """Send a call, again after a while where that may help."""
+        trace = trace or core.Trace()
+        delays = core.retry_delays()
+        while True:
+            owner = True
+            try:
+                with self._connection(trace) as connection:
+                    owner = self._source is not connection or core.owns_transaction(connection)
+                    return self._send(call, connection, trace)
+            except psycopg.Error as error:
+                may_help = owner and core.is_transient(error, call.is_repeatable, trace)
+                delay = next(delays, None) if may_help else None
+                if delay is None:
+                    ours = from_database(error)
+                    if ours is None:
+                        raise
+                    raise ours from error
+            time.sleep(delay)
+
+    def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
+        with trace.listening(connection):
+            cursor = connection.cursor(row_factory=call.row_factory)
+            calls.adapt(cursor.adapters)
+            cursor.execute(call.sql, call.parameters)
+            return call.result(cursor.fetchall())
+
+    @contextmanager
+    def _connection(self, trace: core.Trace) -> Iterator[Connection]:
+        if isinstance(self._source, psycopg.Connection):
+            yield self._source
+            return
+        start = perf_counter()
+        with self._source.connection() as connection:
+            trace.acquired(start)
+            yield connection
+
+
+def _compute(function: Callable[..., T], *arguments: object) -> T:
+    """Do what takes long but sends nothing."""
+    return function(*arguments)

@@ -1,0 +1,534 @@
+"""What Recall and AsyncRecall have in common: everything but the sending and the waiting.
+
+Nothing here talks to a server. The clients fill a :class:`Question` or a :class:`FactBatch` step by
+step and run the calls these make.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone, tzinfo
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import psycopg
+
+from pgrecall import calls
+from pgrecall.calls import Call
+from pgrecall.embedders import Embedder, EmbedFunction, as_embedder
+from pgrecall.errors import (
+    InstallError,
+    InvalidArgument,
+    InvalidFact,
+    RecallError,
+    RerankerUnavailable,
+    moved,
+)
+from pgrecall.models import (
+    ArmReport,
+    Degradation,
+    Hit,
+    Period,
+    RecallReport,
+    Retained,
+    RetainedMessage,
+    Retention,
+    Timings,
+)
+from pgrecall.rerankers import (
+    CANDIDATES,
+    SETTING,
+    Reranker,
+    ScoreFunction,
+    as_reranker,
+    reranked,
+)
+from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
+
+if TYPE_CHECKING:
+    from psycopg.errors import Diagnostic
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Fact = Mapping[str, object] | str
+"""A fact in the documented format, or just its text."""
+Progress = Callable[[int], None]
+"""Called with how many more facts or messages are done."""
+
+EMBED_BATCH = 64
+STREAM_BATCH = 1000
+SLOW_CONNECTION_SECONDS = 1.0
+
+_RETRY_SECONDS = (0.05, 0.2, 0.8)
+_ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
+_CONNECTION_LOST = ("08", "57P01", "57P02")
+_LAST_SESSION = "last_session"
+_WARNINGS = {"01RC1": "arm", "01RC2": "filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a client embeds, reranks and reads times.
+
+    Attributes:
+        embedder: Makes embeddings of texts; None to do without.
+        reranker: Orders the candidates anew; None to keep the fused order.
+        timezone: Where "today" is, and what times without a zone are in.
+        model: Name of the model of embeddings that callers bring along.
+
+    """
+
+    embedder: Embedder | None
+    reranker: Reranker | None
+    timezone: tzinfo
+    model: str | None
+
+    @classmethod
+    def of(
+        cls,
+        embedder: Embedder | EmbedFunction | None,
+        reranker: Reranker | ScoreFunction | str | Path | None,
+        zone: str | tzinfo | None,
+        model: str | None,
+    ) -> Settings:
+        """Read what a user gave to a client."""
+        chosen = reranker or os.environ.get(SETTING)
+        return cls(
+            as_embedder(embedder, model) if embedder is not None else None,
+            as_reranker(chosen) if chosen else None,
+            _zone(zone),
+            model,
+        )
+
+    def moment(self, time: datetime | None) -> datetime | None:
+        """Give a time without a zone the client's."""
+        if time is None or time.tzinfo is not None:
+            return time
+        return time.replace(tzinfo=self.timezone)
+
+
+class RecallOptions(TypedDict, total=False):
+    """What a recall can be told, all of it optional; see :meth:`pgrecall.Recall.recall`."""
+
+    fact_types: Sequence[str] | None
+    tags: Sequence[str] | None
+    filter: str | Sequence[object] | None
+    during: Period | None
+    temporal: bool
+    time_mode: str
+    arms: Sequence[str] | None
+    weights: Mapping[str, float] | None
+    top_k: int
+    depth: int
+    as_of: datetime | None
+    reference_time: datetime | None
+    embedding: Iterable[float] | None
+    model: str | None
+    hypothetical: str | Callable[[str], str] | None
+    rerank: bool
+    candidates: int
+    explain: bool
+
+
+@dataclass(slots=True)
+class Trace:
+    """What is noted down while a call is sent: times in seconds, and the server's warnings."""
+
+    wait: float = 0.0
+    database: float = 0.0
+    warnings: list[Degradation] = field(default_factory=list)
+    is_lost: bool = False
+
+    def notice(self, diagnostic: Diagnostic) -> None:
+        """Keep a warning about something that was left out."""
+        what = _WARNINGS.get(diagnostic.sqlstate or "")
+        if what:
+            why = diagnostic.message_primary or "no reason given"
+            self.warnings.append(Degradation(what, why, diagnostic.message_hint))
+
+    def acquired(self, since: float) -> None:
+        """Note how long a connection took, and warn when that was long."""
+        seconds = perf_counter() - since
+        self.wait += seconds
+        if seconds > SLOW_CONNECTION_SECONDS:
+            logger.warning("waited %.0f ms for a connection", seconds * 1000)
+
+    @contextmanager
+    def listening(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
+        """Collect warnings and time while a statement runs on the connection."""
+        self.warnings.clear()
+        self.is_lost = False
+        connection.add_notice_handler(self.notice)
+        start = perf_counter()
+        try:
+            yield
+        except psycopg.Error:
+            self.is_lost = connection.closed
+            raise
+        finally:
+            self.database += perf_counter() - start
+            connection.remove_notice_handler(self.notice)
+
+
+def retry_delays() -> Iterator[float]:
+    """Give the seconds to wait before each repetition, a little at random."""
+    for seconds in _RETRY_SECONDS:
+        yield seconds * random.uniform(0.5, 1.5)
+
+
+def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
+    """Say whether sending a call once more may well succeed and can do no harm."""
+    state = error.sqlstate or ""
+    if state in _ROLLED_BACK:
+        return True
+    return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
+
+
+def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
+    """Say whether a statement sent now is a transaction of its own."""
+    idle = psycopg.pq.TransactionStatus.IDLE
+    return connection.autocommit and connection.info.transaction_status == idle
+
+
+class Question:
+    """One recall on its way: made, embedded, sent, then answered.
+
+    Attributes:
+        trace: Notes about the sending.
+        explain: Whether the user wants to know how each arm fared.
+        asks_session: Whether the query says "since we last talked" or the like.
+
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        bank: str,
+        query: str,
+        *,
+        fact_types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        filter: str | Sequence[object] | None = None,  # noqa: A002  as in SQL
+        during: Period | None = None,
+        temporal: bool = True,
+        time_mode: str = "boost",
+        arms: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        top_k: int = 10,
+        depth: int = 100,
+        as_of: datetime | None = None,
+        reference_time: datetime | None = None,
+        embedding: Iterable[float] | None = None,
+        model: str | None = None,
+        hypothetical: str | Callable[[str], str] | None = None,
+        rerank: bool = True,
+        candidates: int = CANDIDATES,
+        explain: bool = False,
+    ) -> None:
+        """Read the time out of the query, and the filter out of its expression."""
+        self.trace = Trace()
+        self.explain = explain
+        self.asks_session = False
+        self._settings = settings
+        self._query = query
+        self._top_k = top_k
+        self._candidates = candidates
+        self._reranker = settings.reranker if rerank else None
+        self._wants_rerank = rerank
+        self._hypothetical = hypothetical
+        self._reference_time = settings.moment(reference_time) or datetime.now(timezone.utc)
+        self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
+        self._constraint: TemporalConstraint | None = None
+        self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
+        self._parameters = calls.recall_parameters(
+            bank=bank,
+            query=query,
+            embedding=calls.to_floats(embedding) if embedding is not None else None,
+            during=None,
+            fact_types=fact_types,
+            tags=tags,
+            filter=_filter(filter),
+            arms=arms,
+            weights=weights,
+            top_k=max(top_k, candidates) if self._reranker else top_k,
+            depth=depth,
+            # Whoever asks as if it were another day also knows what was known then.
+            as_of=settings.moment(as_of or reference_time),
+            hypothetical=None,
+            model=model or (settings.model if embedding is not None else None),
+            time_mode=time_mode,
+        )
+        self._bank = bank
+        if during is None and temporal:
+            self._read_time(None)
+        self._parameters["during"] = calls.to_range(self._during)
+
+    def session_call(self) -> Call[datetime | None, datetime | None]:
+        """Return the call that says when the last conversation ended."""
+        return calls.last_session_end(self._bank, before=self._reference_time)
+
+    def answer_session(self, ended_at: datetime | None) -> None:
+        """Read the query's time once more, now that the last conversation's end is known."""
+        if ended_at is not None:
+            self._read_time(ended_at)
+            self._parameters["during"] = calls.to_range(self._during)
+
+    def _read_time(self, last_session: datetime | None) -> None:
+        def anchor(name: str) -> datetime | None:
+            self.asks_session = self.asks_session or name == _LAST_SESSION
+            return last_session if name == _LAST_SESSION else None
+
+        with self._timed("temporal"):
+            found = extract_temporal_constraint(
+                self._query,
+                self._reference_time,
+                timezone=self._settings.timezone,
+                anchors=anchor,
+            )
+        if found is not None:
+            self._constraint = found
+            self._during = found.start, found.end
+
+    def embed(self) -> None:
+        """Embed what has to be embedded, all in one go. Takes long, sends nothing.
+
+        Raises:
+            EmbedderUnavailable: the embedder cannot work.
+
+        """
+        embedder = self._settings.embedder
+        if embedder is None:
+            return
+        with self._timed("embed"):
+            texts: dict[str, str] = {}
+            if self._parameters["embedding"] is None and self._query.strip():
+                texts["embedding"] = self._query
+            if self._hypothetical is not None:
+                texts["hypothetical"] = self._hypothetical_text(self._hypothetical)
+            if texts:
+                vectors = embedder.embed(list(texts.values()))
+                for name, vector in zip(texts, vectors, strict=True):
+                    self._parameters[name] = calls.to_floats(vector)
+                self._parameters["model"] = self._parameters["model"] or embedder.model
+
+    def _hypothetical_text(self, hypothetical: str | Callable[[str], str]) -> str:
+        return hypothetical(self._query) if callable(hypothetical) else hypothetical
+
+    def call(self) -> Call[Hit, list[Hit]]:
+        """Return the one call that finds the candidates."""
+        return calls.hybrid_recall(self._parameters)
+
+    def explain_call(self) -> Call[ArmReport, list[ArmReport]]:
+        """Return the call that says how each arm fares."""
+        return calls.explain_recall(self._parameters)
+
+    def report(self, hits: list[Hit], arms: Sequence[ArmReport] = ()) -> RecallReport:
+        """Rerank what was found and say how it came about. Takes long, sends nothing."""
+        left_out = list(self.trace.warnings)
+        if self._wants_rerank:
+            with self._timed("rerank"):
+                hits, degradation = self._reranked(hits)
+            left_out += [degradation] if degradation else []
+        constraint = self._constraint
+        return RecallReport(
+            hits=tuple(hits[: self._top_k]),
+            timings=Timings(
+                temporal=self._seconds["temporal"] * 1000,
+                embed=self._seconds["embed"] * 1000,
+                wait=self.trace.wait * 1000,
+                database=self.trace.database * 1000,
+                rerank=self._seconds["rerank"] * 1000,
+            ),
+            temporal=constraint,
+            facts=(constraint.fact(),) if constraint is not None else (),
+            degradations=tuple(left_out),
+            arms=tuple(arms),
+        )
+
+    def _reranked(self, hits: list[Hit]) -> tuple[list[Hit], Degradation | None]:
+        if self._reranker is None:
+            return hits, Degradation(
+                "reranker",
+                "no reranker is set: the fused order was kept",
+                f"Pass reranker=..., or set {SETTING} to the directory of a cross-encoder.",
+            )
+        try:
+            ordered = reranked(
+                hits,
+                self._query,
+                self._reranker,
+                reference_time=self._reference_time,
+                during=self._during,
+                candidates=self._candidates,
+            )
+        except RerankerUnavailable as error:
+            return hits, Degradation("reranker", error.message, error.hint)
+        return ordered, None
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[stage] += perf_counter() - start
+
+
+class FactBatch:
+    """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded."""
+
+    def __init__(self, settings: Settings, facts: Iterable[Fact], model: str | None) -> None:
+        """Copy the facts into what JSON can hold.
+
+        Raises:
+            InvalidFact: a fact holds what it cannot.
+
+        """
+        if isinstance(facts, str | Mapping):
+            facts = [facts]
+        self.facts = calls.plain_facts(facts)
+        self._settings = settings
+        self._model = model or settings.model
+
+    def embed(self, progress: Progress | None = None) -> None:
+        """Embed the facts and questions that came without. Takes long, sends nothing.
+
+        Raises:
+            EmbedderUnavailable: the embedder cannot work.
+
+        """
+        facts = iter(self.facts)
+        while chunk := list(islice(facts, EMBED_BATCH)):
+            self._embed([place for fact in chunk for place in _without_embedding(fact)])
+            if progress:
+                progress(len(chunk))
+
+    def _embed(self, places: list[dict[str, object]]) -> None:
+        embedder = self._settings.embedder
+        if embedder is None or not places:
+            return
+        vectors = embedder.embed([str(place["text"]) for place in places])
+        for place, vector in zip(places, vectors, strict=True):
+            place["embedding"] = calls.vector_text(vector)
+        self._model = self._model or embedder.model
+
+    def call(self, bank: str, link: str) -> Call[Retained, list[Retained]]:
+        """Return the call that writes the batch."""
+        return calls.retain(bank, self.facts, model=self._model, link=link)
+
+
+class Stream:
+    """Batches of facts or messages that belong together, though each is written by itself."""
+
+    def __init__(self) -> None:
+        """Start with nothing written."""
+        self._ids: list[int] = []
+        self._new = 0
+
+    def batches(self, rows: Iterable[T], size: int) -> Iterator[list[T]]:
+        """Cut a long stream into batches."""
+        if size < 1:
+            raise InvalidArgument(f"batch_size must be at least 1, not {size}")
+        remaining = iter(rows)
+        while batch := list(islice(remaining, size)):
+            yield batch
+
+    @contextmanager
+    def positions(self) -> Iterator[None]:
+        """Count the position in an error from the start of the stream."""
+        try:
+            yield
+        except RecallError as error:
+            if error.position is None or not self._ids:
+                raise
+            raise moved(error, len(self._ids)) from error.__cause__
+
+    def relinked(self, batch: Sequence[Fact]) -> list[Fact]:
+        """Let links count positions from the start of the stream.
+
+        Raises:
+            InvalidFact: a link leads to a fact of a later batch.
+
+        """
+        return [self._relinked(fact, position, len(batch)) for position, fact in enumerate(batch)]
+
+    def _relinked(self, fact: Fact, position: int, size: int) -> Fact:
+        links = fact.get("links") if isinstance(fact, Mapping) else None
+        if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
+            return fact
+        moved_links = []
+        for number, link in enumerate(links):
+            index = link.get("to_index") if isinstance(link, Mapping) else None
+            if isinstance(index, int) and self._ids:
+                others = {key: value for key, value in link.items() if key != "to_index"}
+                place = index - len(self._ids)
+                link = (
+                    {**others, "to_index": place}
+                    if place >= 0
+                    else {**others, "to_id": self._ids[index]}
+                )
+                index = place
+            if isinstance(index, int) and index >= size:
+                raise InvalidFact(
+                    f"facts[{position}].links[{number}].to_index leads to a later batch",
+                    hint="Link to what comes earlier, or by to_key, or make the batch larger.",
+                )
+            moved_links.append(link)
+        return {**fact, "links": moved_links}
+
+    def add(self, rows: Sequence[Retained] | Sequence[RetainedMessage]) -> None:
+        """Note what was written."""
+        for row in rows:
+            self._ids.append(row.memory_id if isinstance(row, Retained) else row.message_id)
+            self._new += row.is_new
+
+    def retention(self) -> Retention:
+        """Sum up."""
+        return Retention(len(self._ids), self._new)
+
+
+def _without_embedding(fact: object) -> Iterator[dict[str, object]]:
+    """Find the places in a plain fact where an embedding is missing: itself, its questions."""
+    if not isinstance(fact, dict):
+        return
+    questions = fact.get("questions")
+    for place in (fact, *(questions if isinstance(questions, list) else ())):
+        if isinstance(place, dict) and place.get("embedding") is None:
+            text = place.get("text")
+            if isinstance(text, str) and text.strip():
+                yield cast("dict[str, object]", place)
+
+
+def _filter(given: str | Sequence[object] | None) -> Sequence[object] | None:
+    if not isinstance(given, str):
+        return given
+    try:
+        from pgrecall.filters import parse_filter
+    except ImportError as error:
+        raise InstallError(
+            f"cannot read a filter expression: package {error.name} is missing",
+            hint="Run: pip install 'pgrecall[filter]'",
+        ) from error
+    return parse_filter(given)
+
+
+def _zone(zone: str | tzinfo | None) -> tzinfo:
+    if zone is None:
+        return timezone.utc
+    if isinstance(zone, tzinfo):
+        return zone
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise InvalidArgument(
+            f'unknown time zone "{zone}"', hint='Give a name such as "Europe/Vienna".'
+        ) from error

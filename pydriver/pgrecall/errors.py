@@ -1,0 +1,168 @@
+"""The errors of pgrecall, and which SQLSTATE each one stands for.
+
+Everything pgrecall refuses is a :class:`RecallError` with a message that says what is wrong with
+which value and, mostly, a hint that says what to do. What the database raises that is not ours (a
+lost connection, a missing privilege) passes unchanged as the psycopg error it is.
+"""
+
+# ruff: noqa: N818  the names say what is wrong; that it is an error is plain
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import psycopg
+
+_POSITION = re.compile(r"^(facts|messages)\[(\d+)\]")
+
+
+class RecallError(Exception):
+    """Base of every error of pgrecall.
+
+    Attributes:
+        message: What is wrong, with which value.
+        hint: What to do about it, or None.
+
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        """Keep message and hint apart; ``str()`` gives the message alone."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def position(self) -> int | None:
+        """Position (from 0) of the fact or message that is at fault; None where it is none."""
+        found = _POSITION.match(self.message)
+        return int(found[2]) if found else None
+
+
+class BankNotFound(RecallError):
+    """No bank has that name."""
+
+
+class BankExists(RecallError):
+    """A bank of that name exists already."""
+
+
+class InvalidFact(RecallError):
+    """A fact or message is malformed; the message names which one and which field."""
+
+
+class DimensionMismatch(RecallError):
+    """An embedding does not have the bank's number of dimensions."""
+
+
+class ModelMismatch(RecallError):
+    """An embedding was made with another model than the bank's."""
+
+
+class InvalidEmbedding(RecallError):
+    """An embedding has no direction: it is empty, all zeros, or holds NaN or infinity."""
+
+
+class EmptyQuery(RecallError):
+    """There is neither a query text nor an embedding to search with."""
+
+
+class UnknownFactType(RecallError):
+    """The bank has no fact type of that name."""
+
+
+class UnknownArm(RecallError):
+    """No retrieval arm has that name."""
+
+
+class MemoryNotFound(RecallError):
+    """The bank holds no memory with that id."""
+
+
+class InvalidFilter(RecallError):
+    """A filter is not one that pgrecall understands; the message names the part."""
+
+
+class InstallError(RecallError):
+    """pgrecall is not installed, installed already, or of another version than needed."""
+
+
+class InvalidArgument(RecallError):
+    """An argument is out of its range."""
+
+
+class EmbedderUnavailable(RecallError):
+    """Texts cannot be embedded: a package or a model is missing."""
+
+
+class RerankerUnavailable(RecallError):
+    """The reranker cannot be used; a recall keeps the fused order instead and reports it."""
+
+
+_BY_SQLSTATE: dict[str, type[RecallError]] = {
+    "RC001": BankNotFound,
+    "RC002": BankExists,
+    "RC003": InvalidFact,
+    "RC004": DimensionMismatch,
+    "RC005": ModelMismatch,
+    "RC006": InvalidEmbedding,
+    "RC007": EmptyQuery,
+    "RC008": UnknownFactType,
+    "RC009": UnknownArm,
+    "RC010": MemoryNotFound,
+    "RC011": InvalidFilter,
+    "RC012": InstallError,
+    "22003": InvalidArgument,  # a number that no column of its type can hold
+    "22004": InvalidArgument,  # null where a value is needed
+    "22023": InvalidArgument,
+}
+_NOT_INSTALLED = {  # what the database says when there is no pgrecall in it
+    "3F000": 'schema "pgrecall" does not exist',
+    "42P01": 'relation "pgrecall.bank_overview" does not exist',
+}
+_INSTALL_HINT = "Install it with: pgrecall migrate --dsn ... (or create extension pgrecall)."
+
+_Error = TypeVar("_Error", bound=RecallError)
+
+
+def from_database(error: psycopg.Error) -> RecallError | None:
+    """Turn what the database raised into our error.
+
+    Returns:
+        The error with the database's message and hint, or None where it is not one of ours.
+
+    """
+    message = error.diag.message_primary or str(error)
+    state = error.sqlstate or ""
+    if _NOT_INSTALLED.get(state) == message:
+        return InstallError("pgrecall is not installed in this database", hint=_INSTALL_HINT)
+    kind = _BY_SQLSTATE.get(state)
+    return kind(message, hint=error.diag.message_hint) if kind else None
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise our errors in place of the psycopg errors that stand for them."""
+    try:
+        yield
+    except psycopg.Error as error:
+        ours = from_database(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def moved(error: _Error, offset: int) -> _Error:
+    """Copy an error about one batch, counting its position from the start of all batches.
+
+    Args:
+        error: An error whose message may start with ``facts[3]``.
+        offset: How many facts or messages came before the batch.
+
+    """
+    message = _POSITION.sub(lambda found: f"{found[1]}[{int(found[2]) + offset}]", error.message)
+    copy = type(error)(message, hint=error.hint)
+    copy.__cause__ = error.__cause__
+    return copy

@@ -1,0 +1,157 @@
+"""Dates in questions: from words to a window of time, by rules and arithmetic.
+
+A question is read in the past unless it says otherwise, for memory is asked about what was: a bare
+"May" is the last May that has begun, "on Friday" the last Friday.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import timezone as _timezone
+
+from . import grammar
+from .languages import Language
+from .languages import language as _language
+from .scan import Scan
+
+Anchors = Mapping[str, datetime] | Callable[[str], "datetime | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalConstraint:
+    """A window of time that a question names.
+
+    Attributes:
+        start: First instant, inclusive, with a time zone; None is an open side.
+        end: First instant after the window, with a time zone; None is an open side.
+        kind: The unit it was named in ("day", "week", "weekend", "month", "quarter", "half",
+            "season", "year", "decade", "century") or how it was made ("range", "open",
+            "rolling", "part", "fuzzy", "anchor", "month ago", "year ahead" and the like).
+        matched: The words of the question it was read from.
+        confidence: 0 to 1; 1 is a full date, 0.6 a fuzzy word.
+
+    """
+
+    start: datetime | None
+    end: datetime | None
+    kind: str
+    matched: str
+    confidence: float
+
+    def fact(self) -> str:
+        """Return a statement for a prompt, with inclusive days: 'last Tuesday = 2026-11-17'."""
+        first = self.start and self.start.date().isoformat()
+        last = self.end and (self.end - timedelta(microseconds=1)).date().isoformat()
+        if first and last:
+            days = first if first == last else f"{first} to {last}"
+        else:
+            days = f"from {first} on" if first else f"up to {last}"
+        return f"{self.matched} = {days}"
+
+
+def extract_temporal_constraint(
+    text: str,
+    reference_time: datetime,
+    *,
+    timezone: tzinfo | None = None,
+    language: str = "en",
+    anchors: Anchors | None = None,
+    day_first: bool = False,
+    southern: bool = False,
+    country: str = "US",
+    recent_days: int = 30,
+) -> TemporalConstraint | None:
+    """Read the window of time that a question names, or None when it names none.
+
+    Bounds are local midnights; an anchor's is the instant itself.
+
+    Args:
+        text: The question; of more than 1,000 characters only both ends are read.
+        reference_time: When it was asked; naive counts as being in ``timezone``.
+        timezone: Where it was asked; by default that of ``reference_time``, else UTC.
+        language: Code of the language; "en".
+        anchors: Instants of events that a question may refer to: a mapping, or a function from
+            a name to an instant or None. The name is "last_session" for "since we last talked"
+            and the like, otherwise the clause in lower case ("i joined").
+        day_first: Whether 05/06 is 5 June; a number above 12 is the day in any case.
+        southern: Whether summer begins in December.
+        country: ISO 3166 code, for holidays that differ by country.
+        recent_days: Length of the window of "recently".
+
+    Raises:
+        ValueError: the language is not known.
+
+    """
+    table = _language(language)
+    zone = timezone or reference_time.tzinfo or _timezone.utc
+    try:
+        if reference_time.tzinfo is None:
+            local = reference_time.replace(tzinfo=zone)
+        else:
+            local = reference_time.astimezone(zone)
+        scan = Scan(text, local, table, day_first, southern, country, recent_days)
+        found = grammar.read(scan)
+        if found is None:
+            return _anchored(text, zone, table, anchors) if anchors is not None else None
+        span, item = found
+        matched = text[scan.spots[item.first][0] : scan.spots[item.last - 1][1]]
+        start, end = (_midnight(day, zone) for day in (span.start, span.end))
+        return TemporalConstraint(start, end, span.kind, matched, span.confidence)
+    except (OverflowError, ValueError):  # beyond the calendar: years before 1 or after 9999
+        return None
+
+
+def _midnight(day: date | None, zone: tzinfo) -> datetime | None:
+    """Return the first instant of a day, which a change of clocks can move off midnight."""
+    if day is None:
+        return None
+    moment = datetime.combine(day, time(), zone)
+    try:
+        return moment.astimezone(_timezone.utc).astimezone(zone)
+    except OverflowError:
+        return moment
+
+
+def _anchored(
+    text: str, zone: tzinfo, table: Language, anchors: Anchors
+) -> TemporalConstraint | None:
+    """Read "since we last talked", "before I joined" with the instants the caller knows."""
+    find = anchors if callable(anchors) else anchors.get
+    words = text[:1000].replace("’", "'")
+    low = words.lower() if len(words.lower()) == len(words) else words
+    for match in re.finditer(r"[^\W\d_]+", low):
+        letter = next(
+            (entry[1] for entry in table.phrases.get(match[0], ()) if len(entry[0]) == 1), ""
+        )
+        if letter not in ("s", "a", "b", "t") or match[0] == "to":
+            continue
+        clause = re.match(r"\s+([\w' ]+)", low[match.end() : match.end() + 120])
+        if clause is None:
+            continue
+        begin = match.end() + clause.start(1)
+        session = re.match(rf"(?:{table.session})\b", clause[1])
+        if session:
+            names = [("last_session", session[0])]
+        elif clause[1].split(" ")[0] in table.clause_openers:
+            parts = clause[1].split()[:8]
+            names = [(" ".join(parts[:n]),) * 2 for n in range(len(parts), 1, -1)]
+        else:
+            continue
+        for name, said in names:
+            moment = find(name)
+            if moment is None:
+                continue
+            moment = moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+            moment = moment.astimezone(zone)
+            matched = text[match.start() : begin + len(said)]
+            after = letter in ("s", "a")
+            return TemporalConstraint(
+                moment if after else None, None if after else moment, "anchor", matched, 0.8
+            )
+    return None
+
+
+__all__ = ["TemporalConstraint", "extract_temporal_constraint"]

@@ -1,0 +1,1019 @@
+"""From words to spans of days: tokens become classes, patterns over classes become spans.
+
+A question is cut into tokens and each token, or known phrase, becomes an item with a class of one
+letter. Rules are regular expressions over the string of those letters; each replaces what it
+matches by fewer items, in the order of this file, until spans are left. What letter means what:
+
+    M month     W weekday    U unit       S season     H holiday    D today, yesterday ...
+    n 0 to 99   N larger     y year       o ordinal    A a, an      v few, several
+    R last, this, next ...   V after next, before last  E early, end of ...  P part of day
+    g ago       l hence      L time       i in, on     I within     F from   t to, until
+    T the       m my         O of    w between    & and        s since      a after  b before  k by
+    G starting  p or later   d or earlier q quarter, half        Y "calendar year", cy
+    J now       j to date    @ year to date            * this time  f fuzzy word
+    e eom, eoy  r recent     h all        # week beginning           c clock  u hour, minute
+    - / . ,     themselves   ; and " other punctuation  z any other word
+    C a Cycle   X a Span
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from functools import cache
+
+from . import calendar as cal
+from .calendar import DAY, Cycle, Span
+from .scan import Group, Item, Scan
+
+Value = Span | Cycle | list[Item] | None
+Builder = Callable[[Scan, Group], Value]
+_RULES: list[tuple[str, Builder]] = []
+
+
+def rule(pattern: str) -> Callable[[Builder], Builder]:
+    """Add a rule: a pattern over class letters, and what it makes of the items."""
+
+    def add(build: Builder) -> Builder:
+        _RULES.append((pattern, build))
+        return build
+
+    return add
+
+
+@cache
+def compiled() -> list[tuple[re.Pattern[str], Builder]]:
+    """Compile the rules, on first use."""
+    return [(re.compile(pattern), build) for pattern, build in _RULES]
+
+
+def reduce(scan: Scan) -> None:
+    """Apply every rule wherever it matches, in the order of the file."""
+    for pattern, build in compiled():
+        match = pattern.search(scan.letters)
+        while match:
+            start, end = match.span()
+            try:
+                built = build(scan, Group(match, scan.items))
+            except (ValueError, OverflowError):  # beyond the calendar
+                built = None
+            if built is None or (isinstance(built, Span) and built.is_empty):
+                match = pattern.search(scan.letters, start + 1)
+                continue
+            if not isinstance(built, list):
+                letter = "C" if isinstance(built, Cycle) else "X"
+                first, last = scan.items[start].first, scan.items[end - 1].last
+                built = [Item(letter, built, first, last)]
+            scan.items[start:end] = built
+            made = "".join([item.letter for item in built])
+            scan.letters = scan.letters[:start] + made + scan.letters[end:]
+            match = pattern.search(scan.letters, start + (len(built) > 1) * len(built))
+
+
+@rule(r"(?P<v>V)(?=[WMUSHn])")
+def _not_after_next(scan: Scan, got: Group) -> Value:
+    """Take "after next Friday" apart again."""
+    item = got.all()[0]
+    after = item.value > 0
+    shift = (1, "next") if after else (-1, "last")
+    middle = item.first + 1
+    return [
+        Item("a" if after else "b", None, item.first, middle),
+        Item("R", shift, middle, item.last),
+    ]
+
+
+# Numeric notations ---------------------------------------------------------------------------
+
+
+@rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])[-O]?(?P<m>M)(?!')")
+def _days_then_month(scan: Scan, got: Group) -> Value:
+    """Read "3 to 7 May" and, after between, "3 and 7 May"."""
+    start = got.match.start()
+    if got.match["s"] == "&" and "w" not in scan.letters[max(0, start - 2) : start]:
+        return None
+    first, last = (cal.day_of_year(got["m"], got[name]) for name in "ab")
+    a, b, s = got.items[start], got.item("b"), got.item("s")
+    if not (first and last and b and s):
+        return None
+    whole = Item("t", "to", s.first, s.last)
+    return [Item("C", first, a.first, a.last), whole, Item("C", last, b.first, got.all()[-1].last)]
+
+
+@rule(r"(?P<a>[no])(?P<s>[-t])(?P<b>[no])(?=[iO]?T?R?(?P<u>U))")
+def _days_then_container(scan: Scan, got: Group) -> Value:
+    """Read "4 to 22 this month"."""
+    a, s, b = got.all()
+    unit = got.item("u")
+    if unit is None or scan.word(unit.first) != "month" or not 0 < a.value < b.value < 32:
+        return None
+    return [
+        Item("C", cal.day_of_month(a.value), a.first, a.last),
+        Item("t", "to", s.first, s.last),
+        Item("C", cal.day_of_month(b.value), b.first, b.last),
+    ]
+
+
+@rule(r"(?<!n[-/.])(?P<y>y)(?P<s>[-/.])(?P<m>n)(?P=s)(?P<d>n)")
+def _year_month_day(scan: Scan, got: Group) -> Value:
+    if not scan.tight(got.all()):
+        return None
+    days = cal.one_day(got["y"], got["m"], got["d"]) or cal.one_day(got["y"], got["d"], got["m"])
+    return days and Span(*days, "day", 1)
+
+
+@rule(r"(?P<a>n)(?P<s>[-/.])(?P<b>n)(?P=s)(?P<y>[yn])")
+def _day_month_year(scan: Scan, got: Group) -> Value:
+    items = got.all()
+    if not scan.tight(items):
+        return None
+    year, written = got["y"], scan.words[items[-1].first]
+    short = items[-1].letter == "n"
+    if short and (len(written) != 2 or not written.isdecimal()):
+        return None
+    year = scan.full_year(year) if short else year
+    a, b = got["a"], got["b"]
+    order = [(a, b), (b, a)]
+    if scan.day_first or items[1].letter == ".":
+        order.reverse()
+    days = cal.one_day(year, *order[0]) or cal.one_day(year, *order[1])
+    weak = "numeric" if short and items[1].letter != "/" else ""
+    return days and Span(*days, "day", 0.9 if a < 13 and b < 13 else 1, weak)
+
+
+@rule(r"(?<![-/.M])(?<!M[.,])(?P<a>n)(?P<s>[-/.])(?P<b>n)(?![/.:-][nyN])")
+def _day_month(scan: Scan, got: Group) -> Value:
+    items = got.all()
+    if not scan.tight(items) or not scan.words[items[0].first].isdecimal():
+        return None
+    return _numeric(scan, got)
+
+
+@rule(r"(?P<a>n)(?P<s>/)(?P<b>n)(?=-[nC])")
+def _numeric(scan: Scan, got: Group) -> Value:
+    a, b, mark = got["a"], got["b"], got["s"]
+    if (a, b) == (24, 7):  # round the clock
+        return None
+    readings = [c for c in (cal.day_of_year(a, b), cal.day_of_year(b, a)) if c]
+    if not readings:
+        return None
+    if scan.day_first:
+        readings.reverse()
+    cycle = readings[0]
+    cycle.other = readings[-1]
+    cycle.weak = {"/": "numeric", "-": "dashed"}.get(mark, "container")
+    return cycle
+
+
+@rule(r"(?<=C-)(?P<a>n)(?P<s>/)(?P<b>n)")
+def _numeric_after_dash(scan: Scan, got: Group) -> Value:
+    return _numeric(scan, got)
+
+
+@rule(r"(?P<y>y)[-/](?P<m>n)|(?P<m2>n)[-/](?P<y2>y)")
+def _month_and_year(scan: Scan, got: Group) -> Value:
+    year, month = got["y"] or got["y2"], got["m"] or got["m2"]
+    if not (scan.tight(got.all()) and 1900 <= year <= 2100 and 0 < (month or 0) < 13):
+        return None
+    span = cal.months(month, 1, "month").span(year)
+    if span:
+        span.weak = "" if got["y"] else "year"
+    return span
+
+
+# Words for days, months, quarters ... -----------------------------------------------------------
+
+
+@rule(r"(?P<m>M)[-/](?P<y>y)[-/](?P<d>n)")
+def _month_year_day(scan: Scan, got: Group) -> Value:
+    days = cal.one_day(got["y"], got["m"], got["d"])
+    return days and Span(*days, "day", 1)
+
+
+@rule(r"(?<!M)(?<!M[,.])(?P<d>[no])[-/]?T?(?:z?O)?T?(?P<m>M)")
+def _day_of_month(scan: Scan, got: Group) -> Value:
+    item = got.item("m")
+    if item is None or scan.is_verb(item) or "z" in scan.letters[slice(*got.match.span())]:
+        return None
+    return cal.day_of_year(item.value, got["d"])
+
+
+@rule(r"(?P<m>M)[-/.,]{0,2}T?(?P<d>[no])(?!/)")
+def _month_day(scan: Scan, got: Group) -> Value:
+    last = got.all()[-1]
+    if scan.counted(last) or "," in scan.letters[slice(*got.match.span())] and last.letter == "n":
+        return None
+    return cal.day_of_year(got["m"], got["d"])
+
+
+@rule(r"M")
+def _month(scan: Scan, got: Group) -> Value:
+    item = got.all()[0]
+    if scan.is_verb(item) and scan.word(item.first - 1) not in scan.language.bare["month"]:
+        if not scan.letters[got.match.end() :].startswith("y"):
+            return None
+    cycle = cal.months(item.value, 1, "month")
+    cycle.weak, cycle.word = "month", scan.words[item.first]
+    return cycle
+
+
+@rule(r"(?P<q>q)|(?P<o>o)(?P<u>U)")
+def _quarter(scan: Scan, got: Group) -> Value:
+    name, number = got["q"] or (got["u"], got["o"])
+    if name == "century":
+        if not 1 < number < 30:
+            return None
+        return Span(date(number * 100 - 100, 1, 1), date(number * 100, 1, 1), "century", 1)
+    if name not in ("q", "quarter", "h") or not 0 < number <= 4:
+        return None
+    size, kind = (6, "half") if name == "h" else (3, "quarter")
+    cycle = cal.months((number - 1) * size + 1, size, kind)
+    cycle.weak = "container" if got["o"] else "quarter"  # "the fourth quarter" of a match
+    return cycle
+
+
+@rule(r"H")
+def _holiday(scan: Scan, got: Group) -> Value:
+    return cal.holiday(got.all()[0].value, scan.country)
+
+
+@rule(r"S")
+def _season(scan: Scan, got: Group) -> Value:
+    item = got.all()[0]
+    if scan.is_verb(item):
+        return None
+    number = (item.value + 2 * scan.south) % 4
+    cycle = cal.months(3 * number + 3, 3, "season")
+    cycle.weak, cycle.word = "season", scan.words[item.first]
+    return cycle
+
+
+@rule(r"D")
+def _deictic(scan: Scan, got: Group) -> Value:
+    return cal.period("day", scan.today, got.all()[0].value)
+
+
+@rule(r"Y(?P<y>[yn])|(?P<u>U)O?(?P<n>y|n(?!U))")
+def _numbered_unit(scan: Scan, got: Group) -> Value:
+    """Read "the year 2012", "cy18", "week 27"."""
+    year = got["y"] if got["u"] is None else got["n"]
+    if got["u"] == "week" and year is not None and 0 < year < 54 and "O" not in got.match[0]:
+        return cal.week_of_year(year)
+    if got["u"] not in (None, "year") or (got["u"] and year < 100):
+        return None
+    return cal.period("year", date(scan.full_year(year) if year < 100 else year, 1, 1))
+
+
+@rule(r"(?P<c>C)[-t]T?(?P<d>[no])(?![A-Zu])")
+def _days_after_month(scan: Scan, got: Group) -> Value:
+    """Read the second day of "May 3 to 7"."""
+    c, *between, d = got.all()
+    start, end = c.value.at(2000) or c.value.at(2004) or (None, None), d.value
+    if c.value.unit != "year" or c.value.kind != "day" or c.value.weak or not 0 < end < 32:
+        return None
+    first = start[0] if isinstance(start, tuple) else start
+    if first is None or scan.counted(d):
+        return None
+    last = cal.day_of_year(first.month, end) if end > first.day else cal.day_of_month(end)
+    if last is None:
+        return None
+    t = between[0]
+    return [c, Item("t", "to", t.first, t.last), Item("C", last, d.first, d.last)]
+
+
+@rule(r"(?P<c>C)O?(?P<y>y)[-/][yn]")
+def _winter(scan: Scan, got: Group) -> Value:
+    """Read "winter 2019/20"."""
+    span: Span | None = got["c"].span(got["y"]) if got["c"].kind == "season" else None
+    if span:
+        span.weak = ""
+    return span
+
+
+@rule(r"(?P<c>C)(?P<s>[,./-]{0,2}|O|i|,i)T?(?P<y>y)")
+def _with_year(scan: Scan, got: Group) -> Value:
+    cycle = got["c"]
+    if cycle.unit != "year" or ("i" in got.match["s"] and got["s"] == "on"):
+        return None
+    if scan.counted(got.all()[-1]):
+        return None
+    span: Span | None = cycle.span(got["y"])
+    if span:
+        span.weak, span.confidence = "", 1
+    return span
+
+
+@rule(r"(?P<c>C)(?P<s>O?)(?P<y>n)(?!U)")
+def _with_short_year(scan: Scan, got: Group) -> Value:
+    cycle, year, last = got["c"], got["y"], got.all()[-1]
+    if cycle.unit != "year" or cycle.weak not in ("", "month") or scan.counted(last):
+        return None
+    if year < 32 and (
+        cycle.kind != "day"
+        or scan.follows(last)
+        or not scan.glued(last.first)
+        and len(scan.words[last.first]) != 2
+    ):
+        return None
+    span: Span | None = cycle.span(scan.full_year(year))
+    if span:
+        span.weak = ""
+    return span
+
+
+@rule(r"(?P<y>y)[-/]?T?(?P<c>C)(?![,.]?y)")
+def _year_first(scan: Scan, got: Group) -> Value:
+    cycle = got["c"]
+    if cycle.kind not in ("month", "quarter", "half"):
+        return None
+    span: Span | None = cycle.span(got["y"])
+    if span:
+        span.weak, span.confidence = "", 1
+    return span
+
+
+@rule(r"R?(?P<w>W)[,.]?[-;/]?(?:T|iT)?(?P<c>[CX])")
+def _weekday_and_date(scan: Scan, got: Group) -> Value:
+    value = got["c"]
+    if value.kind != "day":
+        return None
+    if not isinstance(value, Cycle):
+        dated: Span = value
+        return None if dated.weak else dated
+    if value.weak == "holiday":
+        return None
+    readings = [value, value.other] if value.other else [value]
+    for reading in readings:
+        past, future = reading.latest(scan.today), reading.earliest(scan.today)
+        for span in (past, future):
+            if span and span.first.weekday() == got["w"]:
+                span.weak = ""
+                return span
+    value.weak = ""
+    return value
+
+
+@rule(r"(?P<w>W)[,.]?T?(?P<d>[no])(?!/)")
+def _weekday_and_day(scan: Scan, got: Group) -> Value:
+    """Read "Thursday the 21st": this month's if it is one, else the last that was."""
+    d = got.all()[-1]
+    if not 0 < d.value < 32 or scan.counted(d):
+        return None
+    if d.letter == "n" and (
+        scan.follows(d) or scan.words[got.all()[0].first] in scan.language.ambiguous
+    ):
+        return None
+    cycle = cal.day_of_month(d.value, got["w"])
+    month = cycle.span(cal.index("month", scan.today))
+    return month or cycle.latest(scan.today)
+
+
+# Relative to today -------------------------------------------------------------------------------
+
+
+@rule(r"(?P<r>R)(?P<p>P)")
+def _this_morning(scan: Scan, got: Group) -> Value:
+    return cal.period("day", scan.today, got["r"][0]) if got["r"][0] <= 0 else None
+
+
+@rule(r"(?P<s>\*)(?P<r>R)(?P<u>U)|(?P<r2>R)(?P<u2>U)(?P<s2>\*)")
+def _this_time(scan: Scan, got: Group) -> Value:
+    """Read "this time last year": around the same day."""
+    (shift, _), unit = got["r"] or got["r2"], got["u"] or got["u2"]
+    if unit in ("week", "day", "weekend"):
+        return cal.period(unit, scan.today, shift)
+    day, slack = cal.add(scan.today, unit, shift), 15 if unit == "year" else 3
+    return Span(day - slack * DAY, day + (slack + 1) * DAY, "fuzzy", 0.7)
+
+
+@rule(r"T?(?P<u>U)(?P<v>V)|(?P<c>[WC])(?P<v2>V)")
+def _after_next(scan: Scan, got: Group) -> Value:
+    shift = got["v"] or got["v2"]
+    if got["u"]:
+        return cal.period(got["u"], scan.today, shift)
+    cycle = cal.weekday_cycle(got["c"]) if isinstance(got["c"], int) else got["c"]
+    near = cycle.earliest(scan.today + DAY) if shift > 0 else cycle.ended(scan.today)
+    if near is None:
+        return None
+    far: Span | None = cycle.earliest(near.first + DAY) if shift > 0 else cycle.ended(near.first)
+    if far:
+        far.weak = ""
+    return far
+
+
+@rule(r"(?P<r>R)(?P<c>[WC])(?![Oi]T?[XCy])")
+def _relative_day(scan: Scan, got: Group) -> Value:
+    """Read "last Tuesday", "next June", "this Christmas"."""
+    (shift, word), item, today = got["r"], got.item("c"), scan.today
+    if item is None or scan.is_verb(item):
+        return None
+    cycle = cal.weekday_cycle(item.value) if item.letter == "W" else item.value
+    if not isinstance(cycle, Cycle) or cycle.weak in ("quarter",) and cycle.kind == "half":
+        return None
+    here = cal.index(cycle.unit, today)
+    span: Span | None
+    if cycle.unit == "week" and word in ("this", "previous", "next", "current"):
+        span = cycle.span(here + shift)
+    elif shift == 0:
+        span = cycle.latest(today)
+        if span is None or span.after <= today:
+            span = cycle.span(here)
+    elif shift > 0:
+        span = cycle.earliest(today + DAY)
+    else:
+        span = cycle.ended(today)
+        # "last September", said in November, is not the one that would be "in September".
+        if span and cycle.kind == "month" and word == "last":
+            if today - span.first < timedelta(days=92) and span.first.year == today.year:
+                span = cycle.ended(span.first)
+    if span:
+        span.weak, span.confidence = "", 0.9
+    return span
+
+
+def _rolling(scan: Scan, shift: int, unit: str, count: int) -> Span:
+    today = scan.today
+    if unit in ("quarter", "decade", "century", "weekend"):
+        near = cal.period(unit, today, -1 if shift < 0 else 1)
+        far = cal.period(unit, today, shift * count)
+        first, last = (far, near) if shift < 0 else (near, far)
+        return Span(first.start, last.end, "rolling", 0.8)
+    if shift < 0:
+        return Span(cal.add(today, unit, -count), today + DAY, "rolling", 0.8)
+    tomorrow = today + DAY
+    return Span(tomorrow, cal.add(tomorrow, unit, count), "rolling", 0.8)
+
+
+@rule(r"(?:(?P<r>R)(?P<n>[nvNy]|Av|An)|(?P<n2>[nN])(?P<r2>R))(?P<u>U)(?!O)")
+def _rolling_units(scan: Scan, got: Group) -> Value:
+    """Read "the past two weeks", "last 10 days", "the 5 upcoming years"."""
+    shift = (got["r"] or got["r2"])[0]
+    numbers = got.all("n") or got.all("n2")
+    if shift == 0:
+        shift = -1
+    return _rolling(scan, shift, got["u"], numbers[-1].value)
+
+
+@rule(
+    r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|A?(?P<a>[nNvyA])(?P<h2>u)g|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
+)
+def _hours(scan: Scan, got: Group) -> Value:
+    """Read "the past 48 hours", "20 minutes ago": the days they touch."""
+    if got["r"] or got["r2"]:
+        minutes = (got["h"] or got["h3"] or 0) * (got["n"] or 1)
+        if (got["r"] or got["r2"])[0] >= 0 or minutes == 0:
+            return None
+        first = (scan.now - timedelta(minutes=minutes)).date()
+        return Span(first, scan.today + DAY, "rolling", 0.8)
+    day = (scan.now - timedelta(minutes=got["h2"] * got["a"])).date()
+    return Span(day, day + DAY, "day", 0.9)
+
+
+@rule(r"(?<=i)T(?P<r>R)(?P<u>U)(?![OW])")
+def _over_the_past(scan: Scan, got: Group) -> Value:
+    """Read "over the past year" as the year up to now."""
+    word = scan.words[scan.items[got.match.start() - 1].first]
+    if got["r"][1] not in ("last", "past") or word not in scan.language.spanning:
+        return None
+    if got["u"] not in ("week", "month", "year", "fortnight"):
+        return None
+    return _rolling(scan, -1, got["u"], 1)
+
+
+@rule(r"R(?P<u>U)b(?P<x>[XC])")
+def _last_before(scan: Scan, got: Group) -> Value:
+    """Read "last weekend before April 10"."""
+    day = scan.closed(got["x"])
+    if day is None:
+        return None
+    span = cal.period(got["u"], day.first)
+    return span if span.after <= day.first else cal.period(got["u"], day.first, -1)
+
+
+@rule(r"(?:r|(?P<r>R))(?P<u>U)(?!O)")
+def _relative_unit(scan: Scan, got: Group) -> Value:
+    """Read "last week", "this month"; "past weeks" is a few of them."""
+    unit, item = got["u"], got.item("u")
+    assert item is not None
+    if got["r"] is None or (got["r"][1] == "past" and scan.words[item.first] == unit + "s"):
+        return _rolling(scan, -1, unit, 3) if scan.words[item.first] == unit + "s" else None
+    shift, word = got["r"]
+    if unit == "day" and word not in ("this", "past"):
+        return None
+    span = cal.period(unit, scan.today, shift)
+    if unit == "weekend" and word in ("past", "last"):
+        while span.after <= scan.today - 7 * DAY:
+            span = Span(span.first + 7 * DAY, span.after + 7 * DAY, "weekend")
+    return span
+
+
+@rule(r"(?<=O)[Tm]?(?P<u>U)|(?<=[Eh])i?[Tm]?(?P<u2>U)")
+def _unit_as_whole(scan: Scan, got: Group) -> Value:
+    """Read the month of "the end of the month"; no answer by itself."""
+    unit = got["u"] or got["u2"]
+    span = cal.period(unit, scan.today)
+    span.weak = "container"
+    return span
+
+
+@rule(r"h(?P<x>X)")
+def _whole_unit(scan: Scan, got: Group) -> Value:
+    span: Span = got["x"]
+    if span.weak == "container" and span.kind in ("week", "month", "year", "weekend"):
+        span.weak = ""
+    return span
+
+
+@rule(r"m(?P<u>U)(?![zO])|(?<=i)[Tm](?P<w>U)(?!O)")
+def _my_week(scan: Scan, got: Group) -> Value:
+    """Read "my week", "over the weekend"."""
+    unit, item = got["u"] or got["w"], got.all()[-1]
+    mine = got.all()[0].letter == "m"
+    if unit != "weekend" and not (mine and unit in ("week", "month", "year")):
+        return None
+    if not mine and not scan.letters[: got.match.start()].endswith("i"):
+        return None
+    if scan.follows(item) not in ("", *scan.language.little):
+        return None
+    span = cal.period(unit, scan.today)
+    return span if span.first <= scan.today else cal.period(unit, scan.today, -1)
+
+
+def _shift(day: date, parts: list[Item], sign: int) -> date:
+    """Shift a day by "1 month 21 days", "two and a half weeks"."""
+    count, unit, half = 0, "day", False
+    for item in parts:
+        if item.letter in "nNyA":
+            count = item.value
+        elif item.letter == "B":
+            half = True
+        elif item.letter == "U":
+            unit = item.value
+            day = cal.add(day, unit, sign * count)
+            count = 0
+    if half and unit in cal.MONTHS and cal.MONTHS[unit] > 1:
+        return cal.add_months(day, sign * cal.MONTHS[unit] // 2)
+    halves = 15 if unit == "month" else (cal.LENGTHS.get(unit, 7) + 1) // 2
+    return day + sign * halves * DAY if half else day
+
+
+_ONE = r"(?:(?:A?n|[ANy])B?|B)UB?"
+_AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"
+
+
+def _coarse(parts: list[Item]) -> bool:
+    return any(item.letter == "U" and item.value not in ("day", "week") for item in parts)
+
+
+@rule(rf"(?P<l>{_AMOUNT})g")
+def _ago(scan: Scan, got: Group) -> Value:
+    parts = got.all("l")
+    units = [item.value for item in parts if item.letter == "U"]
+    if units == ["weekend"]:
+        count = next((item.value for item in parts if item.letter in "nNyA"), 1)
+        return cal.period("weekend", _last_weekend(scan), 1 - count)
+    day = _shift(scan.today, parts, -1)
+    coarse = _coarse(parts) and len(units) == 1
+    kind = f"{units[0]} ago" if coarse and units[0] in ("month", "year", "decade") else "day"
+    return Span(day, day + DAY, kind, 0.7 if coarse else 0.95)
+
+
+def _last_weekend(scan: Scan) -> date:
+    return cal.period("weekend", scan.today, -1).first
+
+
+@rule(r"A?v(?P<u>U)O?g")
+def _few_ago(scan: Scan, got: Group) -> Value:
+    """Read "a few months ago": three to one of them."""
+    unit, today = got["u"], scan.today
+    if unit == "month":
+        return Span(today - 90 * DAY, today - 30 * DAY, "fuzzy", 0.6)
+    if unit == "day":
+        return Span(today - 3 * DAY, today - 2 * DAY, "fuzzy", 0.6)
+    return Span(cal.add(today, unit, -3), cal.add(today, unit, -1), "fuzzy", 0.6)
+
+
+@rule(r"(?P<n>[nA])(?P<c>[WC])g")
+def _cycles_ago(scan: Scan, got: Group) -> Value:
+    """Read "two Thursdays ago", "three summers ago"."""
+    cycle = cal.weekday_cycle(got["c"]) if isinstance(got["c"], int) else got["c"]
+    span: Span | None = cycle.ended(scan.today)
+    for _ in range(min(got["n"], 200) - 1):
+        span = span and cycle.ended(span.first)
+    if span:
+        span.weak = ""
+    return span
+
+
+@rule(rf"(?P<i>i)(?P<l>{_AMOUNT})L?|(?P<l2>{_AMOUNT})l")
+def _ahead(scan: Scan, got: Group) -> Value:
+    """Read "in two weeks", "three days from now"."""
+    if got["i"] and got["i"] != "in":
+        return None
+    parts = got.all("l") or got.all("l2")
+    if scan.letters[got.match.end() :][:1] in tuple("OabFgE") and got["i"]:
+        return None
+    spot = scan.spots[got.all()[-1].last - 1][1] + 1
+    if scan.text[spot : spot + 1].isupper():  # "in Seven Years War"
+        return None
+    lasted = any(word in scan.language.past for word in scan.words)  # then it may be a duration
+    if got["i"] and not lasted and any(word in scan.language.general for word in scan.words):
+        return None  # "how much can it eat in a day"
+    day = _shift(scan.today, parts, 1)
+    kind = f"{parts[-1].value} ahead" if _coarse(parts) else "day"
+    return Span(day, day + DAY, kind, 0.4 if lasted else 0.7)
+
+
+@rule(rf"IT?(?:(?P<r>R)|A)?(?P<l>{_AMOUNT})(?:FX)?|I(?P<x>X)")
+def _within(scan: Scan, got: Group) -> Value:
+    """Read "within two weeks", "within the last month"."""
+    if got["x"]:
+        span: Span = got["x"]
+        return span
+    parts = got.all("l")
+    if got["r"] and got["r"][0] < 0:
+        return Span(_shift(scan.today, parts, -1), scan.today + DAY, "rolling", 0.8)
+    return Span(scan.today, _shift(scan.today, parts, 1), "rolling", 0.8)
+
+
+@rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)")
+def _cycle_in_span(scan: Scan, got: Group) -> Value:
+    """Read "June last year", "MLK day of last year", "Thanksgiving 3 months ago"."""
+    cycle, whole = got["c"] or got["c2"], got["x"] or got["x2"]
+    if whole.start is None or whole.end is None:
+        return None
+    if " a" in whole.kind:
+        if whole.kind.startswith("year"):
+            span = cycle.within(cal.period("year", whole.first))
+        else:
+            near = [cycle.latest(whole.first), cycle.earliest(whole.first)]
+            spans = [span for span in near if span]
+            span = min(spans, key=lambda s: abs(s.first - whole.first)) if spans else None
+    else:
+        sizes = cal.SIZES
+        if cycle.kind not in sizes or whole.kind not in sizes:
+            return None
+        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
+            return None
+        span = cycle.within(whole)
+    if span:
+        span.weak, span.confidence = "", 0.95
+    result: Span | None = span
+    return result
+
+
+_IN_WEEK = r"(?P<w>W)(?:[OFi,]?T?)(?P<x>X)|(?P<x2>X)[,.]?i?(?P<w2>W)"
+
+
+@rule(_IN_WEEK)
+def _weekday_in_week(scan: Scan, got: Group) -> Value:
+    """Read "tuesday of next week", "last week on Friday"."""
+    whole = got["x"] or got["x2"]
+    if whole.kind not in ("week", "weekend") or whole.start is None:
+        return None
+    weekday = got["w"] if got["x"] else got["w2"]
+    return cal.period("day", cal.monday(whole.first), weekday)
+
+
+@rule(r"(?<![oR])(?P<d>[no])U?[Oi]?T?(?P<x>X)")
+def _day_in_month(scan: Scan, got: Group) -> Value:
+    """Read "the 20th of next month"."""
+    whole, number, item = got["x"], got["d"], got.item("d")
+    unit = [i.value for i in got.all() if i.letter == "U"]
+    if whole.kind != "month" or unit not in ([], ["day"]) or not 0 < number < 32 or item is None:
+        return None
+    if "O" not in got.match[0] and "i" not in got.match[0] and item.letter == "n":
+        return None
+    return cal.day_of_month(number).within(whole)
+
+
+# Parts of larger spans -----------------------------------------------------------------------
+
+
+@rule(
+    r"(?P<h>C)(?:O?T?)(?P<w>U)(?:(?P<y>y)|(?P<x>X))?|(?P<w2>U)OT?(?P<h2>[CX])|(?P<w3>U)OT?(?P<d>o)(?![A-Zz])"
+)
+def _week_of(scan: Scan, got: Group) -> Value:
+    """Read "halloween weekend", "the week of April 10th", "the month of May"."""
+    unit = got["w"] or got["w2"] or got["w3"]
+    value = got["h"] or got["h2"] or cal.day_of_month(got["d"])
+    if got["h"] and (
+        unit not in ("weekend", "week") or value.kind != "day" or value.weak != "holiday"
+    ):
+        return None
+    day = value.span(got["y"]) if got["y"] else scan.closed(value)
+    if got["x"]:
+        day = value.within(got["x"]) if got["x"].kind == "year" else None
+    if day is None or unit not in ("week", "weekend", "month", "day", "quarter", "year"):
+        return None
+    if unit == "weekend" and day.kind == "day":
+        weekday = day.first.weekday()
+        near = cal.period("weekend", day.first, -1 if weekday < 2 else 0)
+        if day.word == "holiday":  # which makes it a long one
+            near.start, near.end = min(near.first, day.first), max(near.after, day.after)
+        return near
+    if day.kind not in cal.SIZES:
+        return None
+    if cal.SIZES.index(unit) < cal.SIZES.index(day.kind):
+        return None
+    return cal.period(unit, day.first)
+
+
+@rule(r"#i?T?(?P<x>[XC])")
+def _week_beginning(scan: Scan, got: Group) -> Value:
+    day = scan.closed(got["x"])
+    return day and Span(day.first, day.first + 7 * DAY, "week", 0.95)
+
+
+@rule(
+    r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>n)?(?P<u>[UW])P?[,.]?"
+    r"(?:(?P<x>X)|[Oi]T?(?P<c>[XCy]))"
+)
+def _nth_of(scan: Scan, got: Group) -> Value:
+    """Read "the last week of July", "the first Monday of next month", "the first 2 weeks of X"."""
+    value, unit = got["x"] or got["c"], got["u"]
+    whole = scan.closed(cal.period("year", date(value, 1, 1)) if isinstance(value, int) else value)
+    if whole is None or whole.kind == "day":
+        return None
+    number = got["f"] or 1
+    if got["r"]:
+        if got["r"][1] not in ("last", "previous"):
+            return None
+        number = -(got["o"] or 1)
+    if isinstance(unit, int):
+        if whole.kind not in ("month", "year", "season", "quarter") or got["n"]:
+            return None
+        if number > 0:
+            start = whole.first + timedelta(days=(unit - whole.first.weekday()) % 7)
+        else:
+            last = whole.after - DAY
+            start = last - timedelta(days=(last.weekday() - unit) % 7)
+        start += 7 * DAY * (number - 1 if number > 0 else number + 1)
+        return Span(start, start + DAY, "day") if whole.first <= start < whole.after else None
+    if whole.kind in cal.SIZES and cal.SIZES.index(unit) >= cal.SIZES.index(whole.kind):
+        return None
+    count = got["n"] or 1
+    if number < 0 and count > 1:
+        number = -count
+    return cal.nth(whole, unit, number, count)
+
+
+rule(_IN_WEEK)(_weekday_in_week)
+
+
+@rule(r"(?P<o>o)?(?P<w>W)(?P<s>[ab])T?(?P<c>[XC])")
+def _nth_after(scan: Scan, got: Group) -> Value:
+    """Read "the third Tuesday after Christmas", "the Monday before Easter"."""
+    day = scan.closed(got["c"])
+    cycle = cal.weekday_cycle(got["w"])
+    near = day and (cycle.earliest(day.after) if got.match["s"] == "a" else cycle.ended(day.first))
+    if not near:
+        return None
+    step = 7 * DAY * ((got["o"] or 1) - 1)
+    start = near.first + (step if got.match["s"] == "a" else -step)
+    return Span(start, start + DAY, "day")
+
+
+@rule(r"e|(?P<e>E)[-Oi]*T?(?P<p>[XC]|W|U)")
+def _part(scan: Scan, got: Group) -> Value:
+    """Read "early next week", "the end of 2012", "mid-May", "eom"."""
+    if got["e"] is None:
+        name, unit = got.all()[0].value
+        return cal.part(cal.period(unit, scan.today), name, scan.today)
+    name, value, item = got["e"], got["p"], got.item("p")
+    if item is not None and item.letter == "W":
+        value = cal.weekday_cycle(value)
+    if item is not None and item.letter == "U":
+        return None
+    if isinstance(value, Cycle) and value.weak == "container":
+        return None  # "late in the fourth quarter" of a match
+    whole = scan.closed(value)
+    if whole and whole.kind == "day" and name == "begin" and "O" not in got.match[0]:
+        return None  # "beginning January 7th"
+    return whole and cal.part(whole, name, scan.today)
+
+
+@rule(r"(?P<e>E)[Oi]?T?(?P<y>y)|(?P<e2>E)-(?P<y2>y)")
+def _part_of_year(scan: Scan, got: Group) -> Value:
+    whole = cal.period("year", date(got["y"] or got["y2"], 1, 1))
+    return cal.part(whole, got["e"] or got["e2"], scan.today)
+
+
+@rule(rf"T?(?:(?P<l>{_AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))(?P<s>[abF])T?(?P<x>[XCy])")
+def _offset(scan: Scan, got: Group) -> Value:
+    """Read "three days before May 5", "the day after Christmas", "two weeks from tomorrow"."""
+    value, side = got["x"], got.match["s"]
+    day = scan.closed(cal.period("year", date(value, 1, 1)) if isinstance(value, int) else value)
+    sign = -1 if side == "b" else 1
+    unit = "day" if got.item("p") else got["u"]
+    if day is None or (unit and side == "F"):
+        return None
+    if unit and unit != "day":
+        if unit == "weekend":
+            return cal.period("weekend", day.first if sign > 0 else day.first - 6 * DAY)
+        start = day.after if sign > 0 else cal.add(day.first, unit, -1)
+        return Span(start, cal.add(start, unit, 1), "range", 0.8)
+    if unit:
+        start = day.after if sign > 0 else day.first - DAY
+    else:
+        base = day.after - DAY if sign > 0 and day.kind != "year" else day.first
+        start = _shift(base if day.kind == "day" else day.first, got.all("l"), sign)
+    return Span(start, start + DAY, "day", 0.9)
+
+
+@rule(r"(?:R|n?R)(?P<n>[nv])(?P<u>U)|(?P<r>R)(?P<w>U)(?=O)")
+def _rolling_rest(scan: Scan, got: Group) -> Value:
+    """Read "the last two weeks of work", left over by the rules for parts."""
+    first = got.all()[0]
+    if got["w"] or first.letter != "R" or first.value[0] == 0:
+        return None
+    return _rolling(scan, first.value[0], got["u"], got["n"])
+
+
+# Leftovers become weak: they need a word before them ---------------------------------------------
+
+
+@rule(r"(?P<o>o)(?P<w>W)(?![Oi])")
+def _nth_weekday(scan: Scan, got: Group) -> Value:
+    """Read "the third Tuesday": of this month."""
+    start = cal.nth_weekday(scan.today.year, scan.today.month, got["w"], got["o"])
+    return Span(start, start + DAY, "day", 0.6, "weekday") if 0 < got["o"] < 6 else None
+
+
+@rule(r"(?P<a>W)(?P<p>iT?P|P|i?c)?")
+def _weekday(scan: Scan, got: Group) -> Value:
+    item = got.all()[0]
+    word = scan.words[item.first]
+    if word.endswith("days"):
+        return None
+    cycle = cal.weekday_cycle(item.value)
+    cycle.word = word
+    if got.item("p") and scan.word(item.first - 1) not in scan.language.every:
+        cycle.weak = ""
+    return cycle
+
+
+@rule(r"y")
+def _year(scan: Scan, got: Group) -> Value:
+    span = cal.period("year", date(got.all()[0].value, 1, 1))
+    span.weak, span.confidence = "year", 0.9
+    return span
+
+
+@rule(r"(?<=[sabktF])T(?P<o>o)(?!\w)|(?P<i>[isabktFR])T?(?P<d>o)(?![A-Za-y])|i(?P<n>n)(?=$|[.;]+$)")
+def _bare_day(scan: Scan, got: Group) -> Value:
+    """Read "on the 18th", and "on 18" at the end."""
+    items = got.all()
+    number = items[-1]
+    first = items[0]
+    if got["n"] is not None and (got["n"] < 10 or scan.words[first.first] != "on"):
+        return None
+    if not 0 < number.value < 32 or not scan.words[number.first][0].isdigit():
+        return None
+    if first.letter == "i" and scan.words[first.first] not in ("on", "for", "dated"):
+        return None
+    if scan.follows(number) not in ("", *scan.language.little) or first.letter == "R":
+        return None
+    cycle = cal.day_of_month(number.value)
+    kept = items[:-1]
+    return [*kept, Item("C", cycle, number.first, number.last)]
+
+
+# Ranges and open sides ----------------------------------------------------------------------------
+
+
+@rule(
+    r"(?:(?P<w>w)|(?P<f>F))?[TFi]*(?P<a>[XCno])[,.P]?(?:(?P<j>j)|(?P<s>[t&-])-?[TFi]*(?P<b>[XCJno]))"
+)
+def _range(scan: Scan, got: Group) -> Value:
+    """Read "from March to June", "between May 3 and May 7", "2014-2018"."""
+    a, b, mark = got.item("a"), got.item("b"), got.item("s")
+    assert a is not None
+    if mark and mark.letter == "&" and not got.item("w"):
+        return None
+    if got.item("j"):
+        start = scan.closed(a.value)
+        return start and Span(start.start, scan.today + DAY, "range", 0.9)
+    assert b is not None
+    if b.letter == "J":
+        start = scan.closed(a.value) if a.letter in "XC" else None
+        return start and Span(start.start, scan.today + DAY, "range", 0.9)
+    first, last = a.value, b.value
+    if a.letter in "no":
+        if not (got.item("w") or got.item("f") or a.letter == "o"):
+            return None
+        if b.letter == "n" or b.letter != "o" and last.kind != "day":
+            return None
+        first = cal.day_of_month(a.value)
+        if not 0 < a.value < 32:
+            return None
+    if b.letter in "no":
+        if b.letter == "n" or first.kind != "day" or not 0 < b.value < 32:
+            return None
+        last = cal.day_of_month(b.value)
+    if scan.counted(b) or (first.weak == "container" or last.weak == "container"):
+        return None
+    years = first.weak == "year" and last.weak == "year"
+    if years and scan.word(got.all()[0].first - 1) in scan.language.things:
+        return None
+    if isinstance(first, Span):
+        low: Span | None = first
+        high = last.earliest(first.first) if isinstance(last, Cycle) else last
+    elif isinstance(last, Span):
+        high = last
+        low = first.latest(last.after - DAY) if last.end else None
+    else:
+        low = first.latest(scan.today)
+        high = low and last.earliest(low.first)
+    if low is None or high is None or low.start is None or high.end is None:
+        return None
+    begins, ends = low.edge or low.start, high.edge or high.end
+    if not begins < ends:
+        return None
+    return Span(begins, ends, "range", min(low.confidence, high.confidence))
+
+
+@rule(rf"(?P<l>{_AMOUNT})(?:G|E(?=i?X|C))i?F?T?(?P<x>[XC])")
+def _for_starting(scan: Scan, got: Group) -> Value:
+    """Read "2 weeks starting May 20th"."""
+    day = scan.closed(got["x"])
+    return day and Span(day.first, _shift(day.first, got.all("l"), 1), "range", 0.9)
+
+
+@rule(
+    r"(?P<op>[sabtkG])[-TFi]*(?P<p>[XC])(?P<q>[pd])?|F?T?(?P<p2>[XC]),?(?P<q2>[pd])|(?P<e>E)(?P<p3>[XC])|F(?P<p4>[XC])(?P<on>i)(?=$|[;,.])"
+)
+def _open(scan: Scan, got: Group) -> Value:
+    """Read "since March", "before 2020", "until Friday", "2012 or later"."""
+    item = got.item("p") or got.item("p2") or got.item("p3") or got.item("p4")
+    mark = got.item("op") or got.item("q2") or got.item("e")
+    op = mark.letter if mark else "s"  # "from 2019 on"
+    if got["on"] is not None and got["on"] != "on":
+        return None
+    if item is None or (op == "t" and got["op"] != "until"):
+        return None
+    if op == "E" and got["e"] != "begin":
+        return None
+    value = item.value
+    if value.weak == "container" or (op in "abk" and value.weak == "season"):
+        return None
+    if value.weak in ("holiday", "dashed", "decade", "ages") and not scan.sound(item):
+        return None
+    if value.weak == "year" and not 1500 <= value.first.year <= scan.today.year + 20:
+        return None
+    if value.weak in ("year", "numeric", "month") and scan.counted(item):
+        return None
+    if (
+        value.weak == "year"
+        and scan.word(item.first - 1) == "the"
+        and (scan.follows(item) not in ("", *scan.language.little))
+    ):  # "by the 2010 drought"
+        return None
+    if value.weak == "month" and op == "k" and value.word in scan.language.names:
+        return None
+    whole = scan.closed(value)
+    if whole is None:
+        return None
+    start, after = whole.edge or whole.start, whole.edge or whole.end
+    confidence = min(whole.confidence, 0.9)
+    if op in "sGpE":
+        return Span(whole.start, None, "open", confidence)
+    if op == "a":
+        return Span(after, None, "open", confidence)
+    if op == "b":
+        return Span(None, start, "open", confidence)
+    return Span(None, whole.end, "open", confidence)
+
+
+@rule(r"@|f")
+def _fuzzy(scan: Scan, got: Group) -> Value:
+    """Read "recently", "the other day", "year to date"."""
+    (item,), today = got.all(), scan.today
+    if item.letter == "@":
+        start = cal.period(item.value, today).first
+        return Span(start, max(today, start + DAY), "range", 0.9)
+    if item.value == "recent":
+        if scan.word(item.first - 1) in scan.language.not_recent:
+            return None
+        return Span(today - timedelta(days=scan.recent_days), today + DAY, "fuzzy", 0.6)
+    days = {"other day": 7, "other week": 21, "other month": 60}[item.value]
+    return Span(today - days * DAY, today, "fuzzy", 0.6)
+
+
+def read(scan: Scan) -> tuple[Span, Item] | None:
+    """Return the best span of a question and the item it was read from."""
+    if not re.search("[MWUuSHDynoeRfj@X*Eq]", scan.letters):
+        return None
+    reduce(scan)
+    best: tuple[int, Span, Item] | None = None
+    for item in scan.items:
+        if item.letter not in "XC" or not scan.sound(item):
+            continue
+        span = scan.closed(item.value) if item.letter == "C" else item.value
+        if span is None or (span.start is None and span.end is None):
+            continue
+        rank = 0 if item.value.weak or span.kind == "fuzzy" else 1 + (span.confidence == 1)
+        if best is None or rank > best[0]:
+            best = rank, span, item
+    return best and (best[1], best[2])

@@ -1,0 +1,289 @@
+"""English."""
+
+from __future__ import annotations
+
+from . import Language
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_MONTHS = (
+    "january jan, february feb, march mar, april apr, may, june jun, july jul, august aug, "
+    "september sep sept, october oct, november nov, december dec"
+)
+_WEEKDAYS = (
+    "monday mon mondays, tuesday tue tues tuesdays, wednesday wed weds wednesdays, "
+    "thursday thu thur thurs thursdays, friday fri fridays, saturday sat saturdays, "
+    "sunday sun sundays"
+)
+_UNITS = {
+    "day": "day days",
+    "week": "week weeks wk wks",
+    "fortnight": "fortnight fortnights",
+    "weekend": "weekend weekends",
+    "month": "month months mo mos mth mths",
+    "quarter": "quarter quarters qtr qtrs",
+    "year": "year years yr yrs",
+    "decade": "decade decades",
+    "century": "century centuries",
+}
+# Holidays: (month, day) | (month, weekday, nth) | days from Easter. A dict gives it by country,
+# "" for the others. The words are without apostrophes; "(s)" stands for with and without s.
+_HOLIDAYS: dict[str, object] = {
+    "christmas, christmases, christmas day, xmas, xmas day": (12, 25),
+    "christmas eve, xmas eve": (12, 24),
+    "boxing day": (12, 26),
+    "new year(s), new year(s) day": (1, 1),
+    "new year(s) eve, nye": (12, 31),
+    "epiphany": (1, 6),
+    "mlk day, mlk, martin luther king(s) day, martin luther king jr day, civil rights day": (
+        1,
+        0,
+        3,
+    ),
+    "groundhog day": (2, 2),
+    "valentine(s) day, valentine(s)": (2, 14),
+    "president(s) day": (2, 0, 3),
+    "st patrick(s) day, st . patrick(s) day, saint patrick(s) day": (3, 17),
+    "international women(s) day, women(s) day": (3, 8),
+    "april fool(s) day, april fool(s)": (4, 1),
+    "earth day": (4, 22),
+    "anzac day": (4, 25),
+    "may day": (5, 1),
+    "cinco de mayo": (5, 5),
+    "mother(s) day": {"": (5, 6, 2), "GB": -21, "IE": -21},
+    "memorial day": (5, 0, -1),
+    "juneteenth": (6, 19),
+    "father(s) day": {"": (6, 6, 3), "AU": (9, 6, 1), "NZ": (9, 6, 1)},
+    "canada day": (7, 1),
+    "independence day": (7, 4),
+    "bastille day": (7, 14),
+    "labor day, labour day": {"": (9, 0, 1), "GB": (5, 0, 1), "IE": (5, 0, 1), "NZ": (10, 0, 4)},
+    "columbus day, indigenous people(s) day": (10, 0, 2),
+    "halloween, hallowe'en": (10, 31),
+    "all saint(s) day": (11, 1),
+    "all soul(s) day": (11, 2),
+    "guy fawkes night, guy fawkes day, bonfire night": (11, 5),
+    "veteran(s) day, remembrance day, armistice day": (11, 11),
+    "thanksgiving, thanksgiving day": {"": (11, 3, 4), "CA": (10, 0, 2)},
+    "black friday": (11, 3, 4, 1),
+    "cyber monday": (11, 3, 4, 4),
+    "australia day": (1, 26),
+    "mardi gras, shrove tuesday, pancake day": -47,
+    "ash wednesday": -46,
+    "palm sunday": -7,
+    "maundy thursday": -3,
+    "good friday": -2,
+    "easter, easter sunday, easter day": 0,
+    "easter monday": 1,
+    "ascension day": 39,
+    "pentecost, whit sunday": 49,
+    "whit monday": 50,
+    "orthodox easter": "orthodox",
+}
+
+
+def _lexicon() -> dict[str, tuple[str, object]]:
+    words: dict[str, tuple[str, object]] = {}
+
+    def put(letter: str, value: object, phrases: str) -> None:
+        for phrase in phrases.split(","):
+            words[phrase.strip()] = (letter, value)
+
+    for letter, lists in (("M", _MONTHS), ("W", _WEEKDAYS)):
+        for number, names in enumerate(lists.split(",")):
+            for name in names.split():
+                words[name] = (letter, number + (letter == "M"))
+    for unit, names in _UNITS.items():
+        for name in names.split():
+            words[name] = ("U", unit)
+    put("u", 60, "hour, hours, hr, hrs")
+    put("u", 1, "minute, minutes, min, mins")
+    put("u", 0, "seconds, sec, secs")
+    for names, rule in _HOLIDAYS.items():
+        for name in names.split(","):
+            for variant in (name.replace("(s)", ""), name.replace("(s)", "s")):
+                words[variant.strip()] = ("H", rule)
+    for number, names in enumerate(
+        ("spring", "summer, summers", "autumn, autumns, fall", "winter, winters")
+    ):
+        put("S", number, names)
+
+    put("D", 0, "today")
+    put("D", 0, "tonight, tonite")
+    put("D", -1, "yesterday, yday")
+    put("D", 1, "tomorrow, tmrw, tmr, tmw, tomorow, tommorow")
+    put("D", -2, "day before yesterday")
+    put("D", 2, "day after tomorrow, day after tmrw, day after tmr")
+    put("J", None, "now, right now, the present, present day")
+    put("j", None, "to date, to now, until now, till now, up to now")
+    for unit in ("year", "month", "quarter", "week"):
+        put("@", unit, f"{unit} to date, {unit[0]}td")
+    put("f", "recent", "recently, lately, as of late, these days")
+    put("f", "other day", "the other day, the other night")
+    put("f", "other week", "the other week")
+    put("f", "other month", "the other month")
+    put("*", None, "this time, around this time, about this time")
+
+    put("R", (-1, "last"), "last, final")
+    put("R", (-1, "past"), "past, this past, this last, the most recent, most recent")
+    put("R", (-1, "previous"), "previous, prior, preceding")
+    put("R", (0, "this"), "this, this whole, this entire")
+    put("R", (0, "current"), "current, this current")
+    put("R", (1, "next"), "next, following")
+    put("R", (1, "coming"), "coming, upcoming, this coming, this upcoming, this next")
+    put("r", None, "recent")
+    put("V", 2, "after next, after the next")
+    put("V", -2, "before last, before the last")
+    put("h", None, "all, whole, entire")
+
+    put(
+        "P", None, "morning, mornings, afternoon, evening, night, noon, midday, midnight, lunchtime"
+    )
+    put("P", None, "early morning, late morning, late afternoon, late evening, late night, am, pm")
+    put("E", "early", "early, early on, early part of, earliest part of")
+    put("E", "earlier", "earlier")
+    put("E", "mid", "mid, middle, middle part of, mid part of")
+    put("E", "late", "late, latter part of, late part of, later part of")
+    put("E", "later", "later")
+    put("E", "begin", "beginning, start, the very beginning")
+    put("E", "end", "end, ending, close, tail end, very end")
+    put("E", "half1", "first half, 1st half")
+    put("E", "half2", "second half, 2nd half, last half, latter half")
+    put("E", "rest", "rest, rest of, remainder, remainder of")
+    for abbreviation, value in {
+        "eod": ("end", "day"),
+        "eow": ("end", "week"),
+        "eom": ("end", "month"),
+        "eoq": ("end", "quarter"),
+        "eoy": ("end", "year"),
+        "bom": ("begin", "month"),
+        "boy": ("begin", "year"),
+    }.items():
+        put("e", value, abbreviation)
+
+    put("g", None, "ago, back, before now, before today, previously")
+    put("l", None, "hence, from now, from this day, from right now")
+    put("L", None, "time, time from now")
+    put("n", 2, "couple, couple of, pair of")
+    put("n", 12, "dozen")
+    put("v", 3, "few, several, some")
+    put("A", 1, "a, an")
+    put("B", None, "and a half, and half, half a, half an, half")
+    put("T", None, "the")
+    put("m", None, "my, our, your")
+    put("O", None, "of")
+    put("i", "in", "in")
+    put("i", "on", "on, dated, as of")
+    put("i", "at", "at, during, over, throughout, around, about, near, approximately, circa, for")
+    put("I", None, "within, inside of")
+    put("F", None, "from")
+    put("t", "to", "to, through, thru, ~")
+    put("t", "until", "until, till, til, 'til, up to, up until, up till, through to")
+    put("w", None, "between")
+    put("&", None, "and, &")
+    put("s", None, "since, ever since, as early as, not before, no earlier than, on or after")
+    put("a", None, "after, later than, greater than, post, subsequent to")
+    put("b", None, "before, prior to, ahead of, earlier than, pre")
+    put("k", None, "by, no later than, as late as, not after, on or before")
+    put(
+        "G",
+        None,
+        "starting, beginning on, beginning from, commencing, begins, starts, onwards from",
+    )
+    put("p", None, "or later, or after, and later, and after, and onwards, and onward, onwards")
+    put("p", None, "onward, or newer, and up, forward, on forward, and beyond, and since")
+    put("d", None, "or earlier, or before, and earlier, and before, or older, and prior")
+    put("Y", None, "calendar year, cy, fy, fiscal year")
+    put("#", "w/c", "week commencing, week beginning, week starting, w / c, wc")
+    return words
+
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+).split()
+
+_OPENERS = _set("since before after until till by from during pre post prior")
+
+ENGLISH = Language(
+    lexicon=_lexicon(),
+    cardinals={
+        **{word: number for number, word in enumerate(_SMALL)},
+        **{word: 20 + 10 * number for number, word in enumerate(_TENS)},
+    },
+    ordinals={
+        **{word: number + 1 for number, word in enumerate(_ORDINALS)},
+        "thirtieth": 30,
+    },
+    ordinal_suffixes=_set("st nd rd th"),
+    hundred="hundred",
+    thousand="thousand",
+    and_word="and",
+    zero_words=_set("zero oh o"),
+    decades={
+        **{f"{word[:-1]}ies": 20 + 10 * number for number, word in enumerate(_TENS)},
+        "noughties": 0,
+        "aughts": 0,
+    },
+    bare={
+        "year": _OPENERS | _set("in for around circa about throughout year through of"),
+        "quarter": _OPENERS | _set("in for of over at throughout"),
+        "month": _OPENERS | _set("in for of around throughout over through circa mid"),
+        "weekday": _OPENERS | _set("on for one this last next over past"),
+        "holiday": _OPENERS | _set("on at over for around of this last next in"),
+        "season": _OPENERS | _set("over in throughout through"),
+        "numeric": _OPENERS | _set("on dated for of in"),
+        "dashed": _set("on dated since until"),
+        "dayofmonth": _OPENERS | _set("on for"),
+    },
+    ambiguous=_set("may march mar sat sun wed mon fall spring second"),
+    names=_set("april may june august jan march"),
+    possessives=_set("my your his her its our their 's"),
+    every=_set("every each any most many"),
+    habitual=_set("does do usually always typically often normally generally every each"),
+    general=_set("does do can could usually typically normally often average"),
+    spanning=_set("over within during throughout"),
+    past=_set("did was were had went"),
+    after_modal=_set("or be have not never ever so also well no"),
+    not_recent=_set("more most least how less so very"),
+    things=_set(
+        "room rooms building port ports version number order ticket flight section chapter page "
+        "pages line model apartment suite code id issue bug case column columns row cell table "
+        "field sheet file folder novel movie film book album song game app called named level "
+        "step channel error class figure unit bus train gate exit route extension zip pin windows "
+        "office python java release build no grade lot item part version's seat"
+    ),
+    measures=_set(
+        "people users items rows tokens words lines bytes mb gb kb tb ms px pixels dollars euros "
+        "pounds usd eur percent pct times miles mile km kilometers meters metres feet calories "
+        "kcal steps points students employees customers context records documents files requests "
+        "messages characters entries cases degrees hours hour minutes minute seconds watts volts "
+        "rpm pages books units copies votes seats kg grams lbs liters litres questions"
+    ),
+    little=_set(
+        "a an the i we you he she it they me my our his her their your who what when where which "
+        "why how did do does was were is are am be been have has had will would could can should "
+        "and or but so if that this with in on at of for from to by about after before since "
+        "until till between as than then there not no ever again together please s 'll'd "
+        "going went happened said"
+    ),
+    clock=_set("am pm a.m p.m o'clock oclock"),
+    session=(
+        r"(?:we|i|you)(?: (?:have|had|'ve))?(?: last| previously)? "
+        r"(?:talked|spoke|chatted|met|discussed|conversed)(?: last)?"
+        r"|(?:our|my|the) (?:last|previous) "
+        r"(?:conversation|chat|session|talk|discussion|call|meeting|exchange)"
+        r"|(?:the )?last time(?: (?:we|i) \w+)?|last session|last conversation"
+    ),
+    clause_openers=_set("i we you he she they it my our the"),
+)
+
+__all__ = ["ENGLISH"]

@@ -1,0 +1,153 @@
+"""The server under test, its databases, and the routes by which pgrecall gets into one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from pgrecall import build, schema
+from pgrecall.server import DSN_VARIABLE, SETTINGS, VERSION_VARIABLE, embedded_server
+
+ROUTES = ("extension", "psql", "driver")
+
+# Nothing that a test writes needs to outlive the machine.
+TEST_SETTINGS = {
+    **SETTINGS,
+    "shared_buffers": "128MB",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_connections": "100",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL server; the plain attributes are what pytest-postgresql reads."""
+
+    dsn: str
+    host: str
+    port: int
+    user: str
+    password: str | None
+    binaries: Path
+    is_embedded: bool
+    options: str = ""
+    dbname: str = "postgres"
+    maintenance_dbname: str = "postgres"
+    template_dbname: None = None
+
+    def dsn_of(self, database: str) -> str:
+        return make_conninfo(self.dsn, dbname=database)
+
+    def execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(statement)
+
+    @contextmanager
+    def database(self, template: str = "template1") -> Iterator[str]:
+        """Make a database for as long as the block runs; yields its dsn."""
+        name = sql.Identifier(f"pgrecall_test_{uuid.uuid4().hex[:12]}")
+        self.execute(
+            sql.SQL("create database {} template {}").format(name, sql.Identifier(template))
+        )
+        try:
+            yield self.dsn_of(name.as_string(None).strip('"'))
+        finally:
+            self.execute(sql.SQL("drop database {} with (force)").format(name))
+
+    def run(self, program: str, *arguments: str | Path, text: str | None = None) -> str:
+        """Run one of PostgreSQL's programs; what it says on stderr is in the error."""
+        result = subprocess.run(
+            [self.binaries / program, *arguments],
+            input=text,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"PGOPTIONS": "-c client_min_messages=warning"},
+        )
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
+        return result.stdout
+
+    @contextmanager
+    def extension_files(self, scripts: dict[str, str]) -> Iterator[None]:
+        """Put an extension's files where the server looks for them, and take them away again."""
+        if not self.is_embedded:
+            pytest.skip("the extension files of a server of your own are yours to install")
+        directory = Path(self.run("pg_config", "--sharedir").strip()) / "extension"
+        new = [name for name in scripts if not (directory / name).exists()]
+        for name, text in scripts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+        try:
+            yield
+        finally:
+            for name in new:
+                (directory / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def server_under_test() -> Iterator[Server]:
+    """Connect to the server of PGRECALL_DSN, or run one of version PGRECALL_PG for the session."""
+    dsn = os.environ.get(DSN_VARIABLE)
+    if dsn:
+        psql = shutil.which("psql")
+        yield _server(dsn, Path(psql).parent if psql else Path(), is_embedded=False)
+        return
+    version = int(os.environ.get(VERSION_VARIABLE) or 18)
+    directory = Path(tempfile.mkdtemp(prefix="pgrecall-"))
+    try:
+        with embedded_server(version, directory / "data", settings=TEST_SETTINGS) as embedded:
+            yield _server(embedded.dsn, embedded.binaries, is_embedded=True)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _server(dsn: str, binaries: Path, *, is_embedded: bool) -> Server:
+    with psycopg.connect(dsn) as connection:
+        info = connection.info
+        return Server(
+            dsn=dsn,
+            host=info.host,
+            port=info.port,
+            user=info.user,
+            password=info.password or None,
+            binaries=binaries,
+            is_embedded=is_embedded,
+            maintenance_dbname=info.dbname,
+        )
+
+
+def install(route: str, server: Server, dsn: str) -> None:
+    """Install the current pgrecall into a database that has pgvector, by one of ROUTES."""
+    if route == "extension":
+        with server.extension_files(build.assemble()), psycopg.connect(dsn) as connection:
+            connection.execute("create extension pgrecall")
+    elif route == "psql":
+        run_script(server, dsn, build.full_script())
+    else:
+        with psycopg.connect(dsn) as connection:
+            schema.migrate(connection)
+
+
+def run_script(server: Server, dsn: str, script: str) -> None:
+    """Run a script as `psql -1 -f` does."""
+    server.run("psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", "-", text=script)
+
+
+def fingerprint(dsn: str) -> list[tuple[str, str, str]]:
+    """Return one row for each thing that an installed pgrecall consists of."""
+    query = Path(__file__).with_name("fingerprint.sql").read_bytes()
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchall()

@@ -1,0 +1,338 @@
+"""The command: what it prints, which files it refuses, how it exits."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import scalar_row
+
+from pgrecall import Hit, Recall, _render, calls
+from pgrecall._demo import ARMS, SHOWN
+from pgrecall.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("PGRECALL_RERANKER", raising=False)
+
+    def run(*arguments: str, dsn: str = database) -> tuple[int, str, str]:
+        code = main([*arguments, "--dsn", dsn])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def write(path: Path, *rows: object) -> str:
+    path.write_text(
+        "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
+    )
+    return str(path)
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> str:
+    return write(
+        tmp_path / "facts.jsonl",
+        {"text": "Ana leads Atlas", "occurred": "2026-03-05", "tags": ["team"]},
+        "",
+        {"text": "Ben leads Borealis", "fact_type": "opinion"},
+    )
+
+
+@pytest.fixture
+def bank(run: Run, facts: str) -> str:
+    assert run("retain", facts, "--bank", "b", "--create", "--no-embed")[0] == 0
+    return "b"
+
+
+def test_a_file_is_retained_and_asked(run: Run, facts: str) -> None:
+    retained = run("retain", facts, "--bank", "b", "--create", "--no-embed")
+    asked = run("recall", "b", "who leads Atlas?", "--no-embed")
+
+    assert retained[:2] == (0, 'retained 2 facts in bank "b"\n')
+    assert asked[0] == 0
+    assert "Ana leads Atlas" in asked[1]
+    assert "2026-03-05" in asked[1]
+    assert "lexical" in asked[1]
+    assert re.search(r"dates [\d.]+, embedding 0.0, connection [\d.]+, database [\d.]+", asked[1])
+
+
+def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
+    code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
+
+    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were known already\n')
+
+
+def test_messages_are_retained(run: Run, bank: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "messages.jsonl", {"text": "the code is 4471", "speaker": "Ana"})
+
+    code, out, _ = run("retain-messages", file, "--bank", bank)
+
+    assert (code, out) == (0, 'retained 1 messages in bank "b"\n')
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("{oops", "not JSON at column 2: Expecting property name enclosed in double quotes"),
+        ("[1]", "not an object"),
+        ('{"text": ""}', "text: it is empty"),
+        ('{"text": "a", "confidence": 2}', "confidence: expected a number from 0 to 1, not 2"),
+        ('{"text": "a\\u0000"}', "text contains a NUL character"),
+        ('{"text": "a\\ud800"}', "text contains a lone surrogate"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_bad_line_is_named_with_file_and_line(
+    run: Run, tmp_path: Path, row: str, problem: str
+) -> None:
+    file = write(tmp_path / "bad.jsonl", {"text": "good"}, "", row)
+
+    code, _, err = run("retain", file, "--bank", "b", "--create", "--no-embed")
+
+    assert code == 1
+    assert f"error: {file}, line 3: {problem}\n" in err
+    assert "hint: " in err
+    assert "Traceback" not in err
+
+
+def test_a_line_that_is_not_utf_8_is_named(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "latin.jsonl"
+    file.write_bytes('{"text": "café"}\n'.encode("latin-1"))
+
+    code, _, err = run("retain", str(file), "--bank", "b", "--create", "--no-embed")
+
+    assert code == 1
+    assert f"error: {file}, line 1: not UTF-8 at byte 14\n" in err
+
+
+def test_a_file_that_is_not_there_is_an_error(run: Run) -> None:
+    code, _, err = run("retain", "nowhere.jsonl", "--bank", "b")
+
+    assert (code, err) == (1, "error: nowhere.jsonl: No such file or directory\n")
+
+
+def test_a_bank_that_is_not_there_is_an_error_with_a_hint(run: Run) -> None:
+    code, _, err = run("recall", "no", "x", "--no-embed")
+
+    assert code == 1
+    assert err == (
+        'error: bank "no" does not exist\nhint: Create it with: pgrecall bank create NAME\n'
+    )
+
+
+def test_a_server_that_is_not_there_is_an_error_with_a_hint(run: Run) -> None:
+    code, _, err = run("bank", "list", dsn="host=/nowhere dbname=x")
+
+    assert code == 1
+    assert err.startswith("error: cannot reach the server: ")
+    assert "hint: Check --dsn and PGRECALL_DSN" in err
+
+
+def test_wrong_usage_exits_with_2(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run("recall", "b", "x", "--at", "tomorrow-ish")
+
+    assert caught.value.code == 2
+    assert "not a time: 'tomorrow-ish'" in capsys.readouterr().err
+
+
+def test_a_recall_can_be_narrowed_down(run: Run, bank: str) -> None:
+    def found(*options: str) -> list[str]:
+        _, out, _ = run("recall", bank, "who leads?", "--no-embed", "--json", *options)
+        return sorted(hit["text"][:3] for hit in json.loads(out)["hits"])
+
+    assert found() == ["Ana", "Ben"]
+    assert found("--fact-type", "opinion") == ["Ben"]
+    assert found("--tag", "team") == ["Ana"]
+    assert found("--filter", "occurred is null") == ["Ben"]
+    assert len(found("--top-k", "1")) == 1
+
+
+def test_a_recall_is_explained(run: Run, bank: str) -> None:
+    code, out, _ = run("recall", bank, "Atlas", "--no-embed", "--explain")
+
+    assert code == 0
+    assert re.search(r"lexical #1 \+0\.\d{4}", out)
+    assert re.search(r"temporal +skipped +0 +[\d.]+ +no time window given", out)
+    assert "no reranker is set" in out
+
+
+def test_a_recall_can_be_asked_as_of_another_time(run: Run, bank: str) -> None:
+    _, out, _ = run("recall", bank, "yesterday", "--no-embed", "--at", "2026-03-06T10:00Z")
+
+    assert "yesterday = 2026-03-05" in out
+
+
+def test_ids_are_text_in_json(run: Run, bank: str, database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("select setval('pgrecall.id_seq', %s)", [2**60])
+        (row,) = Recall(connection, embedder=None).retain(bank, ["Cem leads Cygnus"])
+
+    _, out, _ = run("recall", bank, "Cygnus", "--no-embed", "--json", "--top-k", "1")
+
+    assert json.loads(out)["hits"][0]["memory_id"] == str(row.memory_id)
+
+
+def test_a_memory_is_forgotten(run: Run, bank: str) -> None:
+    _, out, _ = run("recall", bank, "Atlas", "--no-embed", "--json", "--top-k", "1")
+
+    code, out, _ = run("forget", bank, json.loads(out)["hits"][0]["memory_id"], "12345")
+
+    assert (code, out) == (0, "forgot 1 of 2 memories\n")
+
+
+def test_banks_are_created_listed_shown_and_dropped(run: Run) -> None:
+    assert run("bank", "list")[1].startswith("There is no bank yet.")
+    assert run("bank", "create", "b", "--fact-type", "rumour")[1] == 'created bank "b"\n'
+    assert re.search(r"^b +0 +0 +0 +none yet", run("bank", "list")[1], re.MULTILINE)
+    assert "none yet" in run("bank", "show", "b")[1]
+    shown = json.loads(run("bank", "show", "b", "--json")[1])
+    assert (shown["bank"]["bank_id"], shown["statistics"]) == ("b", [])
+    assert run("bank", "create", "b")[0] == 1
+    assert run("bank", "drop", "b", "--yes")[1] == 'dropped bank "b" with 0 memories\n'
+
+
+def test_a_bank_is_not_dropped_without_a_yes(
+    run: Run, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    code, _, err = run("bank", "drop", bank)
+
+    assert (code, err) == (
+        1,
+        "error: dropping a bank erases all it holds\nhint: Add --yes if you mean it.\n",
+    )
+
+
+def test_migrate_says_what_it_did(run: Run, empty_database: str) -> None:
+    assert run("migrate", dsn=empty_database)[1].startswith("installed pgrecall ")
+    assert run("migrate", dsn=empty_database)[1].endswith(" is up to date\n")
+    assert json.loads(run("migrate", "--json", dsn=empty_database)[1])["after"]
+
+
+def test_doctor_finds_nothing_bad_in_a_good_place(run: Run, bank: str) -> None:
+    code, out, _ = run("doctor")
+
+    assert code == 0
+    assert re.search(r"^ok   server: PostgreSQL 1\d", out, re.MULTILINE)
+    assert re.search(r"^ok   pgvector: ", out, re.MULTILINE)
+    assert 'bank "b": 2 memories, 0 messages, 0 not counted' in out
+
+
+def test_doctor_says_what_to_do_in_an_empty_database(run: Run, bare_database: str) -> None:
+    code, out, _ = run("doctor", dsn=bare_database)
+
+    assert code == 1
+    assert "bad  pgvector: not installed\n     Run: create extension vector;\n" in out
+    assert "Run: pgrecall migrate\n" in out
+
+
+def test_doctor_warns_of_an_old_pgvector(
+    run: Run, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = calls.Call("select '0.8.1'", {}, scalar_row, lambda rows: rows[0])
+    monkeypatch.setattr(calls, "vector_version", lambda: old)
+
+    findings = json.loads(run("doctor", "--json")[1])
+
+    (vector,) = [finding for finding in findings if finding["about"] == "pgvector"]
+    assert (vector["status"], vector["found"]) == ("warning", "0.8.1, which has known faults")
+    assert vector["advice"].endswith("alter extension vector update;")
+
+
+def test_doctor_says_when_the_reranker_cannot_be_loaded(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGRECALL_RERANKER", "/nowhere")
+
+    code, out, _ = run("doctor")
+
+    assert code == 1
+    assert 'bad  reranker: cannot load the reranker "/nowhere": ' in out
+
+
+def test_the_command_ends_quietly_when_its_reader_does(database: str) -> None:
+    command = f'"{sys.executable}" -m pgrecall.cli bank list --dsn "{database}" | true'
+
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+
+
+def test_stored_text_cannot_drive_the_terminal(run: Run, bank: str, tmp_path: Path) -> None:
+    fact = {"text": "Zoe \u001b[31m[red]leads[/red]\u0007 Zenith", "context": "[bold]"}
+    run("retain", write(tmp_path / "odd.jsonl", fact), "--bank", bank, "--no-embed")
+
+    _, out, _ = run("recall", bank, "Zenith", "--no-embed", "--top-k", "1")
+
+    assert "\x1b" not in out
+    assert "Zoe [31m[red]leads[/red] Zenith" in out
+
+
+def test_no_line_is_wider_than_100_columns(run: Run, bank: str, tmp_path: Path) -> None:
+    fact = {"text": "Zenith " + "long " * 2000}
+    run("retain", write(tmp_path / "long.jsonl", fact), "--bank", bank, "--no-embed")
+
+    _, out, _ = run("recall", bank, "Zenith", "--no-embed", "--explain")
+
+    assert max(len(line) for line in out.splitlines()) <= _render.WIDTH
+    assert "…" in out
+
+
+def test_arms_are_named_in_the_order_of_their_say() -> None:
+    from pgrecall import ArmHit
+
+    names = ("rank", "memory_id", "kind", "fact_type", "text", "context", "fact_key", "source_id")
+    rest = ("tags", "metadata", "occurred", "mentioned_at", "confidence", "score")
+    columns: dict[str, Any] = dict.fromkeys((*names, *rest))
+    arms = {"graph": ArmHit(1, 9.0, 0.1), "key": ArmHit(2, 1.0, 0.3)}
+    hit = Hit(**columns, arms=arms, fused_rank=1, rerank_score=None, final_score=0.4)
+
+    assert _render.found_by(hit) == "key, graph"
+
+
+def test_the_demo_answers_eight_questions_and_says_what_to_try(run: Run) -> None:
+    code, out, err = run("demo")
+
+    assert (code, err) == (0, "")
+    assert len(re.findall(r"^\d\. ", out.split("Each arm alone")[0], re.MULTILINE)) == 8
+    assert out.count("✓") >= 6
+    assert len(re.findall(r"dates [\d.]+, embedding", out)) == 8
+    (failed,) = re.findall(r"^failed at +(.*)$", out, re.MULTILINE)
+    *alone, together = (int(count) for count in failed.split())
+    assert len(alone) == len(ARMS)
+    assert min(alone) >= 1
+    assert together < min(alone)
+    assert "retain FILE.jsonl --bank mine --create" in out
+    assert 'recall mine "Who leads Atlas?"' in out
+    assert SHOWN == 3
+
+
+def test_the_demo_can_be_run_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgrecall._demo.ARMS", ())
+
+    assert run("demo", "--bank", "d")[0] == 0
+    assert run("demo", "--bank", "d")[0] == 0
+
+
+def test_the_demo_leaves_a_bank_of_the_users_alone(run: Run, bank: str) -> None:
+    code, _, err = run("demo", "--bank", bank)
+
+    assert code == 1
+    assert err == (
+        'error: bank "b" exists and is not the demo\'s\n'
+        "hint: Give the demo's bank another name: pgrecall demo --bank NAME\n"
+    )

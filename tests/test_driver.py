@@ -1,0 +1,848 @@
+"""Recall: what is sent, what comes back, which errors are raised, whose transaction it is."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import psycopg
+import pytest
+
+import pgrecall as package
+from pgrecall import (
+    BankExists,
+    BankNotFound,
+    DimensionMismatch,
+    EmptyQuery,
+    InstallError,
+    InvalidArgument,
+    InvalidEmbedding,
+    InvalidFact,
+    InvalidFilter,
+    MemoryNotFound,
+    ModelMismatch,
+    Recall,
+    RecallError,
+    UnknownArm,
+    UnknownFactType,
+    calls,
+    core,
+    errors,
+)
+from toys import DIMENSIONS, toy_embed
+
+Connection = psycopg.Connection[Any]
+TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
+
+
+@pytest.fixture
+def recall(connection: Connection) -> Recall:
+    recall = Recall(connection, embedder=toy_embed, model="toy")
+    recall.create_bank("b")
+    return recall
+
+
+class FreshConnections:
+    """The least of a pool: lends a new connection each time, and commits it."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.lent = 0
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        self.lent += 1
+        with psycopg.connect(self.dsn) as connection:
+            yield connection
+
+
+# Remembering
+
+
+def test_retained_facts_are_found_with_all_they_came_with(recall: Recall) -> None:
+    (retained,) = recall.retain(
+        "b",
+        [
+            {
+                "text": "Ana leads Atlas",
+                "fact_type": "event",
+                "context": "standup",
+                "fact_key": "atlas.lead",
+                "source_id": "doc:1",
+                "tags": ["x", "y"],
+                "metadata": {"team": "core"},
+                "occurred": ["2026-03-05", None],
+                "mentioned_at": "2026-03-06T10:00Z",
+                "confidence": 0.5,
+            }
+        ],
+    )
+
+    (hit,) = recall.recall("b", "who leads atlas")
+
+    assert (hit.memory_id, hit.kind, hit.fact_type) == (retained.memory_id, "memory", "event")
+    assert (hit.text, hit.context, hit.fact_key) == ("Ana leads Atlas", "standup", "atlas.lead")
+    assert (hit.source_id, hit.tags, hit.metadata) == ("doc:1", ("x", "y"), {"team": "core"})
+    assert hit.occurred == (datetime(2026, 3, 5, tzinfo=timezone.utc), None)
+    assert hit.mentioned_at == datetime(2026, 3, 6, 10, tzinfo=timezone.utc)
+    assert hit.confidence == 0.5
+    assert {"semantic", "lexical"} <= set(hit.arms)
+    assert math.fsum(arm.contribution for arm in hit.arms.values()) == pytest.approx(hit.score)
+
+
+def test_python_values_are_written_as_the_format_wants_them(recall: Recall) -> None:
+    start = datetime(2026, 3, 5, 14, tzinfo=timezone(timedelta(hours=2)))
+    fact = {"text": "Ana leads Atlas", "occurred": (start, None), "mentioned_at": date(2026, 3, 6)}
+
+    recall.retain("b", [fact])
+
+    (hit,) = recall.recall("b", "atlas")
+    assert hit.occurred == (start, None)
+    assert hit.mentioned_at == datetime(2026, 3, 6, tzinfo=timezone.utc)
+
+
+def test_a_known_fact_is_not_stored_twice(recall: Recall) -> None:
+    (first,) = recall.retain("b", ["Ana leads Atlas"])
+    (second,) = recall.retain("b", ["Ana leads Atlas"])
+
+    assert (first.is_new, second.is_new) == (True, False)
+    assert first.memory_id == second.memory_id
+
+
+def test_one_malformed_fact_keeps_all_out(recall: Recall, connection: Connection) -> None:
+    with pytest.raises(InvalidFact) as caught, connection.transaction():
+        recall.retain("b", ["Ana leads Atlas", {"text": ""}])
+
+    assert caught.value.message == "facts[1].text: it is empty"
+    assert caught.value.position == 1
+    assert recall.banks()[0].memories == 0
+
+
+def test_the_facts_given_are_left_as_they_are(recall: Recall) -> None:
+    fact: dict[str, object] = {"text": "Ana leads Atlas", "questions": [{"text": "who leads?"}]}
+
+    recall.retain("b", [fact])
+
+    assert fact == {"text": "Ana leads Atlas", "questions": [{"text": "who leads?"}]}
+
+
+def test_only_what_has_no_embedding_is_embedded(connection: Connection) -> None:
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return toy_embed(texts)
+
+    recall = Recall(connection, embedder=embed)
+    recall.create_bank("b")
+
+    recall.retain(
+        "b",
+        [
+            {"text": "has one", "embedding": toy_embed(["x"])[0]},
+            {"text": "has none", "questions": [{"text": "has it?"}]},
+        ],
+    )
+
+    assert asked == ["has none", "has it?"]
+
+
+def test_progress_is_told_for_every_fact(recall: Recall) -> None:
+    steps: list[int] = []
+
+    recall.retain("b", [f"fact {n}" for n in range(150)], progress=steps.append)
+
+    assert steps == [64, 64, 22]
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "numpy", "pgvector", "halfvec", "text"])
+def test_an_embedding_may_come_in_any_of_the_usual_shapes(recall: Recall, kind: str) -> None:
+    import numpy as np
+    from pgvector import HalfVector, Vector
+
+    numbers = [float(n) for n in range(DIMENSIONS)]
+    shapes = {
+        "list": numbers,
+        "tuple": tuple(numbers),
+        "numpy": np.array(numbers, dtype=np.float32),
+        "pgvector": Vector(numbers),
+        "halfvec": HalfVector(numbers),
+        "text": str(numbers),
+    }
+
+    recall.retain("b", [{"text": "Ana leads Atlas", "embedding": shapes[kind]}])
+
+    given = numbers if kind == "text" else shapes[kind]
+    (hit,) = recall.recall("b", "q", embedding=given, arms=["semantic"])
+    assert hit.arms["semantic"].score == pytest.approx(1, abs=1e-3)
+
+
+def test_messages_are_a_safety_net(recall: Recall) -> None:
+    message = {
+        "session": "s",
+        "speaker": "Maya",
+        "text": "the code is 4471",
+        "sent_at": "2026-03-02",
+    }
+
+    (kept,) = recall.retain_messages("b", [message])
+
+    (hit,) = recall.recall("b", "code", arms=["message"])
+    assert (hit.kind, hit.memory_id, hit.fact_type) == ("message", kept.message_id, None)
+    assert (hit.text, hit.context, hit.source_id) == ("the code is 4471", "Maya", "s")
+
+
+def test_a_stream_is_written_in_batches(recall: Recall) -> None:
+    done = recall.retain_many("b", (f"fact {n}" for n in range(7)), batch_size=3)
+
+    assert (done.total, done.new) == (7, 7)
+    assert recall.banks()[0].memories == 7
+
+
+def test_links_in_a_stream_count_from_its_start(recall: Recall, connection: Connection) -> None:
+    facts: list[core.Fact] = ["zero", "one", "two"]
+    facts.append({"text": "three", "links": [{"kind": "caused_by", "to_index": 0}]})
+    facts.append({"text": "four", "links": [{"kind": "caused_by", "to_index": 3}]})
+
+    recall.retain_many("b", facts, batch_size=2)
+
+    links = connection.execute(
+        "select f.text, t.text from pgrecall.link l"
+        " join pgrecall.memory f on f.bank_id = l.bank_id and f.memory_id = l.from_id"
+        " join pgrecall.memory t on t.bank_id = l.bank_id and t.memory_id = l.to_id"
+        " where l.bank_id = 'b' and l.kind = 'caused_by' order by 1"
+    ).fetchall()
+    assert links == [("four", "three"), ("three", "zero")]
+
+
+def test_a_link_into_a_later_batch_is_refused(recall: Recall) -> None:
+    facts = [{"text": "zero"}, {"text": "one", "links": [{"kind": "causes", "to_index": 2}]}, "two"]
+
+    with pytest.raises(InvalidFact) as caught:
+        recall.retain_many("b", facts, batch_size=2)  # type: ignore[arg-type]
+
+    assert caught.value.message == "facts[1].links[0].to_index leads to a later batch"
+
+
+def test_an_error_in_a_stream_counts_from_its_start(recall: Recall) -> None:
+    facts: list[core.Fact] = ["zero", "one", {"text": "two"}, {"text": "three", "confidence": 2}]
+
+    with pytest.raises(InvalidFact, match=r"^facts\[3\]\.confidence: ") as caught:
+        recall.retain_many("b", facts, batch_size=2)
+
+    assert caught.value.position == 3
+
+
+# Asking
+
+
+def test_a_date_in_the_query_is_understood(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana moved", "occurred": "2026-03-05"}, "Ana moved on"])
+    asked = datetime(2026, 6, 30, 12)
+
+    report = recall.recall_report(
+        "b", "what happened in March 2026?", reference_time=asked, as_of=datetime.now()
+    )
+
+    assert report.facts == ("March 2026 = 2026-03-01 to 2026-03-31",)
+    assert "temporal" in report.hits[0].arms
+    assert report.hits[0].text == "Ana moved"
+
+
+def test_dates_are_read_in_the_clients_time_zone(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone="Pacific/Auckland")
+    recall.create_bank("b")
+    asked = datetime(2026, 6, 30, 20, tzinfo=timezone.utc)  # the 1st of July there
+
+    report = recall.recall_report("b", "what did I do today?", reference_time=asked)
+
+    assert report.facts == ("today = 2026-07-01",)
+
+
+def test_a_query_about_the_last_conversation_is_given_its_end(recall: Recall) -> None:
+    end = datetime(2026, 6, 1, 9, tzinfo=timezone.utc)
+    recall.log_session("b", "s", started_at=end - timedelta(hours=1), ended_at=end)
+
+    report = recall.recall_report("b", "what changed since we last talked?")
+
+    assert report.temporal is not None
+    assert (report.temporal.start, report.temporal.end) == (end, None)
+
+
+def test_a_period_that_is_given_is_not_read_out_of_the_query(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana moved", "occurred": "2026-05-05"}, "Ana moved on"])
+    during = datetime(2026, 5, 1), datetime(2026, 6, 1)
+
+    report = recall.recall_report("b", "Ana in March 2026", during=during, time_mode="filter")
+
+    assert [hit.text for hit in report.hits] == ["Ana moved"]
+    assert report.temporal is None
+
+
+def test_no_time_is_read_when_none_is_wanted(recall: Recall) -> None:
+    report = recall.recall_report("b", "what happened in March 2026?", temporal=False)
+
+    assert (report.temporal, report.facts) == (None, ())
+
+
+def test_a_question_of_the_past_is_answered_from_what_was_known_then(recall: Recall) -> None:
+    facts = [{"text": "Ana leads", "mentioned_at": "2026-01-01"}]
+    facts.append({"text": "Ben leads", "mentioned_at": "2026-05-01"})
+    ana, ben = recall.retain("b", facts)
+    at = datetime(2026, 5, 1, tzinfo=timezone.utc)
+    recall.supersede("b", ana.memory_id, superseded_by=ben.memory_id, at=at)
+
+    def leads(**options: Any) -> list[str]:
+        return [hit.text for hit in recall.recall("b", "who leads", **options)]
+
+    assert leads() == ["Ben leads"]
+    assert leads(as_of=at - timedelta(days=1)) == ["Ana leads"]
+    assert leads(reference_time=at - timedelta(days=1)) == ["Ana leads"]
+
+
+def test_only_what_is_asked_for_comes_back(recall: Recall) -> None:
+    recall.retain(
+        "b",
+        [
+            {"text": "Ana leads Atlas", "fact_type": "opinion"},
+            {"text": "Ben leads Atlas", "tags": ["x"]},
+            {"text": "Cem leads Atlas", "confidence": 0.1},
+        ],
+    )
+
+    def names(**options: Any) -> list[str]:
+        return sorted(hit.text[:3] for hit in recall.recall("b", "who leads Atlas", **options))
+
+    assert names() == ["Ana", "Ben", "Cem"]
+    assert len(names(top_k=2)) == 2
+    assert names(fact_types=["opinion"]) == ["Ana"]
+    assert names(fact_types="opinion") == ["Ana"]
+    assert names(tags=["x"]) == ["Ben"]
+    assert names(filter="confidence < 0.5") == ["Cem"]
+
+
+def test_arms_and_weights_are_passed_on(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+
+    (one,) = recall.recall("b", "Atlas", arms=["lexical"], weights={"lexical": 1})
+    (three,) = recall.recall(
+        "b", "Atlas", arms=["lexical", "semantic"], weights={"lexical": 3, "semantic": 0}
+    )
+
+    assert set(one.arms) == set(three.arms) == {"lexical"}
+    assert three.score == pytest.approx(3 * one.score)
+
+
+@pytest.mark.parametrize("is_function", [False, True])
+def test_a_hypothetical_answer_is_searched_with_as_well(recall: Recall, is_function: bool) -> None:
+    recall.retain("b", ["Ana leads Atlas", "Boats are blue"])
+    answer = "Boats are blue"
+
+    hits = recall.recall(
+        "b", "which colour", hypothetical=(lambda _query: answer) if is_function else answer
+    )
+
+    found = {hit.text: hit.arms for hit in hits}
+    assert found["Boats are blue"]["hypothetical"].rank == 1
+
+
+def test_without_an_embedder_the_other_arms_answer(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None)
+    recall.create_bank("b")
+    recall.retain("b", ["Ana leads Atlas"])
+
+    (hit,) = recall.recall("b", "Atlas")
+
+    assert "semantic" not in hit.arms
+    assert recall.banks()[0].embedding_model is None
+
+
+def test_a_report_says_how_long_each_stage_took(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+
+    timings = recall.recall_report("b", "Atlas").timings
+
+    stages = [getattr(timings, field.name) for field in fields(timings)]
+    assert timings.database > 0
+    assert timings.embed > 0
+    assert timings.temporal > 0
+    assert timings.total == pytest.approx(sum(stages))
+
+
+def test_a_report_explains_every_arm_when_asked(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+
+    report = recall.recall_report("b", "Atlas", explain=True)
+
+    arms = {arm.arm: arm for arm in report.arms}
+    assert (arms["lexical"].status, arms["lexical"].rows) == ("ran", 1)
+    assert (arms["temporal"].status, arms["temporal"].reason) == (
+        "skipped",
+        "no time window given",
+    )
+
+
+def test_an_arm_that_fails_is_left_out_and_reported(recall: Recall, connection: Connection) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+    connection.execute("alter table pgrecall.link rename to elsewhere")
+
+    report = recall.recall_report("b", "Atlas", rerank=False)
+
+    (degradation,) = report.degradations
+    assert degradation.what == "arm"
+    assert degradation.why.startswith("the graph arm failed and was left out: ")
+    assert degradation.hint == "Run pgrecall.graph_arm() alone to see the error."
+    assert [hit.text for hit in report.hits] == ["Ana leads Atlas"]
+
+
+def test_far_off_dates_do_not_spoil_a_recall(recall: Recall, connection: Connection) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+    connection.execute(
+        "update pgrecall.memory set occurred = '[\"0044-03-15 BC\",2026-01-01)' where bank_id = 'b'"
+    )
+
+    (hit,) = recall.recall("b", "Atlas")
+
+    assert hit.occurred == (None, datetime(2026, 1, 1, tzinfo=timezone.utc))
+
+
+# The rest of the API
+
+
+def test_banks_are_created_shown_and_dropped(recall: Recall) -> None:
+    recall.create_bank("a", text_search_config="simple", fact_types=["rumour"])
+    recall.retain("a", [{"text": "Ana left", "fact_type": "rumour", "entities": ["Ana"]}])
+
+    bank = recall.banks()[0]
+
+    assert (bank.bank_id, bank.memories, bank.messages, bank.entities) == ("a", 1, 0, 1)
+    assert (bank.embedding_model, bank.embedding_dimensions) == ("toy", DIMENSIONS)
+    assert bank.text_search_config == "simple"
+    assert recall.drop_bank("a") == 1
+    assert [bank.bank_id for bank in recall.banks()] == ["b"]
+
+
+def test_a_bank_can_be_configured(recall: Recall) -> None:
+    recall.add_fact_type("b", "rumour", description="What is said.")
+    recall.configure_bank("b", {"rrf_k": 1, "weights": {"lexical": 1}})
+    recall.retain("b", [{"text": "Ana left", "fact_type": "rumour"}])
+
+    (hit,) = recall.recall("b", "Ana", arms=["lexical"])
+
+    assert hit.score == pytest.approx(0.5)
+
+
+def test_a_forgotten_memory_is_gone(recall: Recall) -> None:
+    (retained,) = recall.retain("b", ["Ana leads Atlas"])
+
+    assert recall.forget("b", [retained.memory_id]) == 1
+    assert recall.recall("b", "Atlas") == []
+
+
+def test_entities_in_a_query_are_listed(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana", "entities": [{"name": "Ana Silva", "kind": "person"}]}])
+
+    (entity,) = recall.query_entities("b", "where is Ana Silva?")
+
+    assert (entity.name, entity.kind, entity.matched) == ("Ana Silva", "person", "ana silva")
+
+
+def test_statistics_are_counted_anew(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+
+    recall.refresh_statistics("b", is_full=True)
+
+    counted = {row.kind: row for row in recall.bank_statistics("b")}
+    assert (counted["memory"].document_count, counted["memory"].waiting) == (1, 0)
+
+
+def test_links_can_be_written_later(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas", "Ana leads Atlas today"], link="deferred")
+
+    assert recall.link_pending("b") == 2
+    assert recall.link_pending("b") == 0
+
+
+def test_the_end_of_the_last_session_is_known(recall: Recall) -> None:
+    assert recall.last_session_end("b") is None
+
+    recall.log_session("b", "s", started_at=datetime(2026, 3, 1), ended_at=datetime(2026, 3, 2))
+
+    assert recall.last_session_end("b") == datetime(2026, 3, 2, tzinfo=timezone.utc)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "method", "arguments"),
+    [
+        (BankNotFound, 'bank "no" does not exist', "recall", ("no", "x")),
+        (BankExists, 'bank "b" already exists', "create_bank", ("b",)),
+        (MemoryNotFound, 'bank "b" has no memory 12345', "supersede", ("b", 12345)),
+        (InvalidArgument, "bank must not be null", "drop_bank", (None,)),
+        (
+            ModelMismatch,
+            'bank "b" is embedded with model "toy", not "other"',
+            "retain",
+            ("b", ["x"], {"model": "other"}),
+        ),
+        (
+            DimensionMismatch,
+            "facts[0].embedding: expected 16 dimensions, not 2",
+            "retain",
+            ("b", [{"text": "x", "embedding": [1, 2]}]),
+        ),
+        (
+            InvalidEmbedding,
+            "facts[0].embedding is not a flat list of numbers",
+            "retain",
+            ("b", [{"text": "x", "embedding": [[1], [2]]}]),
+        ),
+        (
+            UnknownFactType,
+            'facts[0].fact_type: bank "b" has no fact type "no"',
+            "retain",
+            ("b", [{"text": "x", "fact_type": "no"}]),
+        ),
+        (
+            InvalidFact,
+            'messages[0].role: unknown role "boss"',
+            "retain_messages",
+            ("b", [{"text": "x", "role": "boss"}]),
+        ),
+    ],
+)
+def test_what_the_database_refuses_is_an_error_of_ours(
+    recall: Recall, error: type[RecallError], message: str, method: str, arguments: tuple[Any, ...]
+) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+    options = arguments[-1] if isinstance(arguments[-1], dict) else {}
+
+    with pytest.raises(error) as caught:
+        getattr(recall, method)(*(a for a in arguments if a is not options), **options)
+
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "options"),
+    [
+        (InvalidArgument, "top_k must be between 1 and 1000, not 0", {"top_k": 0}),
+        (InvalidArgument, "depth must be between 1 and 10000, not 0", {"depth": 0}),
+        (InvalidArgument, 'time_mode must be "boost" or "filter", not "x"', {"time_mode": "x"}),
+        (UnknownArm, 'unknown arm "x"', {"arms": ["x"]}),
+        (UnknownArm, 'unknown arm "x" in weights', {"weights": {"x": 1}}),
+        (
+            InvalidArgument,
+            'weight of arm "graph" must be a number from 0 to 1000000, not -1',
+            {"weights": {"graph": -1}},
+        ),
+        (UnknownFactType, 'bank "b" has no fact type "x"', {"fact_types": ["x"]}),
+        (InvalidFilter, 'filter: unknown column "x"', {"filter": ["=", "x", 1]}),
+        (InvalidEmbedding, "unusable embedding: it is empty", {"embedding": []}),
+        (
+            InvalidEmbedding,
+            "unusable embedding: an element is NaN",
+            {"embedding": [math.nan] * DIMENSIONS},
+        ),
+        (
+            InvalidEmbedding,
+            "unusable embedding: all elements are zero",
+            {"embedding": [0] * DIMENSIONS},
+        ),
+        (DimensionMismatch, "embedding: expected 16 dimensions, not 1", {"embedding": [1]}),
+    ],
+)
+def test_a_recall_with_a_wrong_option_is_an_error_of_ours(
+    recall: Recall, error: type[RecallError], message: str, options: dict[str, Any]
+) -> None:
+    recall.retain("b", ["Ana leads Atlas"])
+
+    with pytest.raises(error) as caught:
+        recall.recall("b", "x", **options)
+
+    assert caught.value.message == message
+    assert caught.value.hint
+    assert isinstance(caught.value.__cause__, psycopg.Error)
+
+
+def test_an_empty_query_is_an_error(recall: Recall) -> None:
+    with pytest.raises(EmptyQuery) as caught:
+        recall.recall("b", "  ")
+
+    assert (
+        caught.value.message == "nothing to recall by: the query is empty and there is no embedding"
+    )
+
+
+def test_a_period_that_ends_before_it_starts_is_an_error(recall: Recall) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        recall.recall("b", "x", during=(datetime(2026, 2, 1), datetime(2026, 1, 1)))
+
+    assert caught.value.message == (
+        "during ends before it starts: 2026-01-01T00:00:00+00:00 is before"
+        " 2026-02-01T00:00:00+00:00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ({"text": "a\0b"}, "facts[1].text contains a NUL character"),
+        ({"text": "a\ud800"}, "facts[1].text contains a lone surrogate"),
+        ({"text": "a", "tags": ["ok", "\0"]}, "facts[1].tags[1] contains a NUL character"),
+        (
+            {"text": "a", "metadata": {"team": ["\udfff"]}},
+            "facts[1].metadata.team[0] contains a lone surrogate",
+        ),
+        (
+            {"text": "a", "metadata": {"\0": 1}},
+            "a key of facts[1].metadata contains a NUL character",
+        ),
+        (
+            {"text": "a", "entities": [{"name": "A\0"}]},
+            "facts[1].entities[0].name contains a NUL character",
+        ),
+    ],
+)
+def test_text_that_cannot_be_stored_is_named_and_nothing_is_written(
+    recall: Recall, fact: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidFact) as caught:
+        recall.retain("b", ["Ana leads Atlas", fact])
+
+    assert (caught.value.message, caught.value.hint) == (message, TEXT_HINT)
+    assert recall.banks()[0].memories == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"query": "a\0"}, InvalidArgument, "query contains a NUL character"),
+        ({"bank": "\ud800"}, InvalidArgument, "bank contains a lone surrogate"),
+        ({"tags": ["a", "\0"]}, InvalidArgument, "tags[1] contains a NUL character"),
+        ({"filter": ["=", "text", "\0"]}, InvalidFilter, "filter[2] contains a NUL character"),
+    ],
+)
+def test_a_recall_names_the_text_that_cannot_be_sent(
+    recall: Recall, options: dict[str, Any], error: type[RecallError], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        recall.recall(**{"bank": "b", "query": "x", **options})
+
+    assert (caught.value.message, caught.value.hint) == (message, TEXT_HINT)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (math.nan, "facts[0].confidence is nan, which is not a finite number"),
+        (object(), "facts[0].confidence is a value of type object, which JSON cannot hold"),
+    ],
+)
+def test_what_json_cannot_hold_is_named(recall: Recall, value: object, message: str) -> None:
+    with pytest.raises(InvalidFact) as caught:
+        recall.retain("b", [{"text": "a", "confidence": value}])
+
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("method", [Recall.banks, lambda recall: recall.recall("b", "x")])
+def test_a_database_without_pgrecall_says_how_to_install_it(
+    empty_database: str, method: Callable[[Recall], object]
+) -> None:
+    with psycopg.connect(empty_database) as connection, pytest.raises(InstallError) as caught:
+        method(Recall(connection, embedder=None))
+
+    assert caught.value.message == "pgrecall is not installed in this database"
+    assert "pgrecall migrate" in (caught.value.hint or "")
+
+
+def test_errors_that_are_not_ours_pass_unchanged(recall: Recall, connection: Connection) -> None:
+    connection.execute("create role nobody_at_all")
+    connection.execute("set role nobody_at_all")
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        recall.recall("b", "x")
+
+
+def test_an_unknown_time_zone_is_an_error() -> None:
+    with pytest.raises(InvalidArgument, match=r'^unknown time zone "Mars/Olympus"$'):
+        Recall(None, timezone="Mars/Olympus")  # type: ignore[arg-type]
+
+
+def test_every_sqlstate_has_a_class_that_is_exported() -> None:
+    kinds = set(errors._BY_SQLSTATE.values())
+
+    assert all(kind.__name__ in package.__all__ for kind in kinds)
+
+
+# Connections and transactions
+
+
+def test_nothing_is_committed_in_the_callers_transaction(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        Recall(connection, embedder=toy_embed).create_bank("b")
+        connection.rollback()
+
+        assert Recall(connection).banks() == []
+
+
+def test_a_pool_commits_each_call_and_waiting_is_measured(database: str) -> None:
+    recall = Recall(FreshConnections(database), embedder=toy_embed)
+    recall.create_bank("b")
+    recall.retain("b", ["Ana leads Atlas"])
+
+    report = recall.recall_report("b", "Atlas")
+
+    assert [hit.text for hit in report.hits] == ["Ana leads Atlas"]
+    assert report.timings.wait > 0
+
+
+def test_a_long_wait_for_a_connection_is_warned_about(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "SLOW_CONNECTION_SECONDS", 0.0)
+
+    with caplog.at_level(logging.WARNING, "pgrecall"):
+        Recall(FreshConnections(database)).banks()
+
+    assert re.fullmatch(r"waited \d+ ms for a connection", caplog.messages[0])
+
+
+def test_connect_opens_a_connection_and_closes_it(database: str) -> None:
+    with package.connect(database, embedder=toy_embed) as recall:
+        recall.create_bank("b")
+        connection = recall._source
+
+    assert isinstance(connection, psycopg.Connection)
+    assert connection.closed
+    with psycopg.connect(database) as other:
+        assert [bank.bank_id for bank in Recall(other).banks()] == ["b"]
+
+
+def fail_once(connection: Connection, sqlstate: str) -> None:
+    """Make the first write of facts fail with the SQLSTATE, and the next ones not."""
+    connection.execute("create sequence public.attempt")
+    connection.execute("grant usage on sequence public.attempt to public")
+    connection.execute(
+        f"""create function public.fail_once() returns trigger language plpgsql as $$
+        begin
+          if nextval('public.attempt') = 1 then
+            raise exception using errcode = '{sqlstate}', message = 'a passing fault';
+          end if;
+          return null;
+        end $$""".encode()
+    )
+    connection.execute(
+        "create trigger fail_once after insert on pgrecall.memory"
+        " for each statement execute function public.fail_once()"
+    )
+    connection.commit()
+
+
+@pytest.mark.parametrize("sqlstate", ["40001", "40P01"])
+def test_a_passing_fault_is_tried_again_with_a_pool(database: str, sqlstate: str) -> None:
+    with psycopg.connect(database) as connection:
+        Recall(connection).create_bank("b")
+        fail_once(connection, sqlstate)
+    pool = FreshConnections(database)
+
+    Recall(pool, embedder=toy_embed).retain("b", ["Ana leads Atlas"])
+
+    assert pool.lent == 2
+
+
+def test_a_passing_fault_is_tried_again_in_autocommit_mode(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        Recall(connection).create_bank("b")
+        fail_once(connection, "40001")
+
+    with package.connect(database, embedder=toy_embed) as recall:
+        (retained,) = recall.retain("b", ["Ana leads Atlas"])
+
+    assert retained.is_new
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_nothing_is_tried_again_in_the_callers_transaction(database: str, autocommit: bool) -> None:
+    with psycopg.connect(database, autocommit=autocommit) as connection:
+        recall = Recall(connection, embedder=toy_embed)
+        recall.create_bank("b")
+        fail_once(connection, "40001")
+
+        with pytest.raises(psycopg.errors.SerializationFailure), connection.transaction():
+            recall.retain("b", ["Ana leads Atlas"])
+
+
+def test_other_faults_are_not_tried_again(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        Recall(connection).create_bank("b")
+        fail_once(connection, "P0001")
+    pool = FreshConnections(database)
+
+    with pytest.raises(psycopg.errors.RaiseException):
+        Recall(pool, embedder=toy_embed).retain("b", ["Ana leads Atlas"])
+
+    assert pool.lent == 1
+
+
+def test_a_lost_connection_is_replaced_where_repeating_does_no_harm(database: str) -> None:
+    class FirstOneDies(FreshConnections):
+        @contextmanager
+        def connection(self) -> Iterator[Connection]:
+            with super().connection() as connection:
+                if self.lent == 1:
+                    with psycopg.connect(database, autocommit=True) as killer:
+                        killer.execute(
+                            "select pg_terminate_backend(%s, 5000)",
+                            [connection.info.backend_pid],
+                        )
+                yield connection
+
+    reading, creating = FirstOneDies(database), FirstOneDies(database)
+
+    assert Recall(reading).banks() == []
+    assert reading.lent == 2
+    with pytest.raises(psycopg.OperationalError):
+        Recall(creating).create_bank("b")
+    assert creating.lent == 1
+
+
+# Calls
+
+
+def test_the_statements_name_every_argument() -> None:
+    statement = calls.forget("b", [1]).sql
+
+    assert statement == (
+        "select pgrecall.forget(bank => %(bank)s, memory_ids => %(memory_ids)s::bigint[])"
+    )
+
+
+def test_embeddings_of_facts_are_sent_as_short_text() -> None:
+    fact = {"text": "a", "embedding": [0.123456789, -1, 1e-9]}
+
+    assert calls.plain_facts([fact]) == [{"text": "a", "embedding": "[0.123457,-1,1e-09]"}]
+
+
+def test_sql_stands_in_calls_alone() -> None:
+    from pathlib import Path
+
+    folder = Path(package.__file__).parent
+    others = [folder / f"{name}.py" for name in ("client", "aio", "core", "cli", "_demo")]
+
+    assert [f.name for f in others if re.search(r"\.execute\(\s*[\"']", f.read_text())] == []
+
+
+def test_all_is_sorted_and_there() -> None:
+    assert sorted(package.__all__) == package.__all__
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []

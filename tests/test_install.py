@@ -1,0 +1,353 @@
+"""Every way to install or upgrade pgrecall ends in the same database."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+import servers
+from pgrecall import build, schema
+from pgrecall._version import __version__
+from pgrecall.errors import InstallError
+from servers import ROUTES, Server
+
+OLD_RELEASES = [
+    release
+    for release in build.frozen_releases()
+    if build.version_key(release) < build.version_key(__version__)
+]
+
+# What the made-up release 0.1.0 below adds to 0.0.9, and how an existing database gets it.
+NEW_STATE = """\
+alter table pgrecall.bank add column colour text;
+comment on column pgrecall.bank.colour is 'How it is shown.';
+create table pgrecall.shelf (bank_id text not null, constraint shelf_pkey primary key (bank_id));
+comment on table pgrecall.shelf is 'Where it stands.';
+"""
+NEW_LOGIC = """\
+create or replace function pgrecall.shelf_count(bank text)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (select count(*) from pgrecall.shelf s where s.bank_id = shelf_count.bank);
+end;
+$$;
+comment on function pgrecall.shelf_count(text) is 'Shelves of a bank.';
+"""
+GONE = """\
+create function pgrecall.gone() returns integer language sql immutable parallel safe return 1;
+"""
+DELTA = NEW_STATE + "drop function pgrecall.gone();\n"
+
+
+@pytest.fixture
+def made_up_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make today's sql/ the frozen release 0.0.9, and add to sql/ what comes after it."""
+    old = build.full_script().replace(f"'{__version__}'", "'0.0.9'")
+    shutil.copytree(build.SQL, tmp_path / "sql")
+    (tmp_path / "sql" / "19-shelf.sql").write_text(NEW_STATE)
+    (tmp_path / "sql" / "90-shelf.sql").write_text(NEW_LOGIC)
+    migrations = tmp_path / "migrations"
+    migrations.mkdir()
+    (migrations / "pgrecall--0.0.9.sql").write_text(old + GONE)
+    (migrations / "next.sql").write_text(DELTA)
+    monkeypatch.setattr(build, "SQL", tmp_path / "sql")
+    monkeypatch.setattr(build, "MIGRATIONS", migrations)
+    return migrations
+
+
+@pytest.fixture
+def second_database(server: Server, empty_database: str) -> Iterator[str]:
+    with psycopg.connect(empty_database) as connection:
+        template = connection.info.dbname
+    with server.database(template) as dsn:
+        yield dsn
+
+
+@pytest.mark.parametrize("other", ["extension", "psql"])
+def test_every_route_installs_the_same(
+    server: Server, empty_database: str, second_database: str, other: str
+) -> None:
+    servers.install("driver", server, empty_database)
+    servers.install(other, server, second_database)
+
+    assert servers.fingerprint(second_database) == servers.fingerprint(empty_database)
+
+
+def upgrade(server: Server, dsn: str, before: str, route: str) -> None:
+    """Install a frozen release, and upgrade it to the current version by a route."""
+    frozen = (build.MIGRATIONS / f"pgrecall--{before}.sql").read_text()
+    if route == "extension":
+        scripts = build.assemble() | {f"pgrecall--{before}.sql": frozen}
+        with server.extension_files(scripts), psycopg.connect(dsn) as connection:
+            connection.execute(f"create extension pgrecall version '{before}'".encode())
+            connection.execute("alter extension pgrecall update")
+        return
+    servers.run_script(server, dsn, frozen)
+    if route == "psql":
+        servers.run_script(server, dsn, build.upgrade_script(before))
+    else:
+        with psycopg.connect(dsn) as connection:
+            schema.migrate(connection)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("before", OLD_RELEASES)
+def test_an_upgraded_release_equals_a_fresh_install(
+    server: Server, empty_database: str, second_database: str, before: str, route: str
+) -> None:
+    servers.install("driver", server, empty_database)
+    upgrade(server, second_database, before, route)
+
+    assert servers.fingerprint(second_database) == servers.fingerprint(empty_database)
+
+
+@pytest.mark.usefixtures("made_up_release")
+@pytest.mark.parametrize("route", ROUTES)
+def test_an_upgrade_adds_and_removes_what_the_delta_says(
+    server: Server, empty_database: str, second_database: str, route: str
+) -> None:
+    servers.install("psql", server, empty_database)
+    upgrade(server, second_database, "0.0.9", route)
+
+    fresh = servers.fingerprint(empty_database)
+    assert servers.fingerprint(second_database) == fresh
+    assert {"pgrecall.bank.colour", "pgrecall.shelf", "pgrecall.shelf_count(text)"} <= {
+        name for _, name, _ in fresh
+    }
+
+
+def test_a_forgotten_delta_is_noticed(
+    server: Server, empty_database: str, second_database: str, made_up_release: Path
+) -> None:
+    (made_up_release / "next.sql").write_text(
+        "create table pgrecall.shelf (bank_id text not null);\ndrop function pgrecall.gone();\n"
+    )
+    servers.install("psql", server, empty_database)
+    upgrade(server, second_database, "0.0.9", "psql")
+
+    missing = set(servers.fingerprint(empty_database)) - set(servers.fingerprint(second_database))
+
+    assert {"pgrecall.bank.colour", "pgrecall.shelf_pkey"} <= {name for _, name, _ in missing}
+
+
+@pytest.mark.usefixtures("made_up_release")
+def test_an_upgrade_goes_through_every_release_between() -> None:
+    (build.MIGRATIONS / "pgrecall--0.0.8.sql").write_text("")
+    (build.MIGRATIONS / "pgrecall--0.0.8--0.0.9.delta.sql").write_text("select 'from 8 to 9';\n")
+
+    assert build.frozen_releases() == ["0.0.8", "0.0.9"]
+    assert "from 8 to 9" in build.upgrade_script("0.0.8")
+    assert "from 8 to 9" not in build.upgrade_script("0.0.9")
+
+
+def test_a_migrated_database_is_left_alone(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        result = schema.migrate(connection)
+
+    assert (result.before, result.after, result.is_changed) == (__version__, __version__, False)
+
+
+def test_migrate_says_what_it_did(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        result = schema.migrate(connection)
+
+        assert result == schema.MigrationResult(None, __version__, "script")
+        assert schema.installed_version(connection) == __version__
+
+
+def test_migrate_stays_inside_the_transaction_of_the_caller(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        path = connection.execute("show search_path").fetchone()
+        schema.migrate(connection)
+        assert connection.execute("show search_path").fetchone() == path
+        connection.rollback()
+
+        assert schema.installed_version(connection) is None
+
+
+def test_migrate_provides_pgvector(bare_database: str) -> None:
+    with psycopg.connect(bare_database) as connection:
+        schema.migrate(connection)
+
+        assert connection.execute("select '[1,2]'::halfvec(2)").fetchone() is not None
+
+
+def test_migrate_refuses_a_newer_database(connection: psycopg.Connection) -> None:
+    connection.execute(
+        "create or replace function pgrecall.version() returns text"
+        " language sql immutable parallel safe return '99.1.0'"
+    )
+
+    with pytest.raises(InstallError, match=r"has pgrecall 99\.1\.0, which is newer") as raised:
+        schema.migrate(connection)
+
+    assert raised.value.hint == "Upgrade the package: pip install 'pgrecall>=99.1.0'"
+
+
+def test_migrate_refuses_a_release_that_no_script_leads_from(
+    empty_database: str,
+) -> None:
+    old = build.full_script().replace(f"'{__version__}'", "'0.0.1'")
+    with psycopg.connect(empty_database) as connection:
+        connection.execute(old.encode())
+
+        with pytest.raises(InstallError) as raised:
+            schema.migrate(connection)
+
+    assert (
+        raised.value.message == f'this package has no script "pgrecall--0.0.1--{__version__}.sql"'
+    )
+
+
+def test_migrate_says_when_the_server_lacks_the_upgrade(
+    server: Server, empty_database: str, made_up_release: Path
+) -> None:
+    frozen = {
+        "pgrecall.control": build.CONTROL.format(version="0.0.9"),
+        "pgrecall--0.0.9.sql": (made_up_release / "pgrecall--0.0.9.sql").read_text(),
+    }
+    with server.extension_files(frozen), psycopg.connect(empty_database) as connection:
+        connection.execute("create extension pgrecall")
+
+        with pytest.raises(InstallError, match="no extension script from pgrecall 0") as raised:
+            schema.migrate(connection)
+
+    assert raised.value.hint == "Run make install on the server, then: pgrecall migrate"
+
+
+def test_a_second_install_is_refused(connection: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        connection.execute(build.full_script().encode())
+
+    assert raised.value.sqlstate == "RC012"
+    assert raised.value.diag.message_primary == 'schema "pgrecall" already exists in this database'
+    assert "pgrecall migrate" in str(raised.value.diag.message_hint)
+
+
+def test_an_install_without_pgvector_is_refused(bare_database: str) -> None:
+    with (
+        psycopg.connect(bare_database) as connection,
+        pytest.raises(psycopg.Error) as raised,
+    ):
+        connection.execute(build.full_script().encode())
+
+    assert raised.value.sqlstate == "RC012"
+    assert raised.value.diag.message_primary == "pgvector is not installed in this database"
+    assert raised.value.diag.message_hint == "Install it first: create extension vector;"
+
+
+def test_an_old_pgvector_is_refused(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("update pg_extension set extversion = '0.7.4' where extname = 'vector'")
+
+        with pytest.raises(
+            InstallError, match=r"pgvector 0\.8\.\d or newer is needed, not 0\.7\.4"
+        ):
+            schema.migrate(connection)
+
+
+@pytest.mark.usefixtures("made_up_release")
+def test_an_upgrade_script_refuses_another_version(database: str) -> None:
+    with psycopg.connect(database) as connection, pytest.raises(psycopg.Error) as raised:
+        connection.execute(build.upgrade_script("0.0.9").encode())
+
+    assert raised.value.sqlstate == "RC012"
+    assert raised.value.diag.message_primary == (
+        f'expected pgrecall version "0.0.9", not "{__version__}"'
+    )
+
+
+def test_an_upgrade_script_refuses_to_run_in_pieces(
+    server: Server, empty_database: str, made_up_release: Path, tmp_path: Path
+) -> None:
+    servers.run_script(
+        server, empty_database, (made_up_release / "pgrecall--0.0.9.sql").read_text()
+    )
+    script = tmp_path / "upgrade.sql"
+    script.write_text(build.upgrade_script("0.0.9"))
+
+    with pytest.raises(RuntimeError, match="this script was not run in one transaction"):
+        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", empty_database, "-f", script)
+
+
+@pytest.mark.usefixtures("made_up_release")
+def test_an_upgrade_script_refuses_a_database_without_pgrecall(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.Error) as raised:
+        connection.execute(build.upgrade_script("0.0.9").encode())
+
+    assert raised.value.sqlstate == "RC012"
+    assert raised.value.diag.message_primary == "pgrecall is not installed in this database"
+
+
+def test_an_upgrade_script_refuses_an_extension(
+    server: Server, empty_database: str, made_up_release: Path
+) -> None:
+    frozen = {"pgrecall--0.0.9.sql": (made_up_release / "pgrecall--0.0.9.sql").read_text()}
+    with server.extension_files(build.assemble() | frozen):
+        with psycopg.connect(empty_database) as connection:
+            connection.execute("create extension pgrecall version '0.0.9'")
+
+        with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.Error) as raised:
+            connection.execute(build.upgrade_script("0.0.9").encode())
+
+    assert raised.value.sqlstate == "RC012"
+    assert raised.value.diag.message_hint == "Run: alter extension pgrecall update;"
+
+
+@pytest.fixture
+def plain_owner(empty_database: str) -> Iterator[str]:
+    """Connect to a database with pgvector as its owner, who is no superuser."""
+    role = sql.Identifier("pgrecall_test_owner")
+    with psycopg.connect(empty_database, autocommit=True) as admin:
+        database = sql.Identifier(admin.info.dbname)
+        admin.execute(sql.SQL("drop role if exists {}").format(role))
+        admin.execute(sql.SQL("create role {} login password 'owner'").format(role))
+        admin.execute(sql.SQL("alter database {} owner to {}").format(database, role))
+        try:
+            yield make_conninfo(empty_database, user="pgrecall_test_owner", password="owner")
+        finally:
+            admin.execute(sql.SQL("alter database {} owner to current_user").format(database))
+            admin.execute(sql.SQL("drop owned by {} cascade").format(role))
+            admin.execute(sql.SQL("drop role {}").format(role))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_owner_of_a_database_needs_no_superuser(
+    server: Server, plain_owner: str, route: str
+) -> None:
+    servers.install(route, server, plain_owner)
+
+    with psycopg.connect(plain_owner) as connection:
+        connection.execute("select pgrecall.create_bank('diary')")
+        banks = connection.execute("select bank_id from pgrecall.bank").fetchall()
+
+    assert banks == [("diary",)]
+
+
+@pytest.mark.usefixtures("made_up_release")
+def test_a_release_freezes_the_script_and_the_delta() -> None:
+    (build.MIGRATIONS / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n* Added.\n")
+    script = build.full_script()
+
+    build.release(__version__, datetime.date(2026, 3, 1))
+
+    names = {path.name for path in build.MIGRATIONS.iterdir()}
+    delta = f"pgrecall--0.0.9--{__version__}.delta.sql"
+    assert {f"pgrecall--{__version__}.sql", delta, "next.sql"} < names
+    assert (build.MIGRATIONS / f"pgrecall--{__version__}.sql").read_text() == script
+    assert (build.MIGRATIONS / delta).read_text() == DELTA
+    assert (build.MIGRATIONS / "next.sql").read_text() == build.NEXT
+    assert (
+        f"## Unreleased\n\n## {__version__}, 2026-03-01\n\n* Added."
+        in (build.MIGRATIONS / "CHANGELOG.md").read_text()
+    )

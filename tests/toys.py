@@ -1,0 +1,44 @@
+"""Small models for the tests: quick to make, and the same on every machine."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+DIMENSIONS = 16
+
+
+def toy_embed(texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts so that those with common words are near each other."""
+    return [_embed(text) for text in texts]
+
+
+def _embed(text: str) -> list[float]:
+    vector = [0.01] * DIMENSIONS
+    for word in text.lower().split():
+        vector[zlib.crc32(word.strip(".,?").encode()) % DIMENSIONS] += 1.0
+    return vector
+
+
+def save_cross_encoder(path: Path, *, outputs: int = 1) -> Path:
+    """Save an untrained cross-encoder of two layers, as a directory that libraries can load."""
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast, set_seed
+
+    path.mkdir()
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] who leads atlas maya ana the date : in".split()
+    vocabulary = path / "vocab.txt"
+    vocabulary.write_text("\n".join(words))
+    set_seed(7)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        num_labels=outputs,
+    )
+    BertForSequenceClassification(config).save_pretrained(path)
+    BertTokenizerFast(vocab_file=str(vocabulary), model_max_length=64).save_pretrained(path)
+    return path
