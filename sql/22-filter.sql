@@ -184,9 +184,9 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  return 'm.bank_id = $1 and m.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
+  return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
          || pgrecall._filter_sql(filter);
 end;
 $$;
 comment on function pgrecall._visible_sql(jsonb) is
-'Predicate over alias m: of the bank ($1), held true as of $2, passing the filter ($3).';
+'Predicate over alias m: held true as of $2, passing the filter ($3).';

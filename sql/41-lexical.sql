@@ -69,12 +69,15 @@ begin
     return;
   end if;
 
+  -- The keys are those of one bank and type, so their index alone finds the candidates. A collation
+  -- other than the column's, and "is not distinct from", keep the planner, which knows nothing of a
+  -- fresh table, from an index that begins with the bank and would make it compute every key anew.
   branch := case kind
     when 'memory' then
       $sql$
         select m.memory_id as id, -(m.lexical_weights <#> $6) as score
         from   pgrecall.memory m
-        where  m.fact_type = {fact_type}
+        where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
           and  pgrecall._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
                && pgrecall._scoped_keys($1, {fact_type}, $5)
           and  $sql$ || pgrecall._visible_sql(filter)
@@ -82,7 +85,7 @@ begin
       $sql$
         select m.message_id as id, -(m.lexical_weights <#> $6) as score
         from   pgrecall.message m
-        where  m.bank_id = $1 and m.sent_at <= $2
+        where  m.bank_id collate "C" = $1 and m.sent_at <= $2
           and  pgrecall._lexical_keys(m.bank_id, 'message', m.lexical_weights)
                && pgrecall._scoped_keys($1, {fact_type}, $5)
       $sql$

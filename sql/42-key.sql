@@ -39,7 +39,7 @@ begin
       $sql$
         select m.memory_id, length(m.fact_key)::double precision as score
         from   pgrecall.memory m
-        where  m.fact_type = {fact_type} and lower(m.fact_key) = any ($5)
+        where  m.bank_id = $1 and m.fact_type = {fact_type} and lower(m.fact_key) = any ($5)
           and  $sql$ || pgrecall._visible_sql(filter), types)
   )
   into  ids, scores

@@ -1,6 +1,6 @@
--- Below, "is not distinct from" keeps the planner, while it knows nothing of a fresh table, from
--- the
--- index that begins with bank and type: the memories are looked up by their ids.
+-- A fresh table has no statistics, and the planner then takes any join for a small one. Lateral
+-- subqueries with a limit keep it to looking things up, a few at a time, by their ids; so does
+-- "is not distinct from" to a type, for which it cannot use the index that begins with the type.
 
 create or replace function pgrecall.link_expansion(
   bank       text,
@@ -39,9 +39,13 @@ begin
         select e.entity_id, e.strength * pgrecall._rarity(c.mentions, $6) as weight
         from (
           select x.entity_id, max(s.strength) as strength
-          from   pgrecall.mention x
-          join   seed s on s.memory_id = x.memory_id
-          where  x.bank_id = $1
+          from   seed s
+          cross  join lateral (
+            select i.entity_id
+            from   pgrecall.mention i
+            where  i.bank_id = $1 and i.memory_id = s.memory_id
+            limit  100
+          ) as x
           group  by x.entity_id
         ) as e
         cross join lateral (
@@ -53,13 +57,19 @@ begin
         ) as c
       ),
       edge as (
-        select l.to_id as memory_id, l.kind, l.weight * s.strength as weight
-        from   pgrecall.link l join seed s on s.memory_id = l.from_id
-        where  l.bank_id = $1 and l.kind <> 'temporal'
-        union all
-        select l.from_id, l.kind, l.weight * s.strength
-        from   pgrecall.link l join seed s on s.memory_id = l.to_id
-        where  l.bank_id = $1 and l.kind <> 'temporal'
+        select l.memory_id, l.kind, l.weight * s.strength as weight
+        from   seed s
+        cross  join lateral (
+          (select o.to_id as memory_id, o.kind, o.weight
+           from   pgrecall.link o
+           where  o.bank_id = $1 and o.from_id = s.memory_id and o.kind <> 'temporal'
+           limit  100)
+          union all
+          (select i.from_id, i.kind, i.weight
+           from   pgrecall.link i
+           where  i.bank_id = $1 and i.to_id = s.memory_id and i.kind <> 'temporal'
+           limit  100)
+        ) as l
       ),
       edge_score as (
         select e.memory_id,
@@ -101,9 +111,14 @@ begin
           union all
           select s.memory_id, 0, s.semantic_score, s.causal_score from edge_score s
         ) as x
-        join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type is not distinct from {fact_type}
-          and  $sql$ || pgrecall._visible_sql(filter),
+        cross  join lateral (
+          select from pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = x.memory_id
+            and  m.fact_type is not distinct from {fact_type}
+            and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+          limit  1
+        ) as visible
+      $sql$,
       pgrecall._fact_types(bank, fact_types))
   )
   using bank, as_of, filter, depth, seeds, coalesce(documents, 1), strengths;
@@ -224,9 +239,14 @@ begin
           union all
           select s.memory_id, s.strength from stated s
         ) as x
-        join   pgrecall.memory m on m.memory_id = x.memory_id
-        where  m.fact_type is not distinct from {fact_type}
-          and  $sql$ || pgrecall._visible_sql(filter),
+        cross  join lateral (
+          select from pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = x.memory_id
+            and  m.fact_type is not distinct from {fact_type}
+            and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+          limit  1
+        ) as visible
+      $sql$,
       pgrecall._fact_types(bank, fact_types))
   )
   using bank, as_of, filter, depth, starts, confidences, hops, coalesce(documents, 1);

@@ -59,7 +59,7 @@ begin
       neighbour as (
         select s.memory_id, s.score
         from   step s
-        join   pgrecall.memory m on m.memory_id = s.memory_id
+        join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = s.memory_id
         where  array_position($8, m.fact_type) is not null and %2$s
       )
       select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer,
@@ -78,7 +78,7 @@ begin
       $sql$
         select m.memory_id, m.occurred
         from   pgrecall.memory m
-        where  m.fact_type = {fact_type} and m.occurred is not null
+        where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is not null
           and  lower(m.occurred) < upper($5) + interval '7 days'
           and  upper(m.occurred) > lower($5) - interval '1 day'
           and  $sql$ || pgrecall._visible_sql(filter) || $sql$

@@ -79,7 +79,7 @@ def test_messages_are_retained(run: Run, bank: str, tmp_path: Path) -> None:
 
     code, out, _ = run("retain-messages", file, "--bank", bank)
 
-    assert (code, out) == (0, 'retained 1 messages in bank "b"\n')
+    assert (code, out) == (0, 'retained 1 message in bank "b"\n')
 
 
 @pytest.mark.parametrize(

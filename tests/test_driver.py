@@ -641,6 +641,17 @@ def test_a_recall_names_the_text_that_cannot_be_sent(
     assert (caught.value.message, caught.value.hint) == (message, TEXT_HINT)
 
 
+def test_what_is_nested_too_deeply_is_named(recall: Recall) -> None:
+    deep: dict[str, object] = {}
+    for _ in range(5000):
+        deep = {"x": deep}
+
+    with pytest.raises(InvalidFact) as caught:
+        recall.retain("b", ["fine", {"text": "a", "metadata": deep}])
+
+    assert caught.value.message == "facts[1] is nested too deeply"
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -174,7 +174,7 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            settings: weights, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.
+            settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -473,6 +473,8 @@ class AsyncRecall:
             arms: Names of the only arms to ask: semantic, lexical, graph, temporal, key, message,
                 hypothetical.
             weights: Weight of an arm in the fusion, by name, at least 0.
+            fusion: "score_rrf" or "rrf", how the arms are joined. Default: the bank's.
+            k: What ranks are added to in the fusion, 1 to 10000. Default: the bank's.
             top_k: Upper bound on the number of hits, 1 to 1000; 10 by default.
             depth: How many rows each arm gives, 1 to 10000; 100 by default.
             as_of: Answer from what was known at that time. Default: the reference time.

@@ -174,7 +174,7 @@ def retain_messages(
     bank: str, messages: Iterable[object]
 ) -> Call[RetainedMessage, list[RetainedMessage]]:
     """Write a batch of raw messages."""
-    rows = [_plain(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
+    rows = [_jsonable(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
     return Call(
         "select * from pgrecall.retain_messages(bank => %(bank)s, messages => %(messages)s)",
         {**_checked(bank=bank), "messages": Jsonb(rows)},
@@ -285,6 +285,8 @@ def recall_parameters(
     filter: Sequence[object] | None,  # noqa: A002  as in SQL
     arms: Sequence[str] | None,
     weights: Mapping[str, float] | None,
+    fusion: str | None,
+    k: int | None,
     top_k: int,
     depth: int,
     as_of: datetime | None,
@@ -303,6 +305,8 @@ def recall_parameters(
         filter=filter,
         arms=_texts(arms),
         weights=weights,
+        fusion=fusion,
+        k=k,
         top_k=top_k,
         depth=depth,
         as_of=as_of,
@@ -320,7 +324,7 @@ _RECALL_ARGUMENTS: LiteralString = (
     " weights => %(weights)s::jsonb, top_k => %(top_k)s, depth => %(depth)s,"
     " as_of => coalesce(%(as_of)s::timestamptz, now()),"
     " hypothetical => pgrecall.to_embedding(%(hypothetical)s::real[]), model => %(model)s,"
-    " time_mode => %(time_mode)s)"
+    " time_mode => %(time_mode)s, fusion => %(fusion)s, k => %(k)s)"
 )
 
 
@@ -366,7 +370,7 @@ def plain_facts(facts: Iterable[object]) -> list[object]:
 
     """
     return [
-        _plain({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
+        _jsonable({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
         for i, fact in enumerate(facts)
     ]
 
@@ -469,7 +473,7 @@ def _checked(**parameters: object) -> dict[str, object]:
         if isinstance(value, str):
             _check_text(value, name, error)
         elif value is not None and name in ("filter", "weights", "settings"):
-            value = Jsonb(_plain(value, name, error))
+            value = Jsonb(_jsonable(value, name, error))
         elif isinstance(value, list):
             for position, element in enumerate(value):
                 if isinstance(element, str):
@@ -488,8 +492,15 @@ def _check_text(text: str, where: str, error: type[RecallError]) -> None:
             raise error(f"{where} contains a lone surrogate", hint=_TEXT_HINT) from None
 
 
-def _plain(value: object, where: str, error: type[RecallError]) -> object:
+def _jsonable(value: object, where: str, error: type[RecallError]) -> object:
     """Copy a value into what JSON can hold; `where` names the part in an error."""
+    try:
+        return _plain(value, where, error)
+    except RecursionError:
+        raise error(f"{where} is nested too deeply") from None
+
+
+def _plain(value: object, where: str, error: type[RecallError]) -> object:
     match value:
         case str():
             _check_text(value, where, error)

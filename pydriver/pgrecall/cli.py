@@ -175,6 +175,7 @@ def _print_retention(
     else:
         known = done.total - done.new
         also = f"; {known:,} were known already" if known else ""
+        what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
 
 

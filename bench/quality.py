@@ -1,0 +1,191 @@
+"""Measure what is found: nDCG and recall over questions whose answers are known.
+
+    python bench/quality.py --smoke
+    python bench/quality.py --full --json quality.json
+    python bench/quality.py --data /path/to/conversations.json
+
+A file holds conversations: {conversation_id, turns: [{id, speaker, text, caption, session, at}],
+questions: [{id, question, relevant, category}]}. A conversation becomes a bank and each turn a fact,
+`speaker: text [caption]`, with the speaker as its entity and the time of the session as `occurred`
+and `mentioned_at`. A question is asked at the time of the last turn.
+
+Measured are each arm alone and the fusions, the reranked order too where PGRECALL_RERANKER names a
+cross-encoder. Figures are means over the questions, those without a relevant turn left out:
+
+* ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share of
+  the relevant turns among the first 10 and 20.
+* database_p50_ms, database_p95_ms: of the one call, as the client sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import harness
+from pgrecall import Recall
+from pgrecall.embedders import SentenceTransformerEmbedder, Vector
+from pgrecall.rerankers import SETTING
+
+MEASURES = ("ndcg10", "recall10", "recall20")
+PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "k": 60}
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "semantic": {"arms": ["semantic"]},
+    "lexical": {"arms": ["lexical"]},
+    "graph": {"arms": ["graph"]},
+    "temporal": {"arms": ["temporal"]},
+    "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
+    "fused": {},
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    bank: str
+    text: str
+    category: str
+    relevant: frozenset[str]
+    asked_at: datetime
+
+
+class CachingEmbedder:
+    """Embeds a text once, however often it is asked for: the model is not what is measured."""
+
+    def __init__(self) -> None:
+        self._embedder = SentenceTransformerEmbedder()
+        self._known: dict[str, Vector] = {}
+        self.model = self._embedder.model
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            self._known.update(zip(new, self._embedder.embed(new), strict=True))
+        return [self._known[text] for text in texts]
+
+
+def fact(turn: Mapping[str, Any]) -> dict[str, Any]:
+    caption = f" [{turn['caption']}]" if turn.get("caption") else ""
+    time = {"occurred": turn["at"], "mentioned_at": turn["at"]} if turn.get("at") else {}
+    speaker = turn.get("speaker")
+    return {
+        "text": f"{speaker}: {turn['text']}{caption}" if speaker else turn["text"] + caption,
+        "fact_type": "experience" if speaker else "world",
+        "source_id": turn["id"],
+        "entities": [speaker] if speaker else [],
+        **time,
+    }
+
+
+def questions(conversation: Mapping[str, Any]) -> list[Question]:
+    last = max((turn["at"] for turn in conversation["turns"] if turn.get("at")), default=None)
+    asked_at = datetime.fromisoformat(last) if last else datetime.now(timezone.utc)
+    if asked_at.tzinfo is None:
+        asked_at = asked_at.replace(tzinfo=timezone.utc)
+    return [
+        Question(
+            str(conversation["conversation_id"]),
+            question["question"],
+            question.get("category") or "all",
+            frozenset(question["relevant"]),
+            asked_at,
+        )
+        for question in conversation["questions"]
+        if question["relevant"]
+    ]
+
+
+def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, ...]:
+    """Return the figures of MEASURES for one question."""
+    gain = sum(1 / math.log2(i + 2) for i, turn in enumerate(ranking[:10]) if turn in relevant)
+    ideal = sum(1 / math.log2(i + 2) for i in range(min(10, len(relevant))))
+    found10, found20 = (len(relevant & set(ranking[:n])) / len(relevant) for n in (10, 20))
+    return gain / ideal, found10, found20
+
+
+def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
+    bank = str(conversation["conversation_id"])
+    if any(known.bank_id == bank for known in recall.banks()):
+        recall.drop_bank(bank)
+    recall.create_bank(bank, text_search_config=conversation.get("text_search_config", "english"))
+    recall.retain_many(bank, [fact(turn) for turn in conversation["turns"] if turn["text"].strip()])
+
+
+def ask(recall: Recall, asked: Iterable[Question], options: Mapping[str, Any]) -> harness.Figures:
+    """Ask every question; returns the figures by name, those of each category too."""
+    rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    milliseconds = []
+    for question in asked:
+        report = recall.recall_report(
+            question.bank,
+            question.text,
+            reference_time=question.asked_at,
+            top_k=20,
+            **{"rerank": False, **options},
+        )
+        milliseconds.append(report.timings.database)
+        ranking = [hit.source_id or "" for hit in report.hits]
+        figures = measures(ranking, question.relevant)
+        rows[""].append(figures)
+        rows[f"{question.category}."].append(figures)
+    found = {
+        f"{category}{name}": round(fmean(column), 4)
+        for category, figures in rows.items()
+        for name, column in zip(MEASURES, zip(*figures, strict=True), strict=True)
+    }
+    found["database_p50_ms"] = round(harness.percentile(milliseconds, 50), 2)
+    found["database_p95_ms"] = round(harness.percentile(milliseconds, 95), 2)
+    return found
+
+
+def table(name: str, figures: harness.Figures) -> None:
+    categories = sorted({key.rsplit(".", 1)[0] for key in figures if "." in key})
+    print(f"{name:12}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
+    print("".join(f" {figures[f'{category}.ndcg10']:11.3f}" for category in categories), end="")
+    print(f" {figures['database_p50_ms']:7.1f} {figures['database_p95_ms']:7.1f}", flush=True)
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, "locomo_dev.json")
+    options = parser.parse_args()
+    path: Path = harness.require(options.data)
+    conversations = json.loads(path.read_text(encoding="utf-8"))
+    if options.smoke:
+        conversations = conversations[:1]
+    asked = [question for c in conversations for question in questions(c)]
+    if options.smoke:
+        asked = asked[:40]
+    configurations = dict(CONFIGURATIONS)
+    if os.environ.get(SETTING):
+        configurations["reranked"] = {"rerank": True}
+
+    figures: harness.Figures = {}
+    with harness.database() as dsn, Recall.connect(dsn, embedder=CachingEmbedder()) as recall:
+        for conversation in conversations:
+            load(recall, conversation)
+        categories = sorted({question.category for question in asked})
+        head = "".join(f" {name:>8}" for name in MEASURES)
+        head += "".join(f" {name[:11]:>11}" for name in categories)
+        print(f"{path.stem}, {len(asked)} questions; by category: ndcg10")
+        print(f"{'':12}{head} {'p50 ms':>7} {'p95 ms':>7}")
+        for name, configuration in configurations.items():
+            found = ask(recall, asked, configuration)
+            table(name, found)
+            figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
+        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
+        harness.write(options.json, figures, settings, dsn)
+
+
+if __name__ == "__main__":
+    main()
