@@ -17,7 +17,7 @@ PYTEST    := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all-routes check lint build install bench-smoke bench release clean
+.PHONY: help demo test test-all-routes check lint readme build install bench-smoke bench release clean
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ lint: $(INSTALLED) $(BUILT) ## Check formats, types and the house rules
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(PYTEST) -q tests/test_house_rules.py
+
+readme: $(INSTALLED) $(BUILT) ## Write the API table of README.md from the comments in sql/
+	@$(BIN)/python tests/readme.py
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 

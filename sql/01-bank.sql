@@ -6,7 +6,7 @@ create table pgrecall.bank (
   weights              jsonb not null default '{}',
   fusion               text not null default 'score_rrf',
   rrf_k                integer not null default 60,
-  similarity_floor     real not null default 0.25,
+  similarity_floor     real not null default 0.2,
   bm25_k1              real not null default 1.2,
   bm25_b               real not null default 0.75,
   candidate_limit      integer not null default 5000,

@@ -37,11 +37,20 @@ begin
   -- Not "for update": that would also keep out the foreign key checks of other writers.
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
   for no key update;
+  if not found then
+    -- Gone while we waited for it; there may be a new one of that name.
+    perform pgrecall._bank(bank);
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
+      hint    = 'Run the statement again.';
+  end if;
   return found_bank;
 end;
 $$;
 comment on function pgrecall._locked_bank(text) is
-'The row of a bank, locked until the transaction ends. Errors: RC001 unknown bank.';
+'The row of a bank, locked until the transaction ends. Errors: RC001 unknown bank, 40001 replaced '
+'meanwhile.';
 
 create or replace function pgrecall._fact_types(bank text, fact_types text[])
 returns text[]
@@ -126,6 +135,8 @@ begin
   end if;
   select case
            when count(*) = 0 then 'it is empty'
+           when array_ndims(elements) > 1 then 'it is an array of arrays'
+           when count(*) > 16000 then format('%s elements are more than 16000', count(*))
            when count(e) < count(*) then 'an element is null'
            when bool_or(e = 'NaN') then 'an element is NaN'
            when bool_or(abs(e) > 65504) then 'an element is infinite or beyond 65504'
@@ -143,8 +154,8 @@ begin
 end;
 $$;
 comment on function pgrecall.to_embedding(real[]) is
-'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, null, NaN, infinite or all '
-'zero.';
+'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, NaN, '
+'infinite or all zero.';
 
 create or replace function pgrecall._check_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)

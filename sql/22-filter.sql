@@ -2,10 +2,13 @@ create or replace function pgrecall._filter_value(filter jsonb, path text, type 
 returns text
 language plpgsql stable parallel safe
 set search_path from current
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
 as $$
 declare
-  value  jsonb := filter #> path::text[];
-  wanted text := case when type in ('bigint', 'double precision') then 'number' else 'string' end;
+  value   jsonb := filter #> path::text[];
+  wanted  text := case when type in ('bigint', 'real') then 'number' else 'string' end;
+  literal text;
 begin
   if value is null or jsonb_typeof(value) <> wanted then
     raise exception using
@@ -15,18 +18,23 @@ begin
   end if;
   begin
     -- The cast is tried here, so that its error speaks of the filter. type is one of our own words.
-    execute format('select $1::%s', type) using value #>> '{}';
+    execute format('select $1::%s::text', type) into literal using value #>> '{}';
   exception when data_exception then
     raise exception using
       errcode = 'RC011',
       message = format('filter: %s is not a %s', value, type),
       hint    = 'Write times as 2026-03-05 or 2026-03-05T14:00Z.';
   end;
+  if type = 'timestamptz' then
+    -- As we read it: no session's time zone shall move it.
+    return format('%L::timestamptz', literal);
+  end if;
   return format('($3 #>> %L)::%s', path, type);
 end;
 $$;
 comment on function pgrecall._filter_value(jsonb, text, text) is
-'SQL that reads the value at a path of the filter, which is parameter $3. Errors: RC011.';
+'SQL that reads the value at a path of the filter, which is parameter $3. A time without a zone is '
+'in UTC. Errors: RC011.';
 
 create or replace function pgrecall._filter_sql(filter jsonb, path text[] default '{}')
 returns text
@@ -43,6 +51,7 @@ declare
   type   text;
   column_sql text;
   parts  text[];
+  is_reversed boolean;
 begin
   if filter is null then
     return 'true';
@@ -76,7 +85,7 @@ begin
   type := case
     when name in ('fact_type', 'text', 'context', 'fact_key', 'source_id') then 'text'
     when name in ('memory_id', 'proof_count') then 'bigint'
-    when name = 'confidence' then 'double precision'
+    when name = 'confidence' then 'real'
     when name in ('mentioned_at', 'created_at') then 'timestamptz'
     when name = 'occurred' then 'tstzrange'
     when name = 'tags' then 'text[]'
@@ -89,7 +98,8 @@ begin
       hint    = 'Columns: memory_id, fact_type, text, context, fact_key, source_id, confidence, '
                 'proof_count, mentioned_at, created_at, occurred, tags, metadata.KEY.';
   end if;
-  -- No word of the filter enters the statement: names are ours, values and keys are read from $3.
+  -- No word of the filter enters the statement: names are ours, times are written anew, all other
+  -- values and keys are read from $3.
   column_sql := case type
     when 'metadata' then format('(m.metadata ->> substr($3 #>> %L, 10))', name_at)
     else 'm.' || name
@@ -117,6 +127,12 @@ begin
                                          replace(type, 'metadata', 'text')));
   end if;
   if op in ('like', 'ilike') and type in ('text', 'metadata') then
+    if node ->> 2 ~ '(^|[^\\])(\\\\)*\\$' then
+      raise exception using
+        errcode = 'RC011',
+        message = format('filter: pattern %s ends in a backslash', node -> 2),
+        hint    = 'A backslash makes the character after it stand for itself: write two of them.';
+    end if;
     return format('(%s %s %s)', column_sql, op,
                   pgrecall._filter_value(filter, '{' || here || '}', 'text'));
   end if;
@@ -148,6 +164,14 @@ begin
       from generate_series(0, 1) as i
       order by i
     );
+    -- timestamptz literals, put together by _filter_value().
+    execute format('select %s > %s', parts[1], parts[2]) into is_reversed;
+    if is_reversed then
+      raise exception using
+        errcode = 'RC011',
+        message = format('filter: %s ends before it starts', node -> 2),
+        hint    = 'Write [start, end], with null for an open side.';
+    end if;
     return format('(m.occurred && tstzrange(%s, %s))', parts[1], parts[2]);
   end if;
 

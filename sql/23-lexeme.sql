@@ -154,8 +154,9 @@ begin
   set document_count = l.document_count + excluded.document_count;
 
   average := (old_length + coalesce(added_length, 0)) / greatest(old_count + added_count, 1);
-  -- Weights made with a mean that is more than 5 % off are made anew; a full refresh leaves none.
-  if average > 0 and (abs(weighted / average - 1) > 0.05 or (is_full and weighted <> average)) then
+  -- Weights made with a mean that is more than 5 % off are made anew; a full refresh, which may
+  -- follow a change of k1 or b, leaves none.
+  if average > 0 and (is_full or abs(weighted / average - 1) > 0.05) then
     weighted := average;
     if kind = 'memory' then
       update pgrecall.memory m

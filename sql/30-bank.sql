@@ -1,7 +1,7 @@
 create or replace function pgrecall.default_weights()
 returns jsonb
 language sql immutable parallel safe
-return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "message": 0.8, '
+return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "message": 0.9, '
        '"hypothetical": 0.5}'::jsonb;
 comment on function pgrecall.default_weights() is
 'The arms and their weights in the fusion, where neither bank nor call says otherwise.';
@@ -116,7 +116,9 @@ begin
   end if;
   insert into pgrecall.fact_type (bank_id, fact_type, description)
   values (add_fact_type.bank, add_fact_type.fact_type, coalesce(add_fact_type.description, ''))
-  on conflict on constraint fact_type_pkey do update set description = excluded.description;
+  on conflict on constraint fact_type_pkey do update
+  set    description = excluded.description
+  where  excluded.description <> '';
 end;
 $$;
 comment on function pgrecall.add_fact_type(text, text, text) is
@@ -150,7 +152,9 @@ begin
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
-    perform text_search_config::regconfig;
+    if text_search_config::regconfig is null then
+      raise undefined_object;
+    end if;
   exception when others then
     raise exception using
       errcode = 'invalid_parameter_value',

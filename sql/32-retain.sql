@@ -43,7 +43,7 @@ comment on function pgrecall._invalid_fact(text, text, text) is
 'Raises RC003 for a field of a fact or message.';
 
 create or replace function pgrecall._check_string(
-  place text, value jsonb, is_required boolean default false)
+  place text, value jsonb, is_required boolean default false, longest integer default 100000)
 returns void
 language plpgsql immutable parallel safe
 as $$
@@ -58,15 +58,15 @@ begin
       'Put it in double quotes.');
   elsif trim(value #>> '{}') = '' then
     perform pgrecall._invalid_fact(place, 'it is empty', 'Leave it out, or give it a value.');
-  elsif length(value #>> '{}') > 100000 then
+  elsif length(value #>> '{}') > longest then
     perform pgrecall._invalid_fact(
-      place, format('%s characters are more than 100000', length(value #>> '{}')),
-      'Split it into several facts.');
+      place, format('%s characters are more than %s', length(value #>> '{}'), longest),
+      case when longest = 100000 then 'Split it into several facts.' else 'Shorten it.' end);
   end if;
 end;
 $$;
-comment on function pgrecall._check_string(text, jsonb, boolean) is
-'Raises RC003 unless a field is absent or a string of 1 to 100,000 characters.';
+comment on function pgrecall._check_string(text, jsonb, boolean, integer) is
+'Raises RC003 unless a field is absent or a string of 1 to longest characters.';
 
 create or replace function pgrecall._check_time(place text, value jsonb, is_range boolean)
 returns void
@@ -78,7 +78,14 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return;
   end if;
-  if jsonb_typeof(value) <> 'string' and not (is_range and jsonb_typeof(value) = 'array') then
+  -- Not what else PostgreSQL reads as a time: "today" would be another fact tomorrow.
+  if (jsonb_typeof(value) = 'array' and not is_range)
+     or exists (
+       select from jsonb_array_elements(
+         case jsonb_typeof(value) when 'array' then value else jsonb_build_array(value) end) as e
+       where  jsonb_typeof(e) not in ('string', 'null')
+          or  e #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)')
+  then
     raise exception using errcode = 'data_exception', message = 'not a time';
   end if;
   if not is_range then
@@ -202,8 +209,10 @@ begin
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
     'mentioned_at', 'confidence', 'entities', 'relations', 'links', 'questions', 'embedding']);
   perform pgrecall._check_string(place || '.text', fact -> 'text', true);
-  foreach field in array array['fact_type', 'context', 'fact_key', 'source_id'] loop
-    perform pgrecall._check_string(place || '.' || field, fact -> field);
+  perform pgrecall._check_string(place || '.context', fact -> 'context');
+  -- Indexed: what is longer would not fit.
+  foreach field in array array['fact_type', 'fact_key', 'source_id'] loop
+    perform pgrecall._check_string(place || '.' || field, fact -> field, longest => 500);
   end loop;
   if coalesce(fact ->> 'fact_type', 'world') <> all (fact_types) then
     raise exception using
@@ -252,7 +261,7 @@ begin
     perform pgrecall._check_keys(
       field, item, array['from', 'kind', 'to', 'confidence', 'valid_from', 'valid_to']);
     perform pgrecall._check_name(field || '.from', item -> 'from');
-    perform pgrecall._check_string(field || '.kind', item -> 'kind', true);
+    perform pgrecall._check_string(field || '.kind', item -> 'kind', true, 500);
     perform pgrecall._check_name(field || '.to', item -> 'to');
     perform pgrecall._check_fraction(field || '.confidence', item -> 'confidence');
     perform pgrecall._check_time(field || '.valid_from', item -> 'valid_from', false);
@@ -282,10 +291,11 @@ begin
         field, 'it needs one of to_id, to_index, to_key',
         'Name the fact it leads to by memory id, position or fact_key.');
     end if;
-    if (item ? 'to_id' and item ->> 'to_id' !~ '^\d{1,18}$')
-       or (item ? 'to_index' and (item ->> 'to_index' !~ '^\d{1,9}$'
-                                  or (item ->> 'to_index')::integer not between 0 and size - 1
-                                  or (item ->> 'to_index')::integer = index))
+    perform pgrecall._check_string(field || '.to_key', item -> 'to_key', longest => 500);
+    if item ->> 'to_id' !~ '^\d{1,18}$'
+       or item ->> 'to_index' !~ '^\d{1,9}$'
+       or (item ->> 'to_index')::integer not between 0 and size - 1
+       or (item ->> 'to_index')::integer = index
     then
       perform pgrecall._invalid_fact(
         field, format('it leads nowhere: %s', item),
@@ -334,6 +344,7 @@ set search_path from current
 as $$
 begin
   -- A name becomes an entity unless somebody goes by it already, in the bank or in this batch.
+  -- Where names in the batch go by one another, the first that says so is the entity.
   with declared as (
     select e.value as item, f.n as position
     from   jsonb_array_elements(facts) with ordinality as f(fact, n),
@@ -354,6 +365,20 @@ begin
            d.position
     from   declared d
   ),
+  alias as (
+    select pgrecall.normalised_name(n.name) as owner, pgrecall.normalised_name(a.alias) as alias,
+           min(n.position) as position
+    from   named n, jsonb_array_elements_text(n.aliases) as a(alias)
+    group  by 1, 2
+  ),
+  first_alias as (
+    select a.owner, a.alias
+    from   alias a
+    where  a.owner <> a.alias
+      and  not exists (
+             select from alias b
+             where  b.owner = a.alias and (b.position, b.owner) < (a.position, a.owner))
+  ),
   new_entity as (
     insert into pgrecall.entity as e (bank_id, name, kind)
     select distinct on (pgrecall.normalised_name(n.name)) _retain_entities.bank, n.name, n.kind
@@ -363,9 +388,9 @@ begin
              where  a.bank_id = _retain_entities.bank
                and  a.alias = pgrecall.normalised_name(n.name))
       and  not exists (
-             select from named o, jsonb_array_elements_text(o.aliases) as a(alias)
-             where  pgrecall.normalised_name(a.alias) = pgrecall.normalised_name(n.name)
-               and  pgrecall.normalised_name(o.name) <> pgrecall.normalised_name(n.name))
+             select from first_alias a
+             where  a.alias = pgrecall.normalised_name(n.name)
+               and  not exists (select from first_alias o where o.alias = a.owner))
     order  by pgrecall.normalised_name(n.name), n.kind is null, n.position
     returning e.entity_id, e.name
   ),
@@ -380,10 +405,9 @@ begin
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
   select _retain_entities.bank, k.alias, k.entity_id from known k
   union
-  select _retain_entities.bank, pgrecall.normalised_name(a.alias), k.entity_id
-  from   named n
-  join   known k on k.alias = pgrecall.normalised_name(n.name),
-         jsonb_array_elements_text(n.aliases) as a(alias)
+  select _retain_entities.bank, a.alias, k.entity_id
+  from   alias a
+  join   known k on k.alias = a.owner
   on conflict do nothing;
 
   -- A name that several entities go by is taken for the one best believed in, then the oldest.

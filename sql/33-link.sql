@@ -16,8 +16,8 @@ begin
              with ordinality as l(value, n)
   loop
     target := case
-      when link ? 'to_index' then memory_ids[(link ->> 'to_index')::integer + 1]
-      when link ? 'to_id' then (
+      when link ->> 'to_index' is not null then memory_ids[(link ->> 'to_index')::integer + 1]
+      when link ->> 'to_id' is not null then (
         select m.memory_id from pgrecall.memory m
         where  m.bank_id = _retain_links.bank and m.memory_id = (link ->> 'to_id')::bigint)
       else (

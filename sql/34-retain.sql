@@ -33,6 +33,7 @@ returns table (index integer, memory_id bigint, is_new boolean)
 language plpgsql volatile parallel unsafe
 set search_path from current
 set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
 as $$
 declare
   locked     pgrecall.bank := pgrecall._locked_bank(bank);
@@ -40,6 +41,7 @@ declare
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
   average    double precision;
+  first_place     text;
   first_embedding jsonb;
   hashes     bytea[];
   new_ids    bigint[];
@@ -54,17 +56,37 @@ begin
   end if;
 
   -- The first embedding pins the dimensions, the first model named its name.
-  select f.value -> 'embedding' into first_embedding
-  from   jsonb_array_elements(facts) as f
-  where  f.value ->> 'embedding' is not null
+  select format('facts[%s].%s', f.n - 1, e.place), e.embedding
+  into   first_place, first_embedding
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral (
+    select 'embedding', f.fact -> 'embedding'
+    union all
+    select format('questions[%s].embedding', q.n - 1), q.value -> 'embedding'
+    from   jsonb_path_query(f.fact, 'lax $.questions[*]') with ordinality as q(value, n)
+  ) as e(place, embedding)
+  where  e.embedding <> 'null'
   limit  1;
   perform pgrecall._check_embedding(locked, 'facts', null, model);
   if first_embedding is not null then
     if locked.embedding_dimensions is null then
       locked.embedding_dimensions :=
-        vector_dims(pgrecall._fact_embedding('facts', first_embedding, locked));
+        vector_dims(pgrecall._fact_embedding(first_place, first_embedding, locked));
+      if locked.embedding_dimensions > 4000 then
+        raise exception using
+          errcode = 'RC004',
+          message = format('%s: expected at most 4000 dimensions, not %s',
+                           first_place, locked.embedding_dimensions),
+          hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
+      end if;
     end if;
-    locked.embedding_model := coalesce(locked.embedding_model, nullif(model, ''));
+    if locked.embedding_model is null and model <> '' then
+      locked.embedding_model := model;
+      -- Those stored under no name are taken to be of the same model, and stay findable.
+      update pgrecall.embedding e
+      set    model = retain.model
+      where  e.bank_id = retain.bank and e.model = '';
+    end if;
     update pgrecall.bank b
     set    embedding_dimensions = locked.embedding_dimensions,
            embedding_model      = locked.embedding_model

@@ -63,7 +63,8 @@ begin
     perform pgrecall._check_keys(format('messages[%s]', n), message,
                                  array['session', 'role', 'speaker', 'text', 'sent_at']);
     perform pgrecall._check_string(format('messages[%s].text', n), message -> 'text', true);
-    perform pgrecall._check_string(format('messages[%s].session', n), message -> 'session');
+    perform pgrecall._check_string(
+      format('messages[%s].session', n), message -> 'session', longest => 500);
     perform pgrecall._check_string(format('messages[%s].speaker', n), message -> 'speaker');
     perform pgrecall._check_time(format('messages[%s].sent_at', n), message -> 'sent_at', false);
     if coalesce(message ->> 'role', 'user') not in ('user', 'assistant', 'system', 'tool') then

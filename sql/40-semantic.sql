@@ -10,48 +10,70 @@ as $$
 declare
   searched pgrecall.bank := pgrecall._bank(bank);
   nearest  text;
-  fetched  integer := greatest(100, 5 * depth);
+  fetched  bigint := greatest(100, 5 * depth);
   ids      bigint[];
   scores   double precision[];
+  is_crowded boolean;
 begin
   if searched.embedding_dimensions is null then
     return;
   end if;
   perform set_config('hnsw.ef_search', least(1000, greatest(100, fetched))::text, true);
 
-  -- The cast is that of the partial HNSW indexes, whose dimensions are the bank's.
+  -- The cast is that of the partial HNSW indexes, whose dimensions are the bank's. Without a filter
+  -- the few memories no longer held true are left out after the search, which is quicker.
   nearest := format(
     $sql$
-      select n.memory_id, max(1 - n.distance) as score
+      select n.memory_id, 1 - n.distance as score, {fact_type} as fact_type, %4$s as is_visible
       from (
         select e.memory_id, e.embedding::halfvec(%1$s) <=> $5::halfvec(%1$s) as distance
         from   pgrecall.embedding e %2$s
         where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 %3$s
         order  by e.embedding::halfvec(%1$s) <=> $5::halfvec(%1$s)
         limit  $7
-      ) as n %4$s
-      where  n.distance <= 1 - $8 %5$s
-      group  by n.memory_id
+      ) as n %5$s
+      where  n.distance <= 1 - $8
     $sql$,
     searched.embedding_dimensions,
     case when filter is not null
-      then 'join pgrecall.memory m on m.bank_id = $1 and m.memory_id = e.memory_id' end,
+      then 'join pgrecall.memory m on m.bank_id = e.bank_id and m.memory_id = e.memory_id' end,
     case when filter is not null then 'and ' || pgrecall._visible_sql(filter) end,
+    case when filter is null then 'm.memory_id is not null' else 'true' end,
     case when filter is null
-      then 'join pgrecall.memory m on m.bank_id = $1 and m.memory_id = n.memory_id' end,
-    case when filter is null then 'and ' || pgrecall._visible_sql(null) end
+      then 'left join pgrecall.memory m on m.memory_id = n.memory_id and '
+           || pgrecall._visible_sql(null) end
   );
-  execute format(
-    $sql$
-      select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
-             coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
-      from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
-    $sql$,
-    pgrecall._union_all(nearest, fact_types)
-  )
-  into  ids, scores
-  using bank, as_of, filter, depth, embedding, coalesce(searched.embedding_model, ''), fetched,
-        searched.similarity_floor::double precision;
+  loop
+    execute format(
+      $sql$
+        with found as (%s),
+        best as (
+          select f.memory_id, max(f.score) as score
+          from   found f
+          where  f.is_visible
+          group  by f.memory_id
+          order  by 2 desc, 1 desc
+          limit  $4
+        )
+        select coalesce(array_agg(b.memory_id order by b.score desc, b.memory_id desc), '{}'),
+               coalesce(array_agg(b.score order by b.score desc, b.memory_id desc), '{}'),
+               exists (
+                 select from found f
+                 group  by f.fact_type
+                 having count(*) = $7
+                   and  count(distinct f.memory_id) filter (where f.is_visible) < $4
+               )
+        from   best b
+      $sql$,
+      pgrecall._union_all(nearest, fact_types)
+    )
+    into  ids, scores, is_crowded
+    using bank, as_of, filter, depth, embedding, coalesce(searched.embedding_model, ''), fetched,
+          searched.similarity_floor::double precision;
+    -- Memories no longer held true, or many questions of one, took the place of others.
+    exit when not is_crowded;
+    fetched := 10 * fetched;
+  end loop;
 
   return query
   select u.id, u.n::integer, u.score
