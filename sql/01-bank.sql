@@ -9,7 +9,7 @@ create table pgrecall.bank (
   similarity_floor     real not null default 0.2,
   bm25_k1              real not null default 1.2,
   bm25_b               real not null default 0.75,
-  candidate_limit      integer not null default 5000,
+  candidate_limit      integer not null default 6000,
   created_at           timestamptz not null default now(),
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
@@ -48,7 +48,7 @@ comment on column pgrecall.bank.bm25_b is
 'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full '
 'refresh_statistics().';
 comment on column pgrecall.bank.candidate_limit is
-'Facts per fact type that the lexical arms score at most, rarest words of the query first.';
+'About how many facts the lexical arms score, those with the rarest words and sets of words first.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

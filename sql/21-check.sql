@@ -45,6 +45,11 @@ begin
       message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
       hint    = 'Run the statement again.';
   end if;
+  -- Written too, once a transaction: a writer whose snapshot is older than our commit then fails
+  -- (40001) rather than name an entity twice.
+  update pgrecall.bank b
+  set    created_at = b.created_at
+  where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
   return found_bank;
 end;
 $$;
@@ -154,8 +159,8 @@ begin
 end;
 $$;
 comment on function pgrecall.to_embedding(real[]) is
-'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, NaN, '
-'infinite or all zero.';
+'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, '
+'NaN, infinite or all zero.';
 
 create or replace function pgrecall._check_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)

@@ -7,7 +7,7 @@ begin atomic
     -- Words, those inside identifiers included: max_client_conn is also max, client and conn.
     select w.lexeme, cardinality(w.positions)
     from   unnest(to_tsvector(
-             config, regexp_replace(content, '([[:alnum:]])[-_./@:+#]+(?=[[:alnum:]])', '\1 ', 'g')
+             config, regexp_replace(content, '[-_./@:+#]+(?=[[:alnum:]])', ' ', 'g')
            )) as w
     union all
     -- Identifiers, codes, dates, addresses as typed.
@@ -84,6 +84,7 @@ create or replace function pgrecall._documents(bank text, kind text, after bigin
 returns table (id bigint, content text)
 language plpgsql stable parallel safe rows 1000
 set search_path from current
+set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
@@ -107,6 +108,7 @@ create or replace function pgrecall._refresh(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+set plan_cache_mode = force_custom_plan
 as $$
 declare
   known    pgrecall.statistics;
@@ -189,6 +191,7 @@ create or replace function pgrecall._refresh_when_due(bank pgrecall.bank, kind t
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+set plan_cache_mode = force_custom_plan
 as $$
 declare
   counted   bigint;

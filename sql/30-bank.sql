@@ -164,7 +164,7 @@ begin
 
   insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
   values (create_bank.bank, create_bank.text_search_config,
-          create_bank.embedding_model, create_bank.embedding_dimensions)
+          nullif(create_bank.embedding_model, ''), create_bank.embedding_dimensions)
   on conflict on constraint bank_pkey do nothing;
   if not found then
     raise exception using

@@ -113,8 +113,10 @@ returns void
 language plpgsql immutable parallel safe
 as $$
 begin
+  -- Below 1e-37 a number has no place in a real.
   if jsonb_typeof(value) <> 'null'
-     and (jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1)
+     and (jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1
+          or (value <> '0' and value::text::numeric < 1e-37))
   then
     perform pgrecall._invalid_fact(
       place, format('expected a number from 0 to 1, not %s', left(value::text, 80)),
@@ -311,6 +313,7 @@ begin
   loop
     field := format('%s.questions[%s]', place, n);
     perform pgrecall._check_keys(field, item, array['text', 'embedding']);
+    perform pgrecall._check_string(field || '.text', item -> 'text');
     if pgrecall._fact_embedding(field || '.embedding', item -> 'embedding', bank) is null then
       perform pgrecall._invalid_fact(field || '.embedding', 'missing',
                                      'A question is found by its embedding only.');
@@ -341,17 +344,18 @@ create or replace function pgrecall._retain_entities(bank text, facts jsonb, mem
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+set plan_cache_mode = force_custom_plan
 as $$
 begin
   -- A name becomes an entity unless somebody goes by it already, in the bank or in this batch.
   -- Where names in the batch go by one another, the first that says so is the entity.
   with declared as (
-    select e.value as item, f.n as position
+    select e.value as item, array[f.n, e.n] as position
     from   jsonb_array_elements(facts) with ordinality as f(fact, n),
-           jsonb_array_elements(
-             coalesce(nullif(f.fact -> 'entities', 'null'), '[]')) as e
+           jsonb_array_elements(coalesce(nullif(f.fact -> 'entities', 'null'), '[]'))
+             with ordinality as e(value, n)
     union all
-    select to_jsonb(r.value ->> s.side), f.n
+    select to_jsonb(r.value ->> s.side), array[f.n, 1000000]
     from   jsonb_array_elements(facts) with ordinality as f(fact, n),
            jsonb_array_elements(
              coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r,
@@ -381,17 +385,23 @@ begin
   ),
   new_entity as (
     insert into pgrecall.entity as e (bank_id, name, kind)
-    select distinct on (pgrecall.normalised_name(n.name)) _retain_entities.bank, n.name, n.kind
-    from   named n
-    where  not exists (
-             select from pgrecall.entity_alias a
-             where  a.bank_id = _retain_entities.bank
-               and  a.alias = pgrecall.normalised_name(n.name))
-      and  not exists (
-             select from first_alias a
-             where  a.alias = pgrecall.normalised_name(n.name)
-               and  not exists (select from first_alias o where o.alias = a.owner))
-    order  by pgrecall.normalised_name(n.name), n.kind is null, n.position
+    select _retain_entities.bank, u.name, u.kind
+    from (
+      select distinct on (pgrecall.normalised_name(n.name)) n.name, n.kind,
+             min(n.position) over (partition by pgrecall.normalised_name(n.name)) as position
+      from   named n
+      where  not exists (
+               select from pgrecall.entity_alias a
+               where  a.bank_id = _retain_entities.bank
+                 and  a.alias = pgrecall.normalised_name(n.name))
+        and  not exists (
+               select from first_alias a
+               where  a.alias = pgrecall.normalised_name(n.name)
+                 and  not exists (select from first_alias o where o.alias = a.owner))
+      order  by pgrecall.normalised_name(n.name), n.kind is null, n.position
+    ) as u
+    -- The older of two that share a name is the one meant: that is the one named first.
+    order  by u.position
     returning e.entity_id, e.name
   ),
   known as (

@@ -32,6 +32,7 @@ create or replace function pgrecall.retain(
 returns table (index integer, memory_id bigint, is_new boolean)
 language plpgsql volatile parallel unsafe
 set search_path from current
+set plan_cache_mode = force_custom_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
 as $$
@@ -145,11 +146,17 @@ begin
   )
   select coalesce(array_agg(s.memory_id), '{}') into new_ids from stored s;
 
+  -- A lookup for each, whatever the planner makes of a table that it has not analysed yet; plans
+  -- are not kept either, since one made for an empty bank would read a full one over and over.
   memory_ids := array(
-    select m.memory_id
+    select known.memory_id
     from   unnest(hashes) with ordinality as h(content_hash, n)
-    join   pgrecall.memory m on m.bank_id = retain.bank and m.content_hash = h.content_hash
-                            and m.valid_to is null
+    cross  join lateral (
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = retain.bank and m.content_hash = h.content_hash and m.valid_to is null
+      limit  1
+    ) as known
     order  by h.n
   );
 

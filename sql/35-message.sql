@@ -6,11 +6,22 @@ set search_path from current
 as $$
 begin
   perform pgrecall._locked_bank(bank);
-  if session is null or session = '' or started_at is null or ended_at < started_at then
+  if session is null or session = '' or length(session) > 500 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('session "%s" cannot last from %s to %s', session, started_at, ended_at),
-      hint    = 'A session has a name and ends after it started.';
+      message = format('"%s" cannot name a session', left(session, 50)),
+      hint    = 'Use 1 to 500 characters.';
+  end if;
+  -- The call that fills in the end need not know the start.
+  started_at := least(started_at, (
+    select s.started_at from pgrecall.session s
+    where  s.bank_id = log_session.bank and s.session_id = log_session.session));
+  if started_at is null or ended_at < started_at then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('session "%s" cannot last from %s to %s', session,
+                       coalesce(started_at::text, 'null'), ended_at),
+      hint    = 'A session ends after it started.';
   end if;
   insert into pgrecall.session as s (bank_id, session_id, started_at, ended_at)
   values (log_session.bank, log_session.session, log_session.started_at, log_session.ended_at)
@@ -46,6 +57,7 @@ create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns table (index integer, message_id bigint, is_new boolean)
 language plpgsql volatile parallel unsafe
 set search_path from current
+set plan_cache_mode = force_custom_plan
 set timezone = 'UTC'
 as $$
 declare
@@ -120,8 +132,12 @@ begin
          t.message_id = any (new_ids)
          and row_number() over (partition by t.message_id order by h.n) = 1
   from   unnest(hashes) with ordinality as h(content_hash, n)
-  join   pgrecall.message t
-         on t.bank_id = retain_messages.bank and t.content_hash = h.content_hash
+  cross  join lateral (
+    select m.message_id
+    from   pgrecall.message m
+    where  m.bank_id = retain_messages.bank and m.content_hash = h.content_hash
+    limit  1
+  ) as t
   order  by h.n;
 end;
 $$;

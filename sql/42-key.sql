@@ -12,6 +12,7 @@ set jit = off
 as $$
 declare
   types  text[];
+  words  text[];
   keys   text[];
   ids    bigint[];
   scores double precision[];
@@ -20,14 +21,20 @@ begin
   perform pgrecall._check_text('query', query);
   perform pgrecall._check_range('depth', depth, 1, 10000);
   types := pgrecall._fact_types(bank, fact_types);
-  -- The whole query, its words as typed but for punctuation around them, and its phrases.
+  words := regexp_split_to_array(lower(left(query, 2000)), '\s+');
+  -- The whole query, and runs of one to five words, with and without the punctuation around them.
   keys := array(
     select lower(trim(query))
     union
-    select trim(both '.,;:!?"''()[]{}<>`' from w)
-    from   unnest(string_to_array(lower(left(query, 2000)), ' ')) as w
-    union
-    select p.phrase from pgrecall._phrases(query) as p
+    select k.key
+    from   generate_series(1, least(cardinality(words), 200)) as f(first),
+           generate_series(0, 4) as n(n),
+           array_to_string(words[f.first : f.first + n.n], ' ') as r(run),
+           unnest(array[
+             r.run,
+             regexp_replace(
+               r.run, '^[^[:alnum:]._+#@/$~-]+|[^[:alnum:]_+#/$%-]+$', '', 'g')
+           ]) as k(key)
   );
   execute format(
     $sql$
@@ -52,6 +59,6 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories whose fact_key stands in the query, in any case. score is the length of the key: a '
-'longer one says more. '
+'Memories whose fact_key stands in the query as whole words, in any case: up to five of them among '
+'the first 200, or the whole query. score is the length of the key: a longer one says more. '
 'Errors: RC001, RC008, RC011, 22023.';

@@ -173,9 +173,10 @@ begin
                n.memory_id
         from   walk w
         cross  join lateral (
-          -- A relation that has ended by then still hints at something: 0.3 of it.
+          -- A relation that has ended by then, or its fact, still hints at something: 0.3 of it.
           select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
-                 r.confidence * case when r.valid_to <= $2 then 0.3 else 1 end as strength,
+                 r.confidence
+                 * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength,
                  r.memory_id
           from (
             (select * from pgrecall.relation o
@@ -184,7 +185,8 @@ begin
             (select * from pgrecall.relation i
              where i.bank_id = $1 and i.to_id = w.entity_id order by i.relation_id desc limit 50)
           ) as r
-          where  r.valid_from is null or r.valid_from <= $2
+          join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = r.memory_id
+          where  m.valid_from <= $2 and (r.valid_from is null or r.valid_from <= $2)
         ) as n
         where  w.hop < $7 and n.entity_id <> all (w.visited)
       ),
@@ -255,8 +257,8 @@ $$;
 comment on function pgrecall.entity_walk(
   text, text, text[], jsonb, timestamptz, integer, integer) is
 'Memories about the entities named in a query and about those up to hops relations away (0 to 3). '
-'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation has ended x '
-'rarity; score = tanh(sum), 0 to 1. '
+'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation, or the fact '
+'that states it, has ended x rarity; score = tanh(sum), 0 to 1. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._graph(

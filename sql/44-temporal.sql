@@ -88,7 +88,8 @@ begin
     pgrecall._visible_sql(filter)
   )
   using bank, as_of, filter, depth,
-        tstzrange(coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity')),
+        tstzrange(coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'),
+                  case when upper_inc(during) then '[]' else '[)' end),
         embedding, coalesce(searched.embedding_model, ''), types;
 end;
 $$;

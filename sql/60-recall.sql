@@ -91,7 +91,8 @@ begin
     end;
     status := case when reason is null then 'ran' else 'skipped' end;
     if status = 'ran' then
-      -- A broken arm must not take the others with it. Wrong input is the caller's to know of.
+      -- A broken arm must not take the others with it. Wrong input is the caller's to know of, a
+      -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
       begin
         found_hits := array(
           select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
@@ -103,7 +104,7 @@ begin
                    as_of, depth) as a
         );
       exception when others then
-        if sqlstate like 'RC%' or sqlstate = '22023' then
+        if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate = '22023' then
           raise;
         end if;
         status := 'failed';
@@ -141,7 +142,7 @@ declare
   unknown text;
 begin
   searched := pgrecall._bank(bank);
-  if coalesce(trim(query), '') = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
+  if coalesce(btrim(query, E' \t\r\n'), '') = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
     raise exception using
       errcode = 'RC007',
       message = 'nothing to recall by: the query is empty and there is no embedding',
@@ -192,8 +193,13 @@ begin
       jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
   end if;
   if during is not null and time_mode = 'filter' then
-    whole_filter := whole_filter || jsonb_build_array(
-      jsonb_build_array('overlaps', 'occurred', jsonb_build_array(lower(during), upper(during))));
+    -- The spans of a filter are half-open: an end that belongs to the window is let in.
+    whole_filter := whole_filter || jsonb_build_array(case
+      when isempty(during) then '["in", "memory_id", []]'
+      else jsonb_build_array('overlaps', 'occurred', jsonb_build_array(
+             lower(during),
+             upper(during) + upper_inc(during)::integer * interval '1 microsecond'))
+    end);
   end if;
   if jsonb_array_length(whole_filter) = 1 then
     whole_filter := null;
@@ -283,8 +289,8 @@ begin
     hypothetical, model, time_mode, k, fusion);
   return query
   select * from pgrecall._hybrid_recall(
-    a.searched, coalesce(trim(query), ''), embedding, during, a.all_types, a.whole_filter,
-    a.all_arms, a.all_weights, top_k, depth, coalesce(as_of, now()), hypothetical,
+    a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
+    a.whole_filter, a.all_arms, a.all_weights, top_k, depth, coalesce(as_of, now()), hypothetical,
     coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion));
 end;
 $$;
@@ -336,8 +342,9 @@ begin
   return query
   select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
   from   jsonb_to_recordset((pgrecall._gather(
-           a.searched, coalesce(trim(query), ''), embedding, during, a.all_types, a.whole_filter,
-           a.all_arms, a.all_weights, depth, coalesce(as_of, now()), hypothetical)).report)
+           a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
+           a.whole_filter, a.all_arms, a.all_weights, depth, coalesce(as_of, now()),
+           hypothetical)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
                 milliseconds double precision);
 end;

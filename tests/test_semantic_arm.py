@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import psycopg
@@ -11,20 +11,24 @@ from psycopg import sql
 
 from banks import Connection, call, counted_scans, create, ids, retain
 
+Array: TypeAlias = Any  # of numpy
+
 EXACT = {"similarity_floor": -1}
 BTREE = "_bank_id_fact_type_model_idx"
 
 
-def vectors(count: int, dimensions: int = 8, seed: int = 7) -> np.ndarray:
+def vectors(count: int, dimensions: int = 8, seed: int = 7) -> Array:
     return np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float16)
 
 
-def cosine(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    a, b = rows.astype(float), query.astype(float)
-    return np.asarray(a @ b / (np.linalg.norm(a, axis=1) * np.linalg.norm(b)))
+def cosine(rows: Array, query: Array) -> Array:
+    products = rows.astype(float) @ query.astype(float)
+    return products / (
+        np.linalg.norm(rows.astype(float), axis=1) * np.linalg.norm(query.astype(float))
+    )
 
 
-def facts(rows: np.ndarray, **fields: Any) -> list[dict[str, Any]]:
+def facts(rows: Array, **fields: Any) -> list[dict[str, Any]]:
     return [
         {"text": f"fact {fields} {n}", "embedding": [float(x) for x in row], **fields}
         for n, row in enumerate(rows)
@@ -32,8 +36,8 @@ def facts(rows: np.ndarray, **fields: Any) -> list[dict[str, Any]]:
 
 
 def nearest(
-    rows: np.ndarray, query: np.ndarray, memory_ids: list[int], depth: int
-) -> list[tuple[int, int, float]]:
+    rows: Array, query: Array, memory_ids: list[int], depth: int
+) -> list[tuple[int, int, Any]]:
     """Rank exactly, as the arm should: (memory_id, rank, score)."""
     scores = cosine(rows, query)
     best = np.argsort(-scores)[:depth]
@@ -122,7 +126,7 @@ FILTERS: list[tuple[list[Any], Any]] = [
 
 
 @pytest.fixture
-def crowd(connection: Connection) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def crowd(connection: Connection) -> tuple[Array, Array, list[int]]:
     """2,000 facts of which a filter lets 1 % pass; their vectors, a query, their ids."""
     create(connection, settings=EXACT)
     rows, query = vectors(2000), vectors(1, seed=8)[0]

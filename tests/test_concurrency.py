@@ -1,0 +1,319 @@
+"""Several writers at once. Databases of their own: here things commit."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from statements import Connection, column, contents, ids, retain, rows, value
+
+T = TypeVar("T")
+WRITERS = 16
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def bank(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b')")
+        yield connection
+
+
+def together(dsn: str, work: Callable[[Connection, int], T], workers: int = WRITERS) -> list[T]:
+    """Run work on as many connections, all starting at once; raises what any of them raised."""
+    barrier = Barrier(workers, timeout=DEADLINE_S)
+
+    def run(n: int) -> T:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            barrier.wait()
+            return work(connection, n)
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, range(workers)))
+
+
+def fact(n: int) -> dict[str, object]:
+    return {
+        "text": f"fact {n}",
+        "fact_key": f"key.{n}",
+        "entities": [f"Person {n % 5}", {"name": f"Place {n % 3}", "aliases": [f"P{n % 3}"]}],
+        "relations": [{"from": f"Person {n % 5}", "kind": "in", "to": f"Place {n % 3}"}],
+        "embedding": [n % 7 + 1, n % 3, 1],
+        "occurred": f"2026-01-{n % 28 + 1:02}T00:00Z",
+    }
+
+
+def assert_is_whole(bank: Connection) -> None:
+    """Nothing twice, nothing dangling, and the statistics count what is there."""
+    assert (
+        rows(bank, "select alias from pgrecall.entity_alias group by 1 having count(*) > 1") == []
+    )
+    assert (
+        rows(
+            bank,
+            "select lower(name) from pgrecall.entity group by 1 having count(*) > 1",
+        )
+        == []
+    )
+    assert (
+        rows(
+            bank,
+            "select content_hash from pgrecall.memory where valid_to is null"
+            " group by 1 having count(*) > 1",
+        )
+        == []
+    )
+    assert (
+        rows(
+            bank,
+            "select entity_id from pgrecall.entity e where not exists"
+            " (select from pgrecall.mention x where x.entity_id = e.entity_id)",
+        )
+        == []
+    )
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    assert value(
+        bank, "select document_count from pgrecall.bank_statistics('b') where kind = 'memory'"
+    ) == value(bank, "select count(*) from pgrecall.memory")
+
+
+def test_writers_into_one_bank_lose_nothing_and_write_nothing_twice(
+    database: str, bank: Connection
+) -> None:
+    def work(connection: Connection, n: int) -> list[tuple[int, int, bool]]:
+        # Half of each batch overlaps with the next writer's, and each in an order of its own.
+        batch = [fact(k) for k in range(6 * n, 6 * n + 12)]
+        random.Random(n).shuffle(batch)
+        return [row for half in (batch[:6], batch[6:]) for row in retain(connection, *half)]
+
+    results = together(database, work)
+
+    distinct = 6 * WRITERS + 6
+    assert value(bank, "select count(*) from pgrecall.memory") == distinct
+    assert sum(is_new for result in results for *_, is_new in result) == distinct
+    assert value(bank, "select count(*) from pgrecall.entity") == 8
+    assert_is_whole(bank)
+
+
+def test_equal_batches_in_opposite_orders_do_not_deadlock(database: str, bank: Connection) -> None:
+    batch = [fact(n) for n in range(20)]
+
+    results = together(
+        database,
+        lambda connection, n: retain(connection, *(batch if n % 2 else reversed(batch))),
+        workers=6,
+    )
+
+    assert [sum(row[2] for row in result) for result in sorted(results, key=str)].count(20) == 1
+    by_text = {tuple(sorted(row[1] for row in result)) for result in results}
+    assert len(by_text) == 1
+    assert_is_whole(bank)
+
+
+def test_many_transactions_of_each_kind_leave_a_bank_whole(database: str, bank: Connection) -> None:
+    for n in range(40):
+        retain(bank, fact(n))
+
+    def work(connection: Connection, n: int) -> int:
+        choose = random.Random(n)
+        for _ in range(6):
+            known = column(connection, "select memory_id from pgrecall.memory order by 1")
+            a, b = choose.sample(known, 2)
+            action = choose.choice(["retain", "forget", "supersede", "refresh", "message"])
+            try:
+                if action == "retain":
+                    retain(connection, *(fact(choose.randrange(60)) for _ in range(4)))
+                elif action == "forget":
+                    connection.execute("select pgrecall.forget('b', %s)", [[a, b]])
+                elif action == "supersede":
+                    connection.execute("select pgrecall.supersede('b', %s, %s)", [a, b])
+                elif action == "refresh":
+                    connection.execute("select pgrecall.refresh_statistics('b', true)")
+                else:
+                    connection.execute(
+                        "select pgrecall.retain_messages('b', %s)",
+                        [f'[{{"text": "{choose.randrange(9)}", "session": "s"}}]'],
+                    )
+            except psycopg.Error as error:
+                if error.sqlstate != "RC010":  # forgotten meanwhile
+                    raise
+        return n
+
+    assert together(database, work) == list(range(WRITERS))
+    assert_is_whole(bank)
+
+
+def test_a_bank_is_created_once(database: str) -> None:
+    def work(connection: Connection, n: int) -> str | None:
+        try:
+            connection.execute("select pgrecall.create_bank('new')")
+        except psycopg.Error as error:
+            return error.sqlstate
+        return None
+
+    results = together(database, work, workers=8)
+
+    assert sorted(results, key=str) == [None] + ["RC002"] * 7
+
+
+def test_writers_meet_a_dropped_bank_as_one_that_does_not_exist(
+    database: str, bank: Connection
+) -> None:
+    def work(connection: Connection, n: int) -> set[str | None]:
+        codes: set[str | None] = set()
+        for k in range(5):
+            try:
+                if n == 0:
+                    connection.execute("select pgrecall.drop_bank('b')")
+                else:
+                    retain(connection, fact(10 * n + k))
+            except psycopg.Error as error:
+                codes.add(error.sqlstate)
+        return codes
+
+    results = together(database, work, workers=8)
+
+    assert set().union(*results) <= {"RC001"}
+    assert not any(contents(bank).values())
+
+
+# One waits for the other
+
+
+def waiting(bank: Connection, pid: int) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while (
+        value(
+            bank,
+            "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+            pid,
+        )
+        != 1
+    ):
+        assert time.monotonic() < deadline, "it does not wait"
+
+
+CALLS: dict[str, str] = {
+    "retain": """retain('b', '[{"text": "x", "entities": ["Ana"]}]')""",
+    "forget": "forget('b', '{1}')",
+    "supersede": "supersede('b', (select min(memory_id) from pgrecall.memory))",
+    "retain_messages": """retain_messages('b', '[{"text": "x"}]')""",
+    "refresh_statistics": "refresh_statistics('b', true)",
+    "configure_bank": "configure_bank('b', '{}')",
+    "add_fact_type": "add_fact_type('b', 'decision')",
+    "log_session": "log_session('b', 's')",
+    "link_pending": "link_pending('b')",
+    "drop_bank": "drop_bank('b')",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_writers_of_one_bank_take_turns(database: str, bank: Connection, call: str) -> None:
+    ids(bank, "known")
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        ids(first, {"text": "x", "entities": ["Ana"]})
+        result: Future[Any] = pool.submit(
+            second.execute, f"select * from pgrecall.{CALLS[call]}".encode()
+        )
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        result.result(DEADLINE_S)
+        second.commit()
+
+    assert column(bank, "select name from pgrecall.entity") == (
+        [] if call == "drop_bank" else ["Ana"]
+    )
+
+
+@pytest.mark.parametrize("call", [name for name in CALLS if name != "drop_bank"])
+def test_who_waited_for_a_bank_that_was_dropped_is_told(
+    database: str, bank: Connection, call: str
+) -> None:
+    ids(bank, "known")
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.drop_bank('b')")
+        result: Future[Any] = pool.submit(
+            second.execute, f"select * from pgrecall.{CALLS[call]}".encode()
+        )
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        with pytest.raises(psycopg.Error) as caught:
+            result.result(DEADLINE_S)
+
+    assert caught.value.sqlstate == "RC001"
+    assert caught.value.diag.message_primary == 'bank "b" does not exist'
+    assert not any(contents(bank).values())
+
+
+def test_who_waited_for_a_bank_that_was_replaced_may_try_again(
+    database: str, bank: Connection
+) -> None:
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.drop_bank('b')")
+        first.execute("select pgrecall.create_bank('b')")
+        result = pool.submit(retain, second, "x")
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        with pytest.raises(psycopg.errors.SerializationFailure) as caught:
+            result.result(DEADLINE_S)
+        second.rollback()
+        ((_, _, is_new),) = retain(second, "x")
+
+    assert caught.value.diag.message_primary == (
+        'bank "b" was replaced meanwhile, or may not be written'
+    )
+    assert caught.value.diag.message_hint == "Run the statement again."
+    assert is_new
+
+
+def test_readers_and_writers_of_other_banks_do_not_wait(database: str, bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('other')")
+    ids(bank, "known")
+    with psycopg.connect(database) as first:
+        ids(first, "uncommitted", "known")
+        first.execute("select pgrecall.drop_bank('b')")
+        bank.execute("set lock_timeout = '1s'")
+
+        retain(bank, fact(1), bank="other")
+        found = column(bank, "select text from pgrecall.hybrid_recall('b', 'known uncommitted')")
+        first.rollback()
+
+    assert found == ["known"]
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_a_writer_with_an_old_snapshot_fails_rather_than_names_an_entity_twice(
+    database: str, bank: Connection, level: str
+) -> None:
+    retain(bank, *(fact(5 * n) for n in range(30)))  # so many that two more refresh nothing
+    late_fact = {"text": "late", "entities": ["Person 1"]}
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel[level]
+        late.execute("select 1 from pgrecall.bank")
+        retain(bank, fact(1))
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            retain(late, late_fact)
+        late.rollback()
+        retain(late, late_fact)
+
+    assert_is_whole(bank)

@@ -1,0 +1,260 @@
+"""Bad input: for each its SQLSTATE, its message and its hint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from statements import Connection, contents, ids, refused, retain, rows
+
+TYPES = "event, experience, observation, opinion, preference, world"
+
+
+@pytest.fixture
+def bank(connection: Connection) -> Connection:
+    """Bank b has 3 dimensions of model m and a fact; bank open has nothing pinned."""
+    connection.execute("select pgrecall.create_bank('b', 'english', 'm', 3)")
+    connection.execute("select pgrecall.create_bank('open')")
+    retain(connection, {"text": "known", "fact_key": "k", "tags": ["t"], "occurred": "2026-03-05"})
+    return connection
+
+
+def bad(section: str, *more: tuple[object, ...]) -> pytest.MarkDecorator:
+    """Parametrise with a section of bad_input.txt: input, where or SQLSTATE, message, hint."""
+    text = Path(__file__).with_name("bad_input.txt").read_text(encoding="utf-8")
+    lines = text.split(f"[{section}]\n")[1].split("\n\n")[0].splitlines()
+    cases = [*(tuple(line.split(" | ")) for line in lines), *more]
+    names = (
+        ["given", "where", "message", "hint"]
+        if len(cases[0]) == 4
+        else ["given", "message", "hint"]
+    )
+    return pytest.mark.parametrize(names, cases, ids=[f"{case[0]}"[:60] for case in cases])
+
+
+CALLS = [
+    "drop_bank({})",
+    "configure_bank({}, '{{}}')",
+    "add_fact_type({}, 'x')",
+    "retain({}, '[]')",
+    "forget({}, '{{}}')",
+    "supersede({}, 1)",
+    "retain_messages({}, '[]')",
+    "log_session({}, 's')",
+    "last_session_end({})",
+    "refresh_statistics({})",
+    "bank_statistics({})",
+    "link_pending({})",
+    "query_entities({}, 'q')",
+    "semantic_arm({}, '[1]')",
+    "hypothetical_arm({}, '[1]')",
+    "lexical_arm({}, 'q')",
+    "key_arm({}, 'q')",
+    "graph_arm({}, 'q')",
+    "entity_walk({}, 'q')",
+    "temporal_arm({}, '[2026-01-01,)')",
+    "message_arm({}, 'q')",
+    "link_expansion({}, '{{1}}')",
+    "hybrid_recall({}, 'q')",
+    "explain_recall({}, 'q')",
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.split("(")[0])
+def test_an_unknown_bank_is_refused(connection: Connection, call: str) -> None:
+    hint = r"^Create it with: select pgrecall\.create_bank\('no'\);$"
+    with refused(connection, "RC001", 'bank "no" does not exist', hint):
+        connection.execute("select pgrecall." + call.format("'no'"))
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.split("(")[0])
+def test_no_bank_is_refused(connection: Connection, call: str) -> None:
+    with refused(connection, "22004", "bank must not be null", "bank_overview lists them"):
+        connection.execute("select pgrecall." + call.format("null"))
+
+
+def test_the_hint_for_an_unknown_bank_quotes_its_name(connection: Connection) -> None:
+    hint = r"pgrecall\.create_bank\('it''s \"x\"'\);$"
+    with refused(connection, "RC001", 'bank "it\'s "x"" does not exist', hint):
+        connection.execute("select pgrecall.bank_statistics(%s)", ['it\'s "x"'])
+
+
+@bad("calls")
+def test_a_call_that_makes_no_sense_is_refused(
+    bank: Connection, given: str, where: str, message: str, hint: str
+) -> None:
+    bank.execute("set local timezone = 'UTC'")
+    with refused(bank, where, message, hint):
+        rows(bank, "select pgrecall." + given)
+
+
+@pytest.mark.parametrize("depth", ["0", "-1", "10001", "null"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "semantic_arm('b', '[1,0,0]'",
+        "lexical_arm('b', 'q'",
+        "key_arm('b', 'q'",
+        "graph_arm('b', 'q'",
+        "temporal_arm('b', '[2026-01-01,)'",
+        "message_arm('b', 'q'",
+        "link_expansion('b', '{1}'",
+    ],
+)
+def test_a_depth_out_of_range_is_refused(bank: Connection, call: str, depth: str) -> None:
+    message = f"depth must be between 1 and 10000, not {depth}"
+    with refused(bank, "22023", message, "^Pass depth => 50, for example.$"):
+        rows(bank, f"select pgrecall.{call}, depth => {depth})")
+
+
+@bad(
+    "recalls",
+    (
+        json.dumps({"query": "x" * 100001}),
+        "22023",
+        "query has 100001 characters, more than 100000",
+        "^Pass the part",
+    ),
+)
+@pytest.mark.parametrize("function", ["hybrid_recall", "explain_recall"])
+def test_a_recall_that_makes_no_sense_is_refused(
+    bank: Connection, function: str, given: str, where: str, message: str, hint: str
+) -> None:
+    arguments = {"query": "q"} | json.loads(given)
+    named = ", ".join(f"{name} => %({name})s" for name in arguments)
+    with refused(bank, where, message, hint):
+        bank.execute(f"select * from pgrecall.{function}('b', {named})", arguments)
+
+
+@bad(
+    "facts",
+    *(
+        (json.dumps(fact), place, f"{length} characters are more than {most}", hint)
+        for fact, place, length, most, hint in [
+            ({"text": "x" * 100001}, ".text", 100001, 100000, "^Split it"),
+            ({"fact_key": "é" * 3000}, ".fact_key", 3000, 500, "^Shorten it"),
+            ({"source_id": "é" * 501}, ".source_id", 501, 500, "^Shorten it"),
+            (
+                {"relations": [{"from": "A", "kind": "k" * 501, "to": "B"}]},
+                ".relations[0].kind",
+                501,
+                500,
+                "^Shorten it",
+            ),
+        ]
+    ),
+)
+def test_a_malformed_fact_is_refused_by_position_and_field(
+    bank: Connection, given: str, where: str, message: str, hint: str
+) -> None:
+    with refused(bank, "RC003", f"facts[1]{where}: {message}", hint):
+        retain(bank, "good", with_text(given))
+
+
+def with_text(given: str) -> object:
+    fact = json.loads(given)
+    return {"text": "x"} | fact if isinstance(fact, dict) and fact else fact
+
+
+@bad("embeddings")
+@pytest.mark.parametrize("place", ["embedding", "questions[0].embedding"])
+@pytest.mark.parametrize("bank_id", ["b", "open"])
+def test_an_unusable_embedding_is_refused_by_position_and_field(
+    bank: Connection, bank_id: str, place: str, given: str, where: str, message: str, hint: str
+) -> None:
+    fields = {"embedding": json.loads(given)}
+    fact = {"text": "x"} | (fields if place == "embedding" else {"questions": [fields]})
+    first = {"text": "y"} | ({"embedding": [1, 0, 0]} if where == "RC004" else {})
+    if bank_id == "open" and where == "RC004":
+        hint = "another model"
+    with refused(bank, where, f"facts[1].{place}: {message}", hint):
+        retain(bank, first, fact, bank=bank_id)
+
+
+def test_an_embedding_too_long_to_be_indexed_is_refused(bank: Connection) -> None:
+    message = "facts[1].embedding: expected at most 4000 dimensions, not 4001"
+    with refused(bank, "RC004", message, "fewer dimensions"):
+        retain(bank, "x", {"text": "y", "embedding": [1] * 4001}, bank="open")
+
+
+def test_an_unknown_fact_type_in_a_fact_is_refused(bank: Connection) -> None:
+    message = 'facts[1].fact_type: bank "b" has no fact type "gossip"'
+    hint = rf"^It has {TYPES}\. Add one with: select pgrecall\.add_fact_type\('b', 'gossip'\);$"
+    with refused(bank, "RC008", message, hint):
+        retain(bank, "x", {"text": "y", "fact_type": "gossip"})
+
+
+def test_a_link_to_no_memory_is_refused(bank: Connection) -> None:
+    message = 'facts[0].links[0]: no memory of bank "b" answers to {"to_key": "nowhere"}'
+    with refused(bank, "RC003", message, "^Retain the fact it leads to before"):
+        retain(bank, {"text": "y", "links": [{"kind": "causes", "to_key": "nowhere"}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "detail"),
+    [
+        ("a\0b", "22P05", "unsupported Unicode escape sequence", r"\u0000 cannot be converted to"),
+        ("\ud800", "22P02", "invalid input syntax for type json", "low surrogate"),
+    ],
+)
+def test_text_that_is_no_unicode_is_refused_by_the_server(
+    bank: Connection, text: str, code: str, message: str, detail: str
+) -> None:
+    with pytest.raises(psycopg.Error) as caught, bank.transaction():
+        retain(bank, "x", {"text": text})
+
+    diagnosis = caught.value.diag
+    assert (diagnosis.sqlstate, diagnosis.message_primary) == (code, message)
+    assert detail in str(diagnosis.message_detail)
+
+
+def test_a_memory_cannot_supersede_itself(bank: Connection) -> None:
+    (known,) = ids(bank, "x")
+    with refused(bank, "22023", f"memory {known} cannot supersede itself", "newer memory"):
+        bank.execute("select pgrecall.supersede('b', %s, %s)", [known, known])
+
+
+def nested(levels: int) -> str:
+    return '["not", ' * levels + '["is null", "text"]' + "]" * levels
+
+
+@bad("filters", (nested(60), '"not" has 1 conditions', "nested at most 50 deep"))
+@pytest.mark.parametrize(
+    "call",
+    [
+        "hybrid_recall('b', 'known', filter => %s)",
+        "lexical_arm('b', 'known', filter => %s)",
+        "semantic_arm('b', '[1,0,0]', filter => %s)",
+        "key_arm('b', 'k', filter => %s)",
+        "temporal_arm('b', '[2026-03-01,2026-04-01)', filter => %s)",
+        "link_expansion('b', '{1}', filter => %s)",
+    ],
+    ids=lambda call: call.split("(")[0],
+)
+def test_a_filter_that_is_none_is_refused_naming_what(
+    bank: Connection, call: str, given: str, message: str, hint: str
+) -> None:
+    with refused(bank, "RC011", f"filter: {message}", hint):
+        bank.execute("select * from pgrecall." + call, [given])
+
+
+def test_after_an_error_nothing_has_been_written(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b', 'english', 'm', 3)")
+        connection.execute("select pgrecall.create_bank('open')")
+        retain(connection, {"text": "known", "embedding": [1, 0, 0], "entities": ["Ana"]})
+        before = contents(connection)
+        good = {"text": "good", "embedding": [1, 0, 0], "entities": ["Sam"]}
+
+        for case in bad("calls").args[1]:
+            with pytest.raises(psycopg.Error):
+                connection.execute(f"select pgrecall.{case[0]}".encode())
+        for case in bad("facts").args[1]:
+            for bank in ("b", "open"):
+                with pytest.raises(psycopg.Error):
+                    retain(connection, good, with_text(case[0]), bank=bank, model="m")
+
+        assert contents(connection) == before

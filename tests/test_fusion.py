@@ -1,0 +1,151 @@
+"""rrf() and score_rrf() against a reference of a few lines."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+from psycopg.rows import namedtuple_row
+
+from banks import Connection
+
+ARMS = ["semantic", "lexical", "graph", "key"]
+Hit = tuple[str, int, int, float]
+
+
+def fused(connection: Connection, function: str, hits: list[Hit], **options: Any) -> list[Any]:
+    statement = sql.SQL(
+        "select * from pgrecall.{}(array(select (h ->> 0, (h ->> 1)::bigint, (h ->> 2)::integer,"
+        " (h ->> 3)::double precision)::pgrecall.arm_hit"
+        " from jsonb_array_elements(%(hits)s::jsonb) as h){})"
+    ).format(
+        sql.Identifier(function),
+        sql.SQL("").join(
+            sql.SQL(", {} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+            for name in options
+        ),
+    )
+    values = {
+        name: json.dumps(v) if name == "weights" and v is not None else v
+        for name, v in options.items()
+    }
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(statement, {"hits": json.dumps(hits), **values}).fetchall()
+
+
+def reference(
+    hits: list[Hit], weights: dict[str, float], k: int, *, by_score: bool
+) -> dict[int, dict[str, float]]:
+    """Contribution of each arm to each memory that gets any."""
+    best: dict[str, float] = defaultdict(lambda: -1.0)
+    for arm, _, _, score in hits:
+        best[arm] = max(best[arm], score)
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for arm, memory, rank, score in hits:
+        share = max(score, 0) / best[arm] if by_score and best[arm] > 0 else 1
+        contribution = weights.get(arm, 1) * share / (k + rank)
+        if contribution > 0:
+            found[memory][arm] = contribution
+    return found
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> list[Hit]:
+    hits: list[Hit] = []
+    for arm in draw(st.lists(st.sampled_from(ARMS), unique=True)):
+        memories = draw(st.lists(st.integers(1, 9), unique=True, max_size=8))
+        values = [draw(st.integers(-20, 200)) / 8 for _ in memories]
+        for rank, (memory, score) in enumerate(
+            zip(memories, sorted(values, reverse=True), strict=True), start=1
+        ):
+            hits.append((arm, memory, rank, score))
+    return hits
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    hits=rankings(),
+    weights=st.dictionaries(st.sampled_from(ARMS), st.sampled_from([0, 0.5, 1, 3])),
+    k=st.sampled_from([1, 20, 60, 1000]),
+    function=st.sampled_from(["rrf", "score_rrf"]),
+)
+def test_equals_the_formula(
+    connection: Connection, hits: list[Hit], weights: dict[str, float], k: int, function: str
+) -> None:
+    rows = fused(connection, function, hits, weights=weights, k=k)
+
+    expected = reference(hits, weights, k, by_score=function == "score_rrf")
+    contributions = {
+        row.memory_id: {arm: part["contribution"] for arm, part in row.arms.items()} for row in rows
+    }
+    assert contributions.keys() == expected.keys()
+    for memory, parts in expected.items():
+        assert contributions[memory] == pytest.approx(parts, rel=1e-12)
+    given_hits = {(memory, arm): (rank, score) for arm, memory, rank, score in hits}
+    for row in rows:
+        assert row.score == pytest.approx(sum(contributions[row.memory_id].values()), rel=1e-12)
+        assert row.rank == 1 + sum(other.score > row.score for other in rows)
+        for arm, part in row.arms.items():
+            assert (part["rank"], part["score"]) == given_hits[row.memory_id, arm]
+    assert rows == sorted(rows, key=lambda row: (-row.score, -row.memory_id))
+
+
+def test_a_weight_is_one_and_k_sixty_unless_said(connection: Connection) -> None:
+    hits: list[Hit] = [("key", 1, 1, 9.0), ("key", 2, 2, 3.0)]
+
+    plain = {row.memory_id: row.score for row in fused(connection, "rrf", hits)}
+    by_score = {row.memory_id: row.score for row in fused(connection, "score_rrf", hits)}
+
+    assert plain == pytest.approx({1: 1 / 61, 2: 1 / 62})
+    assert by_score == pytest.approx({1: 1 / 61, 2: 1 / 3 / 62})
+
+
+@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+def test_equal_scores_share_a_rank_and_the_next_is_skipped(
+    connection: Connection, function: str
+) -> None:
+    hits: list[Hit] = [("key", 1, 1, 5.0), ("graph", 2, 1, 7.0), ("key", 3, 2, 5.0)]
+
+    rows = fused(connection, function, hits)
+
+    assert [(row.memory_id, row.rank) for row in rows] == [(2, 1), (1, 1), (3, 3)]
+
+
+@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+def test_an_arm_of_weight_zero_introduces_nothing(connection: Connection, function: str) -> None:
+    hits: list[Hit] = [("key", 1, 1, 5.0), ("graph", 1, 2, 7.0), ("graph", 2, 1, 7.0)]
+
+    rows = fused(connection, function, hits, weights={"graph": 0})
+
+    assert [(row.memory_id, list(row.arms)) for row in rows] == [(1, ["key"])]
+
+
+@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+@pytest.mark.parametrize("options", [{}, {"weights": None}])
+def test_nothing_in_is_nothing_out_and_no_weights_are_ones(
+    connection: Connection, function: str, options: dict[str, Any]
+) -> None:
+    one: list[Hit] = [("key", 1, 1, 1.0)]
+
+    assert fused(connection, function, [], weights={}) == []
+    assert [row.score for row in fused(connection, function, one, **options)] == [
+        pytest.approx(1 / 61)
+    ]
+
+
+def test_an_arm_whose_scores_are_all_negative_counts_by_rank(connection: Connection) -> None:
+    hits: list[Hit] = [("semantic", 1, 1, -0.1), ("semantic", 2, 2, -0.2)]
+
+    assert {row.memory_id: row.score for row in fused(connection, "score_rrf", hits)} == (
+        pytest.approx({1: 1 / 61, 2: 1 / 62})
+    )

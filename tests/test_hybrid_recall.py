@@ -1,0 +1,545 @@
+"""hybrid_recall(): what its arms find alone, joined; and what explain_recall() says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from banks import Connection, call, create, retain
+
+QUERY = "what broke the Kraken deploy, see deploy.window"
+WINDOW = "[2026-03-05,2026-03-06)"
+EMBEDDING = [1.0, 0.2, 0.0]
+ANSWER = [0.0, 1.0, 0.3]
+ARMS = ["semantic", "lexical", "graph", "temporal", "key", "message", "hypothetical"]
+FULL: dict[str, Any] = {
+    "bank": "b",
+    "query": QUERY,
+    "embedding": EMBEDDING,
+    "during": WINDOW,
+    "hypothetical": ANSWER,
+}
+FACTS: list[dict[str, Any]] = [
+    {
+        "text": "Kraken deploys on Thursdays",
+        "fact_key": "deploy.window",
+        "embedding": [1, 0, 0],
+        "entities": ["Kraken"],
+        "tags": ["ops", "it's"],
+        "metadata": {"team": "core", "size": 3, "it's": '"quoted" $1 it\'s'},
+        "source_id": "doc:1",
+        "confidence": 0.9,
+    },
+    {
+        "text": "The migration locked a table",
+        "embedding": [0.9, 0.4, 0],
+        "occurred": "2026-03-05",
+        "fact_type": "event",
+        "links": [{"kind": "causes", "to_index": 2, "weight": 0.9}],
+        "tags": ["ops"],
+        "context": 'it\'s a \\ 100% "post-mortem"',
+    },
+    {
+        "text": "Kraken was down for an hour",
+        "embedding": [0.2, 1, 0],
+        "occurred": ["2026-03-05T10:00Z", "2026-03-05T11:00Z"],
+        "fact_type": "event",
+        "entities": ["Kraken"],
+        "metadata": {"size": "3"},
+    },
+    {
+        "text": "Ana prefers to deploy early",
+        "embedding": [0, 0, 1],
+        "fact_type": "preference",
+        "entities": ["Ana"],
+        "relations": [{"from": "Ana", "kind": "owns", "to": "Kraken"}],
+        "mentioned_at": "2026-01-01",
+        "confidence": 0.3,
+    },
+    {"text": "Boats are broken often", "embedding": [0, 0.1, 1], "fact_type": "opinion"},
+    {"text": "Nothing of the kind", "fact_type": "observation", "occurred": "2026-03-09"},
+]
+
+
+@pytest.fixture
+def bank(connection: Connection) -> dict[str, int]:
+    """A bank in which every arm finds something; ids by the first word of a fact."""
+    create(connection, embedding_dimensions=3, settings={"similarity_floor": 0.1})
+    memory_ids = retain(connection, FACTS)
+    messages = [{"text": "the kraken deploy broke", "speaker": "Ana", "session": "s"}, "hm"]
+    call(
+        connection,
+        "retain_messages",
+        bank="b",
+        messages=[m if isinstance(m, dict) else {"text": m} for m in messages],
+    )
+    words = [fact["text"].split()[0] for fact in FACTS]
+    return dict(zip([*words[:2], "down", *words[3:]], memory_ids, strict=True))
+
+
+def recall(connection: Connection, **arguments: Any) -> list[Any]:
+    return call(connection, "hybrid_recall", **{"bank": "b", "query": QUERY, **arguments})
+
+
+def explain(connection: Connection, **arguments: Any) -> dict[str, Any]:
+    rows = call(connection, "explain_recall", **{"bank": "b", "query": QUERY, **arguments})
+    return {row.arm: row for row in rows}
+
+
+def kinds(bank: dict[str, int], rows: list[Any]) -> set[str]:
+    names = {memory: name for name, memory in bank.items()}
+    return {names[row.memory_id] for row in rows if row.kind == "memory"}
+
+
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    "semantic": ("semantic_arm", {"embedding": EMBEDDING}),
+    "hypothetical": ("hypothetical_arm", {"embedding": ANSWER}),
+    "lexical": ("lexical_arm", {"query": QUERY}),
+    "message": ("message_arm", {"query": QUERY}),
+    "key": ("key_arm", {"query": QUERY}),
+    "temporal": ("temporal_arm", {"during": WINDOW, "embedding": EMBEDDING}),
+    "graph": ("graph_arm", {"query": QUERY, "embedding": EMBEDDING}),
+}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("fusion", "k"), [("rrf", 60), ("score_rrf", 7)])
+def test_an_arm_in_a_recall_is_the_arm_alone(
+    connection: Connection, bank: dict[str, int], arm: str, together: bool, fusion: str, k: int
+) -> None:
+    function, arguments = ALONE[arm]
+    alone = call(connection, function, bank="b", **arguments)
+    weight = 2.5
+    asked = None if together else [arm]
+
+    rows = recall(connection, **FULL, arms=asked, weights={arm: weight}, fusion=fusion, k=k)
+
+    found = {row.memory_id: row.arms[arm] for row in rows if arm in row.arms}
+    best = alone[0].score if fusion == "score_rrf" else None
+    assert found == {
+        row[0]: {
+            "rank": row.rank,
+            "score": pytest.approx(row.score),
+            "contribution": pytest.approx(
+                weight * (row.score / best if best else 1) / (k + row.rank)
+            ),
+        }
+        for row in alone
+    }
+    assert together or all(list(row.arms) == [arm] for row in rows)
+
+
+def test_every_row_carries_what_was_stored_and_adds_up(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    rows = recall(connection, **FULL)
+
+    for row in rows:
+        contributions = [part["contribution"] for part in row.arms.values()]
+        assert row.score == pytest.approx(sum(contributions))
+    assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
+    top = rows[0]
+    stored = {key: getattr(top, key) for key in FACTS[0].keys() - {"embedding", "entities"}}
+    assert stored == {key: FACTS[0][key] for key in stored} | {"confidence": pytest.approx(0.9)}
+    assert (top.memory_id, top.kind, top.fact_type) == (bank["Kraken"], "memory", "world")
+
+
+def test_messages_stand_among_memories(connection: Connection, bank: dict[str, int]) -> None:
+    (message,) = (row for row in recall(connection) if row.kind == "message")
+
+    assert message[2:8] == ("message", None, "the kraken deploy broke", "Ana", None, "s")
+    assert message.memory_id not in bank.values()
+    assert message.tags == []
+    assert message.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ran"),
+    [
+        ({}, "key lexical graph message"),
+        ({"embedding": EMBEDDING}, "key semantic lexical graph message"),
+        ({"during": WINDOW}, "key lexical graph temporal message"),
+        ({"hypothetical": ANSWER}, "key lexical graph message hypothetical"),
+        ({"query": " ", "embedding": EMBEDDING}, "semantic graph"),
+        ({"query": None, "during": WINDOW}, "graph temporal"),
+        (FULL | {"arms": ["key", "graph"]}, "key graph"),
+        (FULL | {"weights": {"graph": 0, "key": 0}}, "semantic lexical temporal message "
+         "hypothetical"),
+        ({"tags": ["ops"]}, "key lexical graph"),
+        ({"filter": ["is null", "context"]}, "key lexical graph"),
+    ],
+)  # fmt: skip
+def test_the_arms_that_can_help_run(
+    connection: Connection, bank: dict[str, int], arguments: dict[str, Any], ran: str
+) -> None:
+    report = explain(connection, **arguments)
+    rows = recall(connection, **arguments)
+
+    assert sorted(report) == sorted(ARMS)
+    assert [arm for arm, row in report.items() if row.status == "ran"] == ran.split()
+    used = {arm for row in rows for arm in row.arms}
+    assert used <= set(ran.split())
+    assert rows
+
+
+def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    report = explain(
+        connection, query=" ", during=WINDOW, tags=["ops"], weights={"temporal": 0},
+        arms=["key", "semantic", "temporal", "hypothetical", "message", "graph"],
+    )  # fmt: skip
+    spoken = explain(connection, **FULL)
+    tagged = explain(connection, tags=["ops"])
+
+    assert {arm: (row.status, row.reason) for arm, row in report.items()} == {
+        "key": ("skipped", "no query text given"),
+        "semantic": ("skipped", "no embedding given"),
+        "lexical": ("skipped", "not asked for"),
+        "graph": ("ran", None),
+        "temporal": ("skipped", "its weight is 0"),
+        "message": ("skipped", "no query text given"),
+        "hypothetical": ("skipped", "no hypothetical answer given"),
+    }
+    assert tagged["message"].reason == "filters are about memories"
+    assert tagged["temporal"].reason == "no time window given"
+    for arm, (function, arguments) in ALONE.items():
+        alone = call(connection, function, bank="b", **arguments)
+        assert (spoken[arm].status, spoken[arm].rows) == ("ran", len(alone))
+        assert spoken[arm].best_score == pytest.approx(alone[0].score)
+        assert spoken[arm].milliseconds >= 0
+
+
+IT_S = '"quoted" $1 it\'s'
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (["=", "fact_type", "event"], "The down"),
+        (["<>", "fact_type", "event"], "Kraken Ana Boats"),
+        (["in", "fact_type", ["event", "opinion"]], "The down Boats"),
+        (["in", "fact_type", []], ""),
+        (["=", "text", "Kraken was down for an hour"], "down"),
+        (["like", "text", "Kraken%"], "Kraken down"),
+        (["ilike", "text", "kraken w%"], "down"),
+        (["=", "context", 'it\'s a \\ 100% "post-mortem"'], "The"),
+        (["like", "context", "it's a \\\\ 100\\% \"%"], "The"),
+        (["is null", "context"], "Kraken down Ana Boats"),
+        (["is not null", "context"], "The"),
+        (["not", ["is null", "context"]], "The"),
+        (["=", "fact_key", "deploy.window"], "Kraken"),
+        (["=", "source_id", "doc:1"], "Kraken"),
+        (["not", ["=", "source_id", "doc:1"]], "The down Ana Boats"),
+        (["=", "source_id", "'; drop table pgrecall.memory; --"], ""),
+        ([">=", "confidence", 0.9], "Kraken The down Boats"),
+        (["<", "confidence", 0.5], "Ana"),
+        (["=", "proof_count", 1], "Kraken The down Ana Boats"),
+        ([">", "memory_id", 9007199254740993], ""),
+        (["<=", "mentioned_at", "2026-01-01"], "Ana"),
+        ([">", "created_at", "2020-01-01T00:00Z"], "Kraken The down Ana Boats"),
+        (["overlaps", "occurred", ["2026-03-05T10:30Z", "2026-03-05T10:31Z"]], "The down"),
+        (["overlaps", "occurred", [None, "2026-03-05T09:00Z"]], "The"),
+        (["overlaps", "occurred", ["2026-03-06", None]], ""),
+        (["is null", "occurred"], "Kraken Ana Boats"),
+        (["contains", "tags", ["ops", "it's"]], "Kraken"),
+        (["contains", "tags", []], "Kraken The down Ana Boats"),
+        (["overlaps", "tags", ["it's", "none"]], "Kraken"),
+        (["overlaps", "tags", []], ""),
+        (["=", "metadata.team", "core"], "Kraken"),
+        (["=", "metadata.it's", IT_S], "Kraken"),
+        (["in", "metadata.it's", ["x", IT_S]], "Kraken"),
+        (["like", "metadata.it's", '"quoted"%'], "Kraken"),
+        (["=", "metadata.size", 3], "Kraken"),
+        (["=", "metadata.size", "3"], "Kraken down"),
+        ([">", "metadata.size", 2.5], "Kraken"),
+        (["is null", "metadata.size"], "The Ana Boats"),
+        (["and", ["=", "fact_type", "event"], ["is null", "context"]], "down"),
+        (["or", ["=", "fact_type", "opinion"], ["not", ["is null", "context"]]], "The Boats"),
+        (["not", ["or", ["=", "metadata.size", 3], ["=", "fact_type", "event"]]], "Ana Boats"),
+    ],
+)
+def test_a_filter_leaves_what_passes_whatever_its_values_hold(
+    connection: Connection, bank: dict[str, int], condition: list[Any], found: str
+) -> None:
+    everything = dict(FULL, embedding=[1, 1, 1], during=None, hypothetical=None)
+
+    rows = recall(connection, **everything, filter=condition)
+
+    assert kinds(bank, rows) == set(found.split())
+    assert all(row.kind == "memory" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"fact_types": ["event"]}, "The down"),
+        ({"fact_types": ["event", "preference"]}, "The down Ana"),
+        ({"fact_types": []}, ""),
+        ({"tags": ["it's"]}, "Kraken"),
+        ({"tags": ["it's", "ops"]}, "Kraken The"),
+        ({"tags": []}, ""),
+        ({"tags": ["ops"], "fact_types": ["event"]}, "The"),
+        ({"tags": ["ops"], "filter": [">", "confidence", 0.95]}, "The"),
+        ({"time_mode": "filter"}, "The down"),
+        ({"time_mode": "filter", "tags": ["ops"]}, "The"),
+        ({"time_mode": "filter", "during": "[2026-03-05T10:00Z,2026-03-05T10:00Z]"}, "The down"),
+        ({"time_mode": "filter", "during": "(,2026-03-05T10:00Z)"}, "The"),
+        ({"time_mode": "filter", "during": "[2026-03-08,)"}, "Nothing"),
+        ({"time_mode": "filter", "during": "empty"}, ""),
+    ],
+)
+def test_types_tags_and_a_filtering_window_leave_what_passes(
+    connection: Connection, bank: dict[str, int], arguments: dict[str, Any], found: str
+) -> None:
+    rows = recall(connection, **{**FULL, **arguments})
+
+    assert kinds(bank, rows) == set(found.split())
+
+
+def test_a_window_boosts_unless_it_is_to_filter(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    def ranked(**arguments: Any) -> list[int]:
+        arguments = {"query": "deploy Kraken", "weights": {"temporal": 5}, **arguments}
+        rows = recall(connection, **arguments)
+        return [row.memory_id for row in rows if row.kind == "memory"]
+
+    plain, boosted = ranked(), ranked(during=WINDOW)
+    filtered = ranked(during=WINDOW, time_mode="filter")
+
+    assert plain.index(bank["down"]) > 0
+    assert boosted[0] in {bank["The"], bank["down"]}
+    assert set(plain) < set(boosted)
+    assert set(filtered) == {bank["The"], bank["down"]}
+
+
+def test_as_of_answers_as_before_and_after_a_supersede(connection: Connection) -> None:
+    create(connection)
+    old, new = retain(
+        connection,
+        [
+            {"text": f"Kraken is led by {who}", "fact_key": "lead", "embedding": [1, 0],
+             "occurred": "2026-01-01", "entities": ["Kraken"], "mentioned_at": at}
+            for who, at in [("Ana", "2026-01-01"), ("Ben", "2026-02-01")]
+        ],
+    )  # fmt: skip
+    call(connection, "supersede", bank="b", memory_id=old, superseded_by=new, at="2026-02-01")
+
+    found = {
+        as_of: {
+            row.memory_id
+            for row in recall(connection, query="lead of Kraken", embedding=[1, 0],
+                              during="[2026-01-01,2026-01-02)", as_of=as_of)
+        }
+        for as_of in ["2025-12-31", "2026-01-01", "2026-01-31T23:59Z", "2026-02-01", None]
+    }  # fmt: skip
+
+    assert found == {
+        "2025-12-31": set(),
+        "2026-01-01": {old},
+        "2026-01-31T23:59Z": {old},
+        "2026-02-01": {new},
+        None: {new},
+    }
+
+
+def test_top_k_cuts_the_same_order_and_ties_go_by_recency_then_id(connection: Connection) -> None:
+    create(connection)
+    days = [3, 1, 3, 2, 1, 2]
+    memory_ids = retain(
+        connection,
+        [{"text": "ana", "source_id": str(n), "mentioned_at": f"2026-01-0{day}"}
+         for n, day in enumerate(days)],
+    )  # fmt: skip
+    call(connection, "configure_bank", bank="b", settings={"fusion": "score_rrf"})
+    connection.execute(
+        # Arms rank ties by id; with one weight for all ranks the scores themselves tie.
+        "create or replace function pgrecall.key_arm(bank text, query text,"
+        " fact_types text[] default null, filter jsonb default null,"
+        " as_of timestamptz default now(), depth integer default 100)"
+        " returns table (memory_id bigint, rank integer, score double precision)"
+        " language sql as 'select m.memory_id, 1, 1::double precision from pgrecall.memory m'"
+    )
+    order = sorted(range(6), key=lambda n: (-days[n], -memory_ids[n]))
+
+    for top_k in (1, 2, 4, 6):
+        rows = recall(connection, query="ana", arms=["key"], top_k=top_k)
+        assert [row.memory_id for row in rows] == [memory_ids[n] for n in order][:top_k]
+        assert [row.rank for row in rows] == list(range(1, top_k + 1))
+
+
+def test_the_same_call_gives_the_same_rows(connection: Connection, bank: dict[str, int]) -> None:
+    first = recall(connection, **FULL)
+    connection.execute("update pgrecall.memory set proof_count = 2 where memory_id % 2 = 0")
+
+    assert recall(connection, **FULL) == first
+    assert [row[:9] for row in recall(connection, **FULL, top_k=3)] == [
+        row[:9] for row in first[:3]
+    ]
+
+
+def test_a_call_overrides_the_bank_and_the_bank_the_defaults(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    def contribution(**arguments: Any) -> tuple[float, ...]:
+        parts = [row.arms for row in recall(connection, **arguments) if "key" in row.arms]
+        second = [
+            part["contribution"] for row in recall(connection, **arguments)
+            for arm, part in row.arms.items() if arm == "lexical" and part["rank"] == 1
+        ]  # fmt: skip
+        return parts[0]["key"]["contribution"], second[0]
+
+    defaults = contribution()
+    call(connection, "configure_bank", bank="b",
+         settings={"rrf_k": 9, "fusion": "rrf", "weights": {"key": 2}})  # fmt: skip
+
+    assert defaults == pytest.approx((3 / 61, 1.5 / 61))
+    assert contribution() == pytest.approx((2 / 10, 1.5 / 10))
+    assert contribution(k=99) == pytest.approx((2 / 100, 1.5 / 100))
+    assert contribution(weights={"lexical": 4}) == pytest.approx((2 / 10, 4 / 10))
+    assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 1.5 / 2))
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "score_rrf"])
+def test_fusion_of_the_bank_or_the_call_joins_the_arms(
+    connection: Connection, bank: dict[str, int], fusion: str
+) -> None:
+    named = recall(connection, **FULL, fusion=fusion)
+    call(connection, "configure_bank", bank="b", settings={"fusion": fusion})
+
+    assert recall(connection, **FULL) == named
+    last = max((row.arms["lexical"] for row in named if "lexical" in row.arms),
+               key=lambda part: part["rank"])  # fmt: skip
+    full_share = 1.5 / (60 + last["rank"])
+    assert (last["contribution"] == pytest.approx(full_share)) == (fusion == "rrf")
+
+
+BREAK = (
+    "create or replace function pgrecall._graph(bank text, query text, seeds pgrecall.arm_hit[],"
+    " fact_types text[], filter jsonb, as_of timestamptz, depth integer)"
+    " returns table (memory_id bigint, rank integer, score double precision)"
+    " language plpgsql as $$ begin raise exception using errcode = '{}', message = 'broken'; end $$"
+)
+
+
+@pytest.mark.parametrize("code", ["XX000", "53200", "22012"])
+def test_a_failing_arm_degrades_to_the_others_with_a_warning(
+    connection: Connection, bank: dict[str, int], code: str
+) -> None:
+    others = recall(connection, **FULL, arms=[arm for arm in ARMS if arm != "graph"])
+    connection.execute(BREAK.format(code))
+    notices: list[tuple[str | None, ...]] = []
+    connection.add_notice_handler(
+        lambda n: notices.append(
+            (n.severity_nonlocalized, n.sqlstate, n.message_primary, n.message_hint)
+        )
+    )
+
+    rows = recall(connection, **FULL)
+    report = explain(connection, **FULL)
+
+    assert rows == others
+    message = "the graph arm failed and was left out: broken"
+    hint = "Run pgrecall.graph_arm() alone to see the error."
+    assert notices == [("WARNING", "01RC1", message, hint)] * 2
+    assert report.pop("graph")[1:5] == ("failed", "broken", 0, None)
+    assert {row.status for row in report.values()} == {"ran"}
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01", "RC011", "22023"])
+def test_what_a_caller_can_mend_or_retry_is_raised(
+    connection: Connection, bank: dict[str, int], code: str
+) -> None:
+    connection.execute(BREAK.format(code))
+
+    with pytest.raises(psycopg.Error) as caught:
+        recall(connection, **FULL)
+
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, "broken")
+
+
+NOTHING = "nothing to recall by: the query is empty and there is no embedding"
+
+
+@pytest.mark.parametrize("function", ["hybrid_recall", "explain_recall"])
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ({"bank": "c"}, "RC001", 'bank "c" does not exist'),
+        ({"bank": None}, "22004", "bank must not be null"),
+        ({"query": None}, "RC007", NOTHING),
+        ({"query": "  "}, "RC007", NOTHING),
+        ({"query": " \t\n"}, "RC007", NOTHING),
+        ({"query": "x" * 100_001}, "22023", "query has 100001 characters, more than 100000"),
+        ({"embedding": [1, 0]}, "RC004", "embedding: expected 3 dimensions, not 2"),
+        ({"hypothetical": [1, 0]}, "RC004", "hypothetical: expected 3 dimensions, not 2"),
+        (
+            {"embedding": [0, 0, 0]},
+            "RC006",
+            "embedding: unusable embedding: all elements are zero",
+        ),
+        ({"fact_types": ["rumour"]}, "RC008", 'bank "b" has no fact type "rumour"'),
+        ({"arms": ["magic"]}, "RC009", 'unknown arm "magic"'),
+        ({"arms": []}, "RC009", "arms is empty"),
+        ({"weights": {"magic": 1}}, "RC009", 'unknown arm "magic" in weights'),
+        (
+            {"weights": {"key": -1}},
+            "22023",
+            'weight of arm "key" must be a number from 0 to 1000000, not -1',
+        ),
+        ({"top_k": 0}, "22023", "top_k must be between 1 and 1000, not 0"),
+        ({"top_k": 1001}, "22023", "top_k must be between 1 and 1000, not 1001"),
+        ({"depth": None}, "22023", "depth must be between 1 and 10000, not null"),
+        ({"k": 0}, "22023", "k must be between 1 and 10000, not 0"),
+        ({"fusion": "sum"}, "22023", 'fusion must be "rrf" or "score_rrf", not "sum"'),
+        ({"time_mode": "x"}, "22023", 'time_mode must be "boost" or "filter", not "x"'),
+        ({"filter": ["=", "nope", 1]}, "RC011", 'filter: unknown column "nope"'),
+        ({"filter": {"a": 1}}, "RC011", 'filter: {"a": 1} is not a condition'),
+    ],
+)
+def test_bad_input_is_an_error_that_says_what_and_how(
+    connection: Connection,
+    bank: dict[str, int],
+    function: str,
+    arguments: dict[str, Any],
+    code: str,
+    message: str,
+) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        call(connection, function, **{"bank": "b", "query": QUERY, **arguments})
+
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
+    assert caught.value.diag.message_hint
+
+
+def test_never_returns_what_is_of_another_bank(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    before = recall(connection, **FULL)
+    create(connection, "c", embedding_dimensions=3)
+    theirs = retain(connection, FACTS, bank="c")
+    call(connection, "retain_messages", bank="c", messages=[{"text": "the kraken deploy broke"}])
+
+    assert recall(connection, **FULL) == before
+    others = call(connection, "hybrid_recall", **{**FULL, "bank": "c"})
+    assert {row.memory_id for row in others if row.kind == "memory"} <= set(theirs)
+
+
+def test_a_recall_reads_only(connection: Connection, bank: dict[str, int]) -> None:
+    expected = recall(connection, **FULL)
+    connection.execute("set transaction read only")
+
+    assert recall(connection, **FULL) == expected
+    assert {row.status for row in explain(connection, **FULL).values()} == {"ran"}
+
+
+def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:
+    create(connection, embedding_dimensions=3)
+
+    assert recall(connection, **FULL) == []
+    assert {row.rows for row in explain(connection, **FULL).values()} == {0}

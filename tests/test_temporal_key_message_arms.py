@@ -1,0 +1,326 @@
+"""The arms for time, exact keys and raw messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from banks import Connection, call, counted_scans, create, ids, retain
+
+WINDOW = "[2026-03-10,2026-03-12)"
+
+
+def scores(rows: list[Any]) -> dict[int, Any]:
+    assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    return {row[0]: pytest.approx(row.score) for row in rows}
+
+
+# temporal_arm
+
+
+@pytest.mark.parametrize(
+    ("occurred", "score"),
+    [
+        ("2026-03-10", 1),
+        ("2026-03-11T23:59:59Z", 1),
+        (["2026-01-01", "2026-06-01"], 1),
+        ([None, "2026-03-10T00:00:01Z"], 1),
+        (["2026-03-11", None], 1),
+        ([None, None], 1),
+        ("2026-03-09", 1),
+        ("2026-03-12", 1),
+        ("2026-03-09T12:00Z", 0.5),
+        ("2026-03-09T00:00Z", None),
+        ("2026-03-08", None),
+        (["2026-03-08", "2026-03-09T06:00Z"], 0.25),
+        ("2026-03-13", 6 / 7),
+        ("2026-03-18", 1 / 7),
+        ("2026-03-19", None),
+        (["2026-03-15T12:00Z", None], 0.5),
+        (None, None),
+    ],
+)
+def test_proximity_is_one_within_and_falls_to_none_a_day_before_and_a_week_after(
+    connection: Connection, occurred: Any, score: float | None
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [{"text": "a", "occurred": occurred}])
+
+    found = call(connection, "temporal_arm", bank="b", during=WINDOW)
+
+    assert scores(found) == ({} if score is None else {memory: pytest.approx(score)})
+
+
+@pytest.mark.parametrize(
+    ("during", "found"),
+    [
+        ("[2026-03-10,)", "mid late"),
+        ("(,2026-03-10)", "early"),
+        ("(,)", "early mid late"),
+        ("[2026-03-10T12:00Z,2026-03-10T12:00Z]", "mid"),
+        ("[2026-03-09,2026-03-10T12:00Z]", "mid"),
+        ("empty", ""),
+        (None, ""),
+    ],
+)
+def test_windows_may_be_open_an_instant_or_none(
+    connection: Connection, during: str | None, found: str
+) -> None:
+    create(connection)
+    times = {"early": "2020-01-01", "mid": "2026-03-10T12:00Z", "late": "2030-01-01"}
+    memory_ids = retain(connection, [{"text": t, "occurred": at} for t, at in times.items()])
+    names = dict(zip(memory_ids, times, strict=True))
+
+    rows = call(connection, "temporal_arm", bank="b", during=during)
+
+    assert {names[row.memory_id] for row in rows if row.score == 1} == set(found.split())
+
+
+def test_an_embedding_weighs_what_lies_in_the_window_by_similarity(connection: Connection) -> None:
+    create(connection)
+    same, across, opposite, bare = retain(
+        connection,
+        [
+            {"text": f"{e}", "occurred": "2026-03-10", "embedding": e}
+            for e in ([1, 0], [0, 1], [-1, 0], None)
+        ],
+    )
+    connection.execute("delete from pgrecall.link")
+
+    plain = call(connection, "temporal_arm", bank="b", during=WINDOW)
+    weighed = call(connection, "temporal_arm", bank="b", during=WINDOW, embedding=[1, 0])
+
+    assert scores(plain) == dict.fromkeys([bare, opposite, across, same], 1)
+    assert scores(weighed) == {bare: 1, same: 1, across: 0.5}
+
+
+def test_spreads_to_neighbours_in_time_and_cause_at_half_the_score(
+    connection: Connection,
+) -> None:
+    create(connection)
+    cause, entry, effect, far_effect = retain(
+        connection,
+        [
+            {"text": "cause", "links": [{"kind": "causes", "to_index": 1, "weight": 0.8}]},
+            {
+                "text": "entry",
+                "occurred": "2026-03-10",
+                "links": [{"kind": "enables", "to_index": 2, "weight": 0.6}],
+            },
+            {"text": "effect", "links": [{"kind": "causes", "to_index": 3}]},
+            "two steps away",
+        ],
+    )
+    before, _ = retain(
+        connection,
+        [{"text": t, "occurred": t} for t in ("2026-03-09T00:00Z", "2026-03-08T00:00Z")],
+    )
+    connection.execute("delete from pgrecall.link where kind = 'temporal'")
+    connection.execute(
+        "insert into pgrecall.link values ('b', %s, 'temporal', %s, 0.5)", [entry, before]
+    )
+
+    found = call(connection, "temporal_arm", bank="b", during=WINDOW)
+
+    assert scores(found) == {entry: 1, cause: 0.4, effect: 0.3, before: 0.25}
+    assert far_effect not in ids(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({}, "entry opinion effect"),
+        ({"fact_types": ["world"]}, "entry effect"),
+        ({"fact_types": ["opinion"]}, "opinion"),
+        ({"filter": ["contains", "tags", ["x"]]}, "entry"),
+        ({"as_of": "2026-03-01"}, "ended entry opinion effect"),
+        ({"as_of": "2025-01-01"}, ""),
+        ({"depth": 1}, "opinion"),
+    ],
+)
+def test_the_temporal_arm_keeps_to_what_is_asked_for(
+    connection: Connection, arguments: dict[str, Any], names: str
+) -> None:
+    create(connection)
+    early = {"mentioned_at": "2026-01-01"}
+    within = {"occurred": "2026-03-10", **early}
+    facts: list[dict[str, Any]] = [
+        {"text": "ended", **within},
+        {"text": "entry", "tags": ["x"], "links": [{"kind": "causes", "to_index": 3}], **within},
+        {
+            "text": "opinion",
+            "fact_type": "opinion",
+            "links": [{"kind": "causes", "to_index": 3}],
+            **within,
+        },
+        {"text": "effect", **early},
+    ]
+    memory_ids = retain(connection, facts, link="deferred")
+    call(connection, "supersede", bank="b", memory_id=memory_ids[0], at="2026-04-01")
+
+    found = call(connection, "temporal_arm", bank="b", during=WINDOW, **arguments)
+
+    by_id = dict(zip(memory_ids, ("ended", "entry", "opinion", "effect"), strict=True))
+    assert {by_id[row.memory_id] for row in found} == set(names.split())
+
+
+def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection) -> None:
+    create(connection)
+    days = [f"20{y:02}-{m:02}-{d:02}" for y in range(10, 26) for m in range(1, 13)
+            for d in range(1, 29, 2)]  # fmt: skip
+    retain(connection, [{"text": day, "occurred": day} for day in days], link="deferred")
+    connection.execute("analyze pgrecall.memory")
+
+    with counted_scans(connection) as scans:
+        found = call(connection, "temporal_arm", bank="b", during="[2020-06-01,2020-06-08)",
+                     fact_types=["world"])  # fmt: skip
+
+    assert len(found) > 3
+    assert scans["memory_bank_id_fact_type_occurred_idx"] == 1
+
+
+# key_arm
+
+KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address", "C++", ".env",
+        "deploy", "Ana's desk", "rotate()", "what all of us did agree on"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("deploy.window", ["deploy.window"]),
+        ("DEPLOY.Window", ["deploy.window"]),
+        ("  deploy.window  ", ["deploy.window"]),
+        ('What is "deploy.window"?', ["deploy.window"]),
+        ("(deploy.window), please", ["deploy.window"]),
+        ("“deploy.window” or ‘C++’", ["deploy.window", "C++"]),
+        ("`deploy.window`;", ["deploy.window"]),
+        ("what is\ndeploy.window\tthen", ["deploy.window"]),
+        ("how did incident.2026-03-14 end?", ["incident.2026-03-14"]),
+        ("who is on the on-call rota?", ["on-call rota"]),
+        ("where is the Office Address now", ["office address"]),
+        ("what does .env hold", [".env"]),
+        ("is C++ used", ["C++"]),
+        ("what does rotate() do", ["rotate()"]),
+        ("find Ana's desk today", ["Ana's desk"]),
+        ("deploy.window and deploy", ["deploy.window", "deploy"]),
+        (" What all of us did agree on", ["what all of us did agree on"]),
+        ("redeploy.window", []),
+        ("deploy.windows", []),
+        ("deployment", []),
+        ("incident", []),
+        ("", []),
+        (None, []),
+    ],
+)
+def test_a_key_is_found_wherever_it_stands_whole_in_a_query(
+    connection: Connection, query: str | None, expected: list[str]
+) -> None:
+    create(connection)
+    memory_ids = retain(connection, [{"text": key, "fact_key": key} for key in KEYS])
+    by_key = dict(zip(KEYS, memory_ids, strict=True))
+
+    found = call(connection, "key_arm", bank="b", query=query)
+
+    longest_first = sorted(expected, key=lambda key: -len(key))
+    assert found == [
+        (by_key[key], rank, len(key)) for rank, key in enumerate(longest_first, start=1)
+    ]
+
+
+def test_keys_are_of_the_bank_type_and_time_asked_for(connection: Connection) -> None:
+    create(connection)
+    create(connection, "c")
+    fact = {"text": "old", "fact_key": "k", "mentioned_at": "2026-01-01"}
+    retain(connection, [fact], bank="c")
+    old, new, opinion = retain(
+        connection,
+        [fact, {"text": "new", "fact_key": "K", "tags": ["x"]},
+         {"text": "o", "fact_key": "k", "fact_type": "opinion"}],
+    )  # fmt: skip
+    call(connection, "supersede", bank="b", memory_id=old, superseded_by=new, at="2026-02-01")
+
+    def found(**arguments: Any) -> list[int]:
+        return ids(call(connection, "key_arm", bank="b", query="k", **arguments))
+
+    assert found() == [opinion, new]
+    assert found(depth=1) == [opinion]
+    assert found(fact_types=["world"]) == [new]
+    assert found(filter=["contains", "tags", ["x"]]) == [new]
+    assert found(as_of="2026-01-15") == [old]
+
+
+def test_the_key_arm_goes_through_the_index_on_keys(connection: Connection) -> None:
+    create(connection)
+    facts = [{"text": f"fact {n}", "fact_key": f"key.{n}"} for n in range(2000)]
+    retain(connection, facts, link="deferred")
+    connection.execute("analyze pgrecall.memory")
+
+    with counted_scans(connection) as scans:
+        found = call(connection, "key_arm", bank="b", query="what is key.77 for",
+                     fact_types=["world"])  # fmt: skip
+
+    assert len(found) == 1
+    assert scans["memory_bank_id_fact_key_idx"] > 0
+    assert scans["memory_bank_id_fact_type_occurred_idx"] == 0
+
+
+def test_a_pasted_page_is_searched_for_keys_at_its_start(connection: Connection) -> None:
+    create(connection)
+    (memory,) = retain(connection, [{"text": "a", "fact_key": "deploy.window"}])
+    page = "deploy.window " + "lorem ipsum, " * 5000
+
+    assert ids(call(connection, "key_arm", bank="b", query=page)) == [memory]
+
+
+# message_arm
+
+
+def say(connection: Connection, *messages: str | dict[str, Any], bank: str = "b") -> list[int]:
+    objects = [{"text": m} if isinstance(m, str) else m for m in messages]
+    rows = call(connection, "retain_messages", bank=bank, messages=objects)
+    return [row.message_id for row in rows]
+
+
+def test_messages_score_as_facts_of_the_same_texts_do(connection: Connection) -> None:
+    create(connection)
+    texts = [f"ana {'sails ' * (n % 4)}boat {n}" for n in range(40)]
+    message_ids = say(connection, *texts)
+    memory_ids = retain(connection, texts)
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    messages = call(connection, "message_arm", bank="b", query="sails boat 7")
+    memories = call(connection, "lexical_arm", bank="b", query="sails boat 7")
+
+    as_messages = dict(zip(memory_ids, message_ids, strict=True))
+    assert messages == [(as_messages[row.memory_id], row.rank, row.score) for row in memories]
+    assert len(messages) == 40
+
+
+def test_messages_of_another_bank_or_not_yet_sent_are_not_found(connection: Connection) -> None:
+    create(connection)
+    create(connection, "c")
+    say(connection, "ana sails", bank="c")
+    then, now = say(
+        connection, {"text": "ana sails", "sent_at": "2026-01-01"}, "ana sails far away"
+    )
+
+    assert ids(call(connection, "message_arm", bank="b", query="sails")) == [then, now]
+    assert ids(call(connection, "message_arm", bank="b", query="sails", as_of="2026-01-02")) == [
+        then
+    ]
+    assert ids(call(connection, "message_arm", bank="b", query="sails", depth=1)) == [then]
+    assert call(connection, "message_arm", bank="b", query="boats") == []
+
+
+def test_the_gin_index_finds_rare_words_in_messages(connection: Connection) -> None:
+    create(connection)
+    message_ids = say(connection, *(f"message number {n}" for n in range(3000)))
+    connection.execute("analyze pgrecall.message")
+
+    with counted_scans(connection) as scans:
+        found = call(connection, "message_arm", bank="b", query="77")
+
+    assert ids(found) == [message_ids[77]]
+    assert scans["message_lexical_keys_idx"] == 1
