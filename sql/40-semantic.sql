@@ -36,11 +36,11 @@ begin
     $sql$,
     searched.embedding_dimensions,
     case when filter is not null
-      then 'join pgrecall.memory m on m.bank_id = e.bank_id and m.memory_id = e.memory_id' end,
+      then 'join pgrecall.memory m on m.bank_id = $1 and m.memory_id = e.memory_id' end,
     case when filter is not null then 'and ' || pgrecall._visible_sql(filter) end,
     case when filter is null then 'm.memory_id is not null' else 'true' end,
     case when filter is null
-      then 'left join pgrecall.memory m on m.memory_id = n.memory_id and '
+      then 'left join pgrecall.memory m on m.bank_id = $1 and m.memory_id = n.memory_id and '
            || pgrecall._visible_sql(null) end
   );
   loop

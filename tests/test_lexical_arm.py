@@ -253,7 +253,7 @@ def test_never_returns_what_is_of_another_bank_or_type(connection: Connection) -
 
 @pytest.mark.parametrize(
     ("query", "limit", "expected"),
-    [("often seldom", 100, 3), ("often seldom", 153, 152), ("often", 100, 150)],
+    [("often seldom", 100, 3), ("often seldom", 459, 152), ("often", 100, 150)],
 )
 def test_a_candidate_limit_keeps_the_facts_with_the_rarest_words(
     connection: Connection, query: str, limit: int, expected: int
@@ -270,6 +270,18 @@ def test_a_candidate_limit_keeps_the_facts_with_the_rarest_words(
         # A word that brings no candidates still counts in the score of those there are.
         assert found[0].memory_id == both
         assert found[0].score > found[1].score
+
+
+def test_facts_with_several_common_words_go_before_those_with_one(connection: Connection) -> None:
+    create(connection, settings={"candidate_limit": 100})
+    for words, count in [("red", 50), ("blue", 50), ("plain", 190)]:
+        retain(connection, [f"{words} {n}" for n in range(count)])
+    both = retain(connection, [f"red blue {n}" for n in range(10)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    found = call(connection, "lexical_arm", bank="b", query="red blue", depth=1000)
+
+    assert sorted(ids(found)) == both
 
 
 def test_ties_at_the_depth_are_settled_by_id(connection: Connection) -> None:

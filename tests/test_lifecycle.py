@@ -35,9 +35,9 @@ def test_a_new_bank_has_six_fact_types_and_nothing_pinned(connection: Connection
     assert rows(
         connection,
         """select bank_id, text_search_config, embedding_model, embedding_dimensions, weights,
-                  fusion, rrf_k, bm25_k1, bm25_b, candidate_limit
+                  fusion, rrf_k, bm25_k1, bm25_b
            from pgrecall.bank""",
-    ) == [("b", "english", None, None, {}, "score_rrf", 60, 1.2, 0.75, 5000)]
+    ) == [("b", "english", None, None, {}, "score_rrf", 60, 1.2, 0.75)]
     assert rows(
         connection,
         "select bank_id, memories, messages, entities, created_at = now()"
