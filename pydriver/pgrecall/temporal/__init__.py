@@ -59,7 +59,7 @@ def extract_temporal_constraint(
     timezone: tzinfo | None = None,
     language: str = "en",
     anchors: Anchors | None = None,
-    day_first: bool = False,
+    day_first: bool | None = None,
     southern: bool = False,
     country: str = "US",
     recent_days: int = 30,
@@ -72,11 +72,12 @@ def extract_temporal_constraint(
         text: The question; of more than 1,000 characters only both ends are read.
         reference_time: When it was asked; naive counts as being in ``timezone``.
         timezone: Where it was asked; by default that of ``reference_time``, else UTC.
-        language: Code of the language; "en".
+        language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".
         anchors: Instants of events that a question may refer to: a mapping, or a function from
             a name to an instant or None. The name is "last_session" for "since we last talked"
             and the like, otherwise the clause in lower case ("i joined").
-        day_first: Whether 05/06 is 5 June; a number above 12 is the day in any case.
+        day_first: Whether 05/06 is 5 June; by default as the language has it, which only for
+            English is 6 May. A number above 12 is the day in any case.
         southern: Whether summer begins in December.
         country: ISO 3166 code, for holidays that differ by country.
         recent_days: Length of the window of "recently".
@@ -92,7 +93,8 @@ def extract_temporal_constraint(
             local = reference_time.replace(tzinfo=zone)
         else:
             local = reference_time.astimezone(zone)
-        scan = Scan(text, local, table, day_first, southern, country, recent_days)
+        first = table.day_first if day_first is None else day_first
+        scan = Scan(text, local, table, first, southern, country, recent_days)
         found = grammar.read(scan)
         if found is None:
             return _anchored(text, zone, table, anchors) if anchors is not None else None
@@ -123,10 +125,8 @@ def _anchored(
     words = text[:1000].replace("’", "'")
     low = words.lower() if len(words.lower()) == len(words) else words
     for match in re.finditer(r"[^\W\d_]+", low):
-        letter = next(
-            (entry[1] for entry in table.phrases.get(match[0], ()) if len(entry[0]) == 1), ""
-        )
-        if letter not in ("s", "a", "b", "t") or match[0] == "to":
+        letter, value = table.lexicon.get(match[0], ("", None))
+        if letter not in ("s", "a", "b", "t") or value == "to":
             continue
         clause = re.match(r"\s+([\w' ]+)", low[match.end() : match.end() + 120])
         if clause is None:

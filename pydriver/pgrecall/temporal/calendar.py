@@ -9,7 +9,7 @@ from datetime import date, timedelta
 Days = tuple[date, date]
 DAY = timedelta(days=1)
 LENGTHS = {"day": 1, "week": 7, "fortnight": 14}
-MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
+MONTHS = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120, "century": 1200}
 SIZES = "day weekend week fortnight month season quarter half year decade century".split()
 
 
@@ -160,6 +160,8 @@ def period(unit: str, day: date, shift: int = 0) -> Span:
         start = day.replace(day=1)
     elif unit == "quarter":
         start = date(day.year, (day.month - 1) // 3 * 3 + 1, 1)
+    elif unit == "half":
+        start = date(day.year, (day.month - 1) // 6 * 6 + 1, 1)
     elif unit == "decade":
         start = date(max(day.year // 10 * 10, 1), 1, 1)
     elif unit == "century":

@@ -12,6 +12,7 @@ matches by fewer items, in the order of this file, until spans are left. What le
     G starting  p or later   d or earlier q quarter, half        Y "calendar year", cy
     J now       j to date    @ year to date            * this time  f fuzzy word
     e eom, eoy  r recent     h all        # week beginning           c clock  u hour, minute
+    K ago, said before the time           Z a decade, by name
     - / . ,     themselves   ; and " other punctuation  z any other word
     C a Cycle   X a Span
 """
@@ -25,6 +26,7 @@ from functools import cache
 
 from . import calendar as cal
 from .calendar import DAY, Cycle, Span
+from .languages import AMOUNT
 from .scan import Group, Item, Scan
 
 Value = Span | Cycle | list[Item] | None
@@ -87,6 +89,14 @@ def _not_after_next(scan: Scan, got: Group) -> Value:
 # Numeric notations ---------------------------------------------------------------------------
 
 
+@rule(r"(?P<u>U)(?P<n>n)(?=O?M|[-t&])")
+def _numbered_day(scan: Scan, got: Group) -> Value:
+    """Read the number of "el día 3 de mayo"."""
+    item = got.item("n")
+    is_day = got["u"] == "day" and scan.language.has_numbered_day
+    return [item] if is_day and item else None
+
+
 @rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])[-O]?(?P<m>M)(?!')")
 def _days_then_month(scan: Scan, got: Group) -> Value:
     """Read "3 to 7 May" and, after between, "3 and 7 May"."""
@@ -101,12 +111,17 @@ def _days_then_month(scan: Scan, got: Group) -> Value:
     return [Item("C", first, a.first, a.last), whole, Item("C", last, b.first, got.all()[-1].last)]
 
 
-@rule(r"(?P<a>[no])(?P<s>[-t])(?P<b>[no])(?=[iO]?T?R?(?P<u>U))")
+@rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])(?=[iO]{0,2}T?R?(?P<u>U))")
 def _days_then_container(scan: Scan, got: Group) -> Value:
     """Read "4 to 22 this month"."""
-    a, s, b = got.all()
+    a, s, b = (got.item(name) for name in "asb")
     unit = got.item("u")
-    if unit is None or scan.word(unit.first) != "month" or not 0 < a.value < b.value < 32:
+    if (
+        unit is None
+        or not (a and s and b)
+        or unit.value != "month"
+        or not 0 < a.value < b.value < 32
+    ):
         return None
     return [
         Item("C", cal.day_of_month(a.value), a.first, a.last),
@@ -142,7 +157,7 @@ def _day_month_year(scan: Scan, got: Group) -> Value:
     return days and Span(*days, "day", 0.9 if a < 13 and b < 13 else 1, weak)
 
 
-@rule(r"(?<![-/.M])(?<!M[.,])(?P<a>n)(?P<s>[-/.])(?P<b>n)(?![/.:-][nyN])")
+@rule(r"(?<![-/.M])(?<!M[.,])(?P<a>n)(?P<s>[-/.])(?P<b>[no])(?![/.:-][nyN])")
 def _day_month(scan: Scan, got: Group) -> Value:
     items = got.all()
     if not scan.tight(items) or not scan.words[items[0].first].isdecimal():
@@ -162,7 +177,8 @@ def _numeric(scan: Scan, got: Group) -> Value:
         readings.reverse()
     cycle = readings[0]
     cycle.other = readings[-1]
-    cycle.weak = {"/": "numeric", "-": "dashed"}.get(mark, "container")
+    dotted = "numeric" if "." in scan.language.ordinal_suffixes else "container"
+    cycle.weak = {"/": "numeric", "-": "dashed"}.get(mark, dotted)
     return cycle
 
 
@@ -202,6 +218,8 @@ def _day_of_month(scan: Scan, got: Group) -> Value:
 @rule(r"(?P<m>M)[-/.,]{0,2}T?(?P<d>[no])(?!/)")
 def _month_day(scan: Scan, got: Group) -> Value:
     last = got.all()[-1]
+    if last.letter == "n" and scan.language.day_first and scan.continued(last):
+        return None
     if scan.counted(last) or "," in scan.letters[slice(*got.match.span())] and last.letter == "n":
         return None
     return cal.day_of_year(got["m"], got["d"])
@@ -225,9 +243,9 @@ def _quarter(scan: Scan, got: Group) -> Value:
         if not 1 < number < 30:
             return None
         return Span(date(number * 100 - 100, 1, 1), date(number * 100, 1, 1), "century", 1)
-    if name not in ("q", "quarter", "h") or not 0 < number <= 4:
+    if name not in ("q", "quarter", "h", "half") or not 0 < number <= 4:
         return None
-    size, kind = (6, "half") if name == "h" else (3, "quarter")
+    size, kind = (6, "half") if name in ("h", "half") else (3, "quarter")
     cycle = cal.months((number - 1) * size + 1, size, kind)
     cycle.weak = "container" if got["o"] else "quarter"  # "the fourth quarter" of a match
     return cycle
@@ -254,15 +272,21 @@ def _deictic(scan: Scan, got: Group) -> Value:
     return cal.period("day", scan.today, got.all()[0].value)
 
 
-@rule(r"Y(?P<y>[yn])|(?P<u>U)O?(?P<n>y|n(?!U))")
+@rule(r"Y(?P<y>[yn])|(?P<u>U)O?T?(?P<n>y|n(?!U))")
 def _numbered_unit(scan: Scan, got: Group) -> Value:
-    """Read "the year 2012", "cy18", "week 27"."""
-    year = got["y"] if got["u"] is None else got["n"]
-    if got["u"] == "week" and year is not None and 0 < year < 54 and "O" not in got.match[0]:
-        return cal.week_of_year(year)
-    if got["u"] not in (None, "year") or (got["u"] and year < 100):
+    """Read "the year 2012", "cy18", "week 27", "los años 80", "el día 5"."""
+    unit, language = got["u"], scan.language
+    number = got["y"] if unit is None else got["n"]
+    if unit == "decade" or scan.words[got.all()[0].first] in language.decade_words:
+        if number % 10 == 0 and number:
+            return scan.decade(number, "")
+    if unit == "day" and language.has_numbered_day and 0 < number < 32:
+        return cal.day_of_month(number)
+    if unit == "week" and 0 < number < 54 and "O" not in got.match[0]:
+        return cal.week_of_year(number)
+    if unit not in (None, "year") or (unit and number < 100):
         return None
-    return cal.period("year", date(scan.full_year(year) if year < 100 else year, 1, 1))
+    return cal.period("year", date(scan.full_year(number) if number < 100 else number, 1, 1))
 
 
 @rule(r"(?P<c>C)[-t]T?(?P<d>[no])(?![A-Zu])")
@@ -361,7 +385,7 @@ def _weekday_and_day(scan: Scan, got: Group) -> Value:
     if not 0 < d.value < 32 or scan.counted(d):
         return None
     if d.letter == "n" and (
-        scan.follows(d) or scan.words[got.all()[0].first] in scan.language.ambiguous
+        scan.continued(d) or scan.words[got.all()[0].first] in scan.language.ambiguous
     ):
         return None
     cycle = cal.day_of_month(d.value, got["w"])
@@ -451,6 +475,8 @@ def _rolling_units(scan: Scan, got: Group) -> Value:
     shift = (got["r"] or got["r2"])[0]
     numbers = got.all("n") or got.all("n2")
     if shift == 0:
+        if got["r2"]:
+            return None
         shift = -1
     return _rolling(scan, shift, got["u"], numbers[-1].value)
 
@@ -496,8 +522,9 @@ def _relative_unit(scan: Scan, got: Group) -> Value:
     """Read "last week", "this month"; "past weeks" is a few of them."""
     unit, item = got["u"], got.item("u")
     assert item is not None
-    if got["r"] is None or (got["r"][1] == "past" and scan.words[item.first] == unit + "s"):
-        return _rolling(scan, -1, unit, 3) if scan.words[item.first] == unit + "s" else None
+    plural = not scan.language.plurals.isdisjoint(scan.words[item.first : item.last])
+    if got["r"] is None or (got["r"][1] in ("past", "last") and plural):
+        return _rolling(scan, -1, unit, 3) if plural else None
     shift, word = got["r"]
     if unit == "day" and word not in ("this", "past"):
         return None
@@ -530,11 +557,12 @@ def _my_week(scan: Scan, got: Group) -> Value:
     """Read "my week", "over the weekend"."""
     unit, item = got["u"] or got["w"], got.all()[-1]
     mine = got.all()[0].letter == "m"
+    plural = not scan.language.plurals.isdisjoint(scan.words[item.first : item.last])
     if unit != "weekend" and not (mine and unit in ("week", "month", "year")):
         return None
     if not mine and not scan.letters[: got.match.start()].endswith("i"):
         return None
-    if scan.follows(item) not in ("", *scan.language.little):
+    if plural or scan.continued(item):
         return None
     span = cal.period(unit, scan.today)
     return span if span.first <= scan.today else cal.period(unit, scan.today, -1)
@@ -558,15 +586,11 @@ def _shift(day: date, parts: list[Item], sign: int) -> date:
     return day + sign * halves * DAY if half else day
 
 
-_ONE = r"(?:(?:A?n|[ANy])B?|B)UB?"
-_AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"
-
-
 def _coarse(parts: list[Item]) -> bool:
     return any(item.letter == "U" and item.value not in ("day", "week") for item in parts)
 
 
-@rule(rf"(?P<l>{_AMOUNT})g")
+@rule(rf"(?P<l>{AMOUNT})g")
 def _ago(scan: Scan, got: Group) -> Value:
     parts = got.all("l")
     units = [item.value for item in parts if item.letter == "U"]
@@ -606,7 +630,7 @@ def _cycles_ago(scan: Scan, got: Group) -> Value:
     return span
 
 
-@rule(rf"(?P<i>i)(?P<l>{_AMOUNT})L?|(?P<l2>{_AMOUNT})l")
+@rule(rf"(?P<i>i)(?P<l>{AMOUNT})L?|(?P<l2>{AMOUNT})l")
 def _ahead(scan: Scan, got: Group) -> Value:
     """Read "in two weeks", "three days from now"."""
     if got["i"] and got["i"] != "in":
@@ -625,7 +649,7 @@ def _ahead(scan: Scan, got: Group) -> Value:
     return Span(day, day + DAY, kind, 0.4 if lasted else 0.7)
 
 
-@rule(rf"IT?(?:(?P<r>R)|A)?(?P<l>{_AMOUNT})(?:FX)?|I(?P<x>X)")
+@rule(rf"IT?(?:(?P<r>R)|A)?(?P<l>{AMOUNT})(?:FX)?|I(?P<x>X)")
 def _within(scan: Scan, got: Group) -> Value:
     """Read "within two weeks", "within the last month"."""
     if got["x"]:
@@ -637,10 +661,12 @@ def _within(scan: Scan, got: Group) -> Value:
     return Span(scan.today, _shift(scan.today, parts, 1), "rolling", 0.8)
 
 
-@rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)")
+@rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)|(?P<x3>X)iT?(?P<c3>C)")
 def _cycle_in_span(scan: Scan, got: Group) -> Value:
     """Read "June last year", "MLK day of last year", "Thanksgiving 3 months ago"."""
-    cycle, whole = got["c"] or got["c2"], got["x"] or got["x2"]
+    cycle, whole = got["c"] or got["c2"] or got["c3"], got["x"] or got["x2"] or got["x3"]
+    if got["x3"] and (whole.kind != "year" or cycle.kind == "day"):
+        return None
     if whole.start is None or whole.end is None:
         return None
     if " a" in whole.kind:
@@ -663,7 +689,7 @@ def _cycle_in_span(scan: Scan, got: Group) -> Value:
     return result
 
 
-_IN_WEEK = r"(?P<w>W)(?:[OFi,]?T?)(?P<x>X)|(?P<x2>X)[,.]?i?(?P<w2>W)"
+_IN_WEEK = r"(?P<w>W)(?:[OFi,]?T?)(?P<x>X)|(?P<x2>X)[,.]?i?T?(?P<w2>W)"
 
 
 @rule(_IN_WEEK)
@@ -697,6 +723,8 @@ def _day_in_month(scan: Scan, got: Group) -> Value:
 def _week_of(scan: Scan, got: Group) -> Value:
     """Read "halloween weekend", "the week of April 10th", "the month of May"."""
     unit = got["w"] or got["w2"] or got["w3"]
+    if got["d"] and unit == "month":
+        return None
     value = got["h"] or got["h2"] or cal.day_of_month(got["d"])
     if got["h"] and (
         unit not in ("weekend", "week") or value.kind != "day" or value.weak != "holiday"
@@ -800,14 +828,14 @@ def _part_of_year(scan: Scan, got: Group) -> Value:
     return cal.part(whole, got["e"] or got["e2"], scan.today)
 
 
-@rule(rf"T?(?:(?P<l>{_AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))(?P<s>[abF])T?(?P<x>[XCy])")
+@rule(rf"T?(?:(?P<l>{AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))(?P<s>[abFs])T?(?P<x>[XCy])")
 def _offset(scan: Scan, got: Group) -> Value:
     """Read "three days before May 5", "the day after Christmas", "two weeks from tomorrow"."""
     value, side = got["x"], got.match["s"]
     day = scan.closed(cal.period("year", date(value, 1, 1)) if isinstance(value, int) else value)
     sign = -1 if side == "b" else 1
     unit = "day" if got.item("p") else got["u"]
-    if day is None or (unit and side == "F"):
+    if day is None or (unit and side in "Fs"):
         return None
     if unit and unit != "day":
         if unit == "weekend":
@@ -845,11 +873,13 @@ def _nth_weekday(scan: Scan, got: Group) -> Value:
 def _weekday(scan: Scan, got: Group) -> Value:
     item = got.all()[0]
     word = scan.words[item.first]
-    if word.endswith("days"):
+    if word in scan.language.plurals:
         return None
     cycle = cal.weekday_cycle(item.value)
     cycle.word = word
-    if got.item("p") and scan.word(item.first - 1) not in scan.language.every:
+    before, language = scan.word(item.first - 1), scan.language
+    usual = before in language.articles and before not in language.bare["weekday"]
+    if got.item("p") and not usual and before not in language.every:
         cycle.weak = ""
     return cycle
 
@@ -867,13 +897,17 @@ def _bare_day(scan: Scan, got: Group) -> Value:
     items = got.all()
     number = items[-1]
     first = items[0]
-    if got["n"] is not None and (got["n"] < 10 or scan.words[first.first] != "on"):
+    if got["n"] is not None and (got["n"] < 10 or first.value != "on"):
         return None
-    if not 0 < number.value < 32 or not scan.words[number.first][0].isdigit():
+    word, language = scan.words[number.first], scan.language
+    if word in language.articles and word != language.date_article:
+        return None  # "los 20"
+    is_written = any(word[0].isdigit() for word in scan.words[number.first : number.last])
+    if not 0 < number.value < 32 or not is_written:
         return None
-    if first.letter == "i" and scan.words[first.first] not in ("on", "for", "dated"):
+    if first.letter == "i" and first.value not in ("on", "for"):
         return None
-    if scan.follows(number) not in ("", *scan.language.little) or first.letter == "R":
+    if scan.continued(number) or first.letter == "R":
         return None
     cycle = cal.day_of_month(number.value)
     kept = items[:-1]
@@ -884,7 +918,7 @@ def _bare_day(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    r"(?:(?P<w>w)|(?P<f>F))?[TFi]*(?P<a>[XCno])[,.P]?(?:(?P<j>j)|(?P<s>[t&-])-?[TFi]*(?P<b>[XCJno]))"
+    r"(?:(?P<w>w)|(?P<f>[Fs]))?[TFi]*(?P<a>[XCno])[,.P]?(?:(?P<j>j)|(?P<s>[t&-])-?[TFi]*(?P<b>[XCJno]))"
 )
 def _range(scan: Scan, got: Group) -> Value:
     """Read "from March to June", "between May 3 and May 7", "2014-2018"."""
@@ -934,7 +968,7 @@ def _range(scan: Scan, got: Group) -> Value:
     return Span(begins, ends, "range", min(low.confidence, high.confidence))
 
 
-@rule(rf"(?P<l>{_AMOUNT})(?:G|E(?=i?X|C))i?F?T?(?P<x>[XC])")
+@rule(rf"(?P<l>{AMOUNT})(?:G|E(?=i?X|C))i?F?T?(?P<x>[XC])")
 def _for_starting(scan: Scan, got: Group) -> Value:
     """Read "2 weeks starting May 20th"."""
     day = scan.closed(got["x"])
@@ -966,8 +1000,8 @@ def _open(scan: Scan, got: Group) -> Value:
         return None
     if (
         value.weak == "year"
-        and scan.word(item.first - 1) == "the"
-        and (scan.follows(item) not in ("", *scan.language.little))
+        and scan.word(item.first - 1) in scan.language.articles
+        and scan.continued(item)
     ):  # "by the 2010 drought"
         return None
     if value.weak == "month" and op == "k" and value.word in scan.language.names:

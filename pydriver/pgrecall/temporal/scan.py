@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 
 from . import calendar as cal
 from .calendar import Cycle, Span
 from .languages import Language
 
-_TOKEN = re.compile(r"\d+'?s(?![^\W\d_])|[^\W\d_]+(?:'[^\W\d_]+)*|\d+|\S")
 _TIME_OF_ISO = re.compile(r"(?<=\d\d-\d\d)[Tt]\d\d:\d\d[\d:.,]*(?:Z|z|[+-]\d\d:?\d\d)?")
 _LONGEST = 1_000  # characters looked at: half at each end of a longer text
 _NO_WORD = re.compile(r"\S{41,}")  # a path, a hash, a run of digits
@@ -22,11 +21,6 @@ _QUOTES = frozenset("\"'“”‘`")
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
-
-
-def _same(word: str, listed: str) -> bool:
-    """Whether a word is the listed one, its possessive or its plural possessive."""
-    return word == listed or word.removesuffix("'s") == listed or word.replace("'", "") == listed
 
 
 class Item:
@@ -106,20 +100,21 @@ class Scan:
         self.items: list[Item] = []
         self._tokenise()
         self._classify()
-        self.letters = "".join([item.letter for item in self.items])
 
     def _tokenise(self) -> None:
-        text = self.text.replace("’", "'")
-        if len(text) > _LONGEST:
-            cut = _LONGEST // 2
-            text = text[:cut] + " " * (len(text) - _LONGEST) + text[-cut:]
-        if len(text) > 40:
-            text = _NO_WORD.sub(_blank, text)
-        if "-" in text:
-            text = _TIME_OF_ISO.sub(_blank, text)
-        for match in _TOKEN.finditer(text):
-            self.spots.append(match.span())
-            self.words.append(match[0].lower())
+        text, cut = self.text, _LONGEST // 2
+        whole = len(text) <= _LONGEST
+        ends = [(0, text)] if whole else [(0, text[:cut]), (len(text) - cut, text[-cut:])]
+        for offset, part in ends:
+            part = part.replace("’", "'")
+            if len(part) > 40:
+                part = _NO_WORD.sub(_blank, part)
+            if "-" in part:
+                part = _TIME_OF_ISO.sub(_blank, part)
+            for match in self.language.token.finditer(part):
+                start, end = match.span()
+                self.spots.append((start + offset, end + offset))
+                self.words.append(match[0].lower())
 
     def glued(self, token: int) -> bool:
         """Whether a token follows the one before it without a space."""
@@ -138,9 +133,62 @@ class Scan:
     def _classify(self) -> None:
         token, count = 0, len(self.words)
         while token < count:
-            item = self._item(token)
-            self.items.append(item)
-            token = item.last
+            found = self._phrase(token) or [self._item(token)]
+            self.items += found
+            token = found[-1].last
+        self.letters = "".join([item.letter for item in self.items])
+        for pattern, becomes in self.language.rewritings:
+            match = pattern.search(self.letters)
+            while match:
+                made = self._rewritten(match, becomes)
+                self.items[match.start() : match.end()] = made
+                letters = "".join([item.letter for item in made])
+                start = match.start()
+                self.letters = self.letters[:start] + letters + self.letters[match.end() :]
+                match = pattern.search(self.letters, start + len(letters))
+
+    def _rewritten(self, match: re.Match[str], becomes: list[str]) -> list[Item]:
+        """Return items in another order, each as if it stood where all of them stand."""
+        first, last = self.items[match.start()].first, self.items[match.end() - 1].last
+        made: list[Item] = []
+        for piece in becomes:
+            if piece.isdecimal():
+                for item in self.items[match.start(int(piece)) : match.end(int(piece))]:
+                    made.append(Item(item.letter, item.value, first, last))
+            else:
+                letter, _, value = piece.partition("=")
+                made.append(Item(letter, value or None, first, last))
+        return made
+
+    def _phrase(self, token: int) -> list[Item] | None:
+        """Read the longest phrase of the lexicon; "patrick's" and "patricks" are one word."""
+        word = self.words[token]
+        lengths = self.language.phrases.get(word)
+        if lengths is None and word.endswith("'s"):
+            lengths = self.language.phrases.get(word[:-2])
+        for length, table in lengths or ():
+            last = token + 1 + length
+            rest = tuple(self.words[token + 1 : last])
+            entry = table.get(rest)
+            if entry is None and length and any("'" in after for after in rest):
+                entry = table.get(tuple([after.replace("'", "") for after in rest])) or table.get(
+                    tuple([after.removesuffix("'s") for after in rest])
+                )
+            if entry is None:
+                continue
+            letters, value = entry
+            if letters == "Z":
+                year, weak = cast("tuple[int, str]", value)
+                return [self._decade(year, token, last, weak)]
+            if len(letters) == 1:
+                return [Item(letters, value, token, last)]
+            values = cast("tuple[object, ...]", value)
+            rest_from = token + 1 if length else token  # the first word is the first letter's
+            return [
+                Item(letter, one, rest_from if n else token, last if n or not length else token + 1)
+                for n, (letter, one) in enumerate(zip(letters, values, strict=True))
+            ]
+        return None
 
     def _item(self, token: int) -> Item:
         word = self.words[token]
@@ -153,31 +201,14 @@ class Scan:
             year = self.words[token + 1]  # '98
             if year.isdecimal() and not self.glued(token):
                 return Item("y", self.full_year(int(year)), token, token + 2)
-        phrase = self._phrase(token, word)
-        if phrase:
-            return phrase
-        number = self._spelled(token)
-        if number:
-            return number
-        if word in ("q", "h") and self.glued(token + 1) and self.words[token + 1] in "1234":
+        unit = self.language.quarters.get(word)
+        if unit and self.glued(token + 1) and self.words[token + 1] in "1234":
             count = int(self.words[token + 1])
-            if word == "q" or count < 3:
-                return Item("q", (word, count), token, token + 2)
+            if unit == "q" or count < 3:
+                return Item("q", (unit, count), token, token + 2)
         if not word[0].isalpha():
             return Item('"' if word in _QUOTES else ";", word, token, token + 1)
         return Item("z", word, token, token + 1)
-
-    def _phrase(self, token: int, word: str) -> Item | None:
-        phrases = self.language.phrases
-        entries = phrases.get(word)
-        if entries is None and word.endswith("'s"):
-            entries = phrases.get(word[:-2])
-        for words, letter, value in entries or ():
-            last = token + len(words)
-            if len(words) == 1 or all(map(_same, self.words[token + 1 : last], words[1:])):
-                if last <= len(self.words):
-                    return Item(letter, value, token, last)
-        return None
 
     def full_year(self, year: int) -> int:
         """Complete a year of two digits: at most ten years ahead, otherwise past."""
@@ -187,7 +218,7 @@ class Scan:
     def _digits(self, token: int, word: str) -> Item:
         language = self.language
         if word.endswith("s"):
-            return self._decade(word.rstrip("s'"), token, token + 1)
+            return self._digits_of_decade(word.rstrip("s'"), token, token + 1)
         if len(word) == 8 and word[:2] in ("19", "20"):
             days = cal.one_day(int(word[:4]), int(word[4:6]), int(word[6:]))
             if days:
@@ -197,9 +228,17 @@ class Scan:
         value, after = int(word), self.word(token + 1)
         close = self.glued(token + 1)
         if close and after in language.ordinal_suffixes:
-            return Item("o", value, token, token + 2)
-        if after == "s" and len(word) in (2, 4):
-            return self._decade(word, token, token + 2)
+            if after != ".":
+                return Item("o", value, token, token + 2)
+            if len(word) < 3 and (  # "1.", "1.Mai", but neither "1.5" nor "1.x"
+                not self.glued(token + 2) or self.words[token + 2].isalpha()
+            ):
+                return Item("o", value, token, token + 2)
+        if close and after == "." and self.glued(token + 2):
+            if self.words[token + 2] in language.ordinal_suffixes - {"."}:  # "1.º"
+                return Item("o", value, token, token + 3)
+        if len(word) in (2, 4) and (after == "s" or close and after in language.decade_suffixes):
+            return self._digits_of_decade(word, token, token + 2)
         if len(word) <= 2:
             if (
                 after == ":"
@@ -211,7 +250,7 @@ class Scan:
                 if self.word(last) == ":" and self.glued(last + 1):
                     last += 2
                 return Item("c", None, token, last)
-            if after == "q" and close and 0 < value < 5:
+            if close and language.quarters.get(after) == "q" and 0 < value < 5:
                 return Item("q", ("q", value), token, token + 2)
             if after in language.clock:
                 return Item("c", None, token, token + 2)
@@ -222,83 +261,25 @@ class Scan:
             return Item("y", value, token, token + 1)
         return Item("N", value, token, token + 1)
 
-    def _decade(self, digits: str, token: int, last: int) -> Item:
-        written = self.text[self.spots[token][0] : self.spots[last - 1][1]]
+    def _digits_of_decade(self, digits: str, token: int, last: int) -> Item:
         if len(digits) not in (2, 4) or digits[-1] != "0" or digits[0] == "0" and len(digits) == 4:
-            return Item(";", written, token, last)
-        year = int(digits)
-        if len(digits) == 4:
-            return Item(
-                "X", Span(date(year, 1, 1), date(year + 10, 1, 1), "decade", 1), token, last
-            )
-        return self._named_decade(year, token, last, weak="decade")
+            return Item(";", digits, token, last)
+        return self._decade(int(digits), token, last, "decade")
 
-    def _named_decade(self, year: int, token: int, last: int, weak: str) -> Item:
-        now = self.today.year
-        year += (now - year) // 100 * 100
+    def _decade(self, year: int, token: int, last: int, weak: str) -> Item:
+        span = self.decade(year, weak)
+        return Item("X", span, token, last) if span else Item("z", "", token, last)
+
+    def decade(self, year: int, weak: str) -> Span | None:
+        """Return the ten years from one on; of two digits, the last ones that have begun."""
+        if year < 100:
+            year += (self.today.year - year) // 100 * 100
+            confidence = 0.9
+        else:
+            confidence, weak = 1, ""
         if not 1 <= year <= 9980:
-            return Item("z", "", token, last)
-        span = Span(date(year, 1, 1), date(year + 10, 1, 1), "decade", 0.9, weak)
-        return Item("X", span, token, last)
-
-    def _small(self, token: int) -> tuple[int, bool, int] | None:
-        """Read a number word below one hundred: its value, whether ordinal, the next token."""
-        language, word = self.language, self.word(token)
-        value = language.cardinals.get(word)
-        if value is None:
-            ordinal = language.ordinals.get(word)
-            return None if ordinal is None else (ordinal, True, token + 1)
-        if value >= 20:
-            following = token + 1 + (self.word(token + 1) == "-" and self.glued(token + 1))
-            unit = self.word(following)
-            digit = language.cardinals.get(unit, 0)
-            if 0 < digit < 10:
-                return value + digit, False, following + 1
-            digit = language.ordinals.get(unit, 0)
-            if 0 < digit < 10:
-                return value + digit, True, following + 1
-        return value, False, token + 1
-
-    def _spelled(self, token: int) -> Item | None:
-        language = self.language
-        decade = language.decades.get(self.words[token])
-        if decade is not None:
-            return self._named_decade(decade, token, token + 1, weak="ages")
-        first = self._small(token)
-        if first is None:
             return None
-        value, is_ordinal, after = first
-        if is_ordinal:
-            return Item("o", value, token, after)
-        word = self.word(after)
-        if word in (language.thousand, language.hundred) and value:
-            value *= 1000 if word == language.thousand else 100
-            after += 1
-            joined = after + (self.word(after) == language.and_word)
-            if self.word(joined) == "tens" and value == 2000:
-                return self._named_decade(10, token, joined + 1, weak="")
-            second = self._small(joined)
-            if second and not second[1]:
-                value, after = value + second[0], second[2]
-            return Item("y" if 1000 <= value < 3000 else "N", value, token, after)
-        if value == 2 and word == language.thousand + "s":
-            return self._named_decade(0, token, after + 1, weak="ages")
-        if 10 <= value <= 20:
-            dash = self.word(after) == "-" and self.glued(after)
-            plural = self.word(after + dash)
-            tens = 10 if plural == "tens" else language.decades.get(plural)
-            if tens is not None:
-                start = date(value * 100 + tens, 1, 1)
-                span = Span(start, date(start.year + 10, 1, 1), "decade")
-                return Item("X", span, token, after + dash + 1)
-            second = self._small(after)
-            if second and not second[1] and second[0] >= 10:
-                return Item("y", value * 100 + second[0], token, second[2])
-            if word in language.zero_words:
-                second = self._small(after + 1)
-                if second and not second[1] and second[0] < 10:
-                    return Item("y", value * 100 + second[0], token, second[2])
-        return Item("n", value, token, after)
+        return Span(date(year, 1, 1), date(year + 10, 1, 1), "decade", confidence, weak)
 
     # What the rules ask ----------------------------------------------------------------------
 
@@ -315,6 +296,13 @@ class Scan:
         word = self.word(item.last)
         return word if word[:1].isalnum() else ""
 
+    def continued(self, item: Item) -> bool:
+        """Whether a word follows that may form a name or a compound with an item."""
+        word = self.follows(item)
+        if not word or word in self.language.little:
+            return False
+        return not self.language.has_capital_nouns or self._is_capital(item.last)
+
     def is_verb(self, item: Item) -> bool:
         """Whether an ambiguous word ("may", "march", "sat") is followed like a verb or a noun."""
         spot = self.spots[item.first][0]
@@ -322,7 +310,7 @@ class Scan:
             self.words[item.first] in self.language.ambiguous
             and self.text[spot].islower()
             and (
-                self.follows(item) not in ("", *self.language.little)
+                (self.continued(item) and not self.follows(item).isdecimal())
                 or self.follows(item) in self.language.after_modal
             )
         )
@@ -334,7 +322,7 @@ class Scan:
     def sound(self, item: Item) -> bool:
         """Whether a span may stand as an answer where it stands."""
         before, after = self.word(item.first - 1), self.word(item.last)
-        if self.glued(item.first) and before not in _OPENING:
+        if self.glued(item.first) and before not in _OPENING and before[-1] != "'":
             if not (before == "." and len(self.word(item.first - 2)) > 1):
                 return False
         if self.glued(item.last):
@@ -345,8 +333,16 @@ class Scan:
                 return False
         if after == "%" or before in ("$", "€", "£", "#", "@"):
             return False
+        if item.letter == "C" and self.language.streets:
+            if not self.language.streets.isdisjoint(
+                self.words[max(0, item.first - 2) : item.first]
+            ):
+                return False
         weak = item.value.weak
         return not weak or self._has_context(item, weak, before)
+
+    def _is_capital(self, token: int) -> bool:
+        return token < len(self.spots) and self.text[self.spots[token][0]].isupper()
 
     def _has_context(self, item: Item, weak: str, before: str) -> bool:
         language = self.language
@@ -359,13 +355,13 @@ class Scan:
             return False
         if before in _QUOTES and self.glued(item.first) and weak != "decade":
             return False
-        article = before == "the"
+        article = before in language.articles
         leading = self.word(item.first - 2) if article else before
         alone = item.first == 0 and not following and item.last >= len(self.words) - 1
-        in_context = leading in language.bare.get(weak, frozenset())
-        ends = following in ("", *language.little)
+        in_context = not language.bare.get(weak, frozenset()).isdisjoint((before, leading))
+        ends = not self.continued(item)
         if weak in ("decade", "ages"):
-            if before in language.possessives or following in ("old", "years"):
+            if before in language.possessives or following in language.ages:
                 return False
             written = self.text[slice(self.spots[item.first][0], self.spots[item.last - 1][1])]
             if weak == "ages" or article or alone or before == "'" or written[2:3] != "s":
@@ -375,30 +371,38 @@ class Scan:
             )  # "in 30s" is half a minute
         if weak == "year":
             year = item.value.first.year
+            if language.has_capital_nouns:  # "was habe ich 2019 gemacht"
+                in_context = in_context or before in language.little and ends
             return (in_context and 1500 <= year <= self.today.year + 20) or alone
         if weak == "month":
             word = item.value.word
             if article and word in language.ambiguous:
                 return False
-            if word in language.names and leading in ("for", "by", "to", "with", "about", "from"):
-                return False
+            if word in language.names and leading in language.toward:
+                return not self._is_capital(item.first) and in_context
             return in_context or alone
         if weak == "weekday":
-            capital = self.text[self.spots[min(item.last, len(self.spots) - 1)][0]].isupper()
             if item.value.word in language.ambiguous and not (leading == "on" and ends):
                 return alone
             if before in language.possessives or (article and leading == "in"):
                 return False
+            if language.has_capital_nouns:
+                return in_context or ends
             if in_context:
-                return ends or not capital
-            if item.first > 1 and self.text[self.spots[item.first - 1][0]].isupper():
+                return ends or not self._is_capital(item.last)
+            if item.first > 1 and self._is_capital(item.first) and self._is_capital(item.first - 1):
                 return False  # "Ruby Tuesday"
-            return not article and before != "called" and following == ""
+            if article or before == "called":
+                return False
+            return following == "" or (language.has_bare_weekday and ends)
         if weak in ("holiday", "season"):
             past = any(word in language.past for word in self.words)
             if not past and any(word in language.habitual for word in self.words):
                 return False
             if weak == "season":
-                return (article and in_context and ends) or before == "since"
+                alone = before in language.bare["season alone"]  # without an article
+                return in_context and ends and (article or alone)
             return in_context or alone or item.first == 0
+        if article and weak == "numeric" and not ends:
+            return alone
         return in_context or alone

@@ -2,8 +2,122 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from itertools import product
+
+KNOWN = ("de", "en", "es", "fr", "it", "nl", "pt")
+UNITS_OF_TIME = "day week fortnight weekend month quarter half year decade century".split()
+
+_Entry = tuple[str, object]
+_NONE: frozenset[str] = frozenset()
+_ROMAN = ("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi").split()
+_ONE = r"(?:(?:A?n|[ANy])B?|B)UB?"
+AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"  # "two weeks", "1 month and 3 days"
+_LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS])"
+SINCE = (rf"(s)({_LENGTH})(?!g)", "1 2 g")  # "seit drei Tagen" is since three days ago
+AGO_FIRST = (rf"K({_LENGTH})g?", "1 g")  # "hace tres días"
+BEFORE_AS_AGO = (rf"(?<!U)b({_LENGTH})(?!g)", "1 g")  # "vor drei Tagen"
+SKIPPING_FIRST = (r"(V)([UWS])", "2 1")  # "vorletzte Woche"
+# "los 3 días siguientes", "semana pasada", "les six premiers mois"
+ADJECTIVE_LAST = (
+    (r"([nv])(U)(R)(?![UWMSHnv])", "3 1 2"),
+    (r"([UWMSH])(R)(?![UWMSHnv])", "2 1"),
+    (r"(n)(o)(U)", "2 1 3"),
+)
+THE_FIFTEENTH = (r"T(n)(?=[;.]*$)", "i=on 1")  # "el 15", at the end
+THE_WEEKEND = (r"(?<![iOsabkwEh])(T)(U)(?![VORMn])", "i=at 1 2")  # "el fin de semana"
+
+
+def words(text: str) -> frozenset[str]:
+    """Split a list of words written with blanks."""
+    return frozenset(text.split())
+
+
+def variants(phrase: str) -> list[str]:
+    """Write out the alternatives of a phrase: "pasad(o/a)" is "pasado" and "pasada"."""
+    if "(" not in phrase:
+        return [" ".join(phrase.split())]
+    parts = re.split(r"\(([^)]*)\)", phrase.strip())
+    options = [part.split("/") if n % 2 else [part] for n, part in enumerate(parts)]
+    return [" ".join("".join(chosen).split()) for chosen in product(*options)]
+
+
+def contexts(around: str, inside: str, on: str, season: str) -> dict[str, frozenset[str]]:
+    """Return what may stand before each kind of date word.
+
+    Args:
+        around: "since", "before", "until": before any.
+        inside: "in", "of": before a month or a year.
+        on: "on": before a day.
+        season: What may stand before a season that has no article.
+
+    """
+    any_kind, in_words, on_words = words(around), words(inside), words(on)
+    whole = any_kind | in_words
+    return {
+        **dict.fromkeys(("year", "quarter", "month"), whole),
+        **dict.fromkeys(("holiday", "numeric"), whole | on_words),
+        **dict.fromkeys(("weekday", "dayofmonth"), any_kind | on_words),
+        "season": whole | words(season),
+        "season alone": words(season),
+        "dashed": on_words,
+    }
+
+
+class Lexicon(dict[str, _Entry]):
+    """Phrases (lower case, one space between tokens) with the letters and value of their class.
+
+    Phrases are given as one text: a comma stands between them, and alternatives within a word in
+    brackets with a slash between.
+    """
+
+    def put(self, letters: str, value: object, phrases: str) -> None:
+        """Add phrases of a class; with several letters the value is a tuple, one for each."""
+        for phrase in phrases.split(","):
+            for variant in variants(phrase):
+                self[variant] = (letters, value)
+
+    def count(self, letters: str, first: int, lists: str) -> None:
+        """Add numbered names; a comma stands between numbers, a bar between names of one."""
+        for number, names in enumerate(lists.split(",")):
+            self.put(letters, number + first, names.replace("|", ","))
+
+    def units(self, *names: str) -> frozenset[str]:
+        """Add "singular, ... ; plural, ..." for each unit of time, and return the plurals."""
+        plurals: set[str] = set()
+        for unit, forms in zip(UNITS_OF_TIME, names, strict=True):
+            singular, _, plural = (
+                [v for phrase in part.split(",") if phrase.strip() for v in variants(phrase)]
+                for part in forms.partition(";")
+            )
+            for phrase in (*singular, *plural):
+                self[phrase] = ("U", unit)
+            plurals |= words(" ".join(plural)) - words(" ".join(singular))
+        return frozenset(plurals)
+
+    def holidays(self, table: Mapping[str, object]) -> None:
+        """Add holidays: (month, day), (month, weekday, nth), days from Easter, or by country."""
+        for phrases, rule in table.items():
+            self.put("H", rule, phrases)
+
+    def numbers(self, said: Mapping[int, str], years: Mapping[int, str]) -> None:
+        """Add the numbers below one hundred in words, and the years that begin as given."""
+        for number, word in said.items():
+            self.put("n", number, word)
+            for century, begins in years.items():
+                self.put("y", century + number, f"{begins}{word}")
+        for century, begins in years.items():
+            self.put("y", century, begins)
+
+    def centuries(self, *patterns: str) -> None:
+        """Add centuries in Roman numerals, "{}" in a pattern standing for the numeral."""
+        for number, roman in enumerate(_ROMAN, 1):
+            self.put("q", ("century", number), ",".join(p.format(roman) for p in patterns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,18 +125,24 @@ class Language:
     """The words of one language, as classes that the grammar's patterns are written over.
 
     Attributes:
-        lexicon: Phrase (lower case, one space between words) to its classes' letter and value;
-            the letters are listed in ``grammar``.
-        cardinals: Number words below one hundred, and their values.
-        ordinals: Ordinal words up to the thirtieth, and their values.
-        ordinal_suffixes: Letters that make a glued number an ordinal.
-        hundred, thousand, and_word: Words that build larger numbers.
-        zero_words: Words said for a zero inside a spelled year ("nineteen oh one").
-        decades: Plural number words that name a decade, and its years within a century.
+        lexicon: Phrases with their classes; the letters are listed in ``grammar``.
         bare: What may stand before a date word that could be something else, by kind of word.
+        little: Words that can follow a date without forming a name or a compound with it.
+        articles: Words for "the".
+        order: Rewritings of word order, applied before the rules: a pattern over letters, and
+            what to put in its place: numbers of its groups, and letters (``R``) or letters with
+            a value (``i=on``).
+        plurals: Units of time in the plural.
+        decade_words: Of those, the ones that make a number a decade ("los años 90").
+        date_article: The article of a day of the month ("el 15").
+        ordinal_suffixes: What makes a glued number an ordinal.
+        decade_suffixes: What makes a glued number a decade.
+        quarters: Letters of "Q1", "H2" to "q" or "h".
         ambiguous: Date words that are also common verbs or nouns.
         names: Month names that people also bear.
+        toward: Words before a person's name ("for April").
         possessives: Words after which a decade is an age and a weekday somebody's habit.
+        ages: Words that make the decade before them an age.
         every: Words before a date word that make it a habit.
         habitual: Words that make a whole question about habits.
         general: Words that make a span of time a rate ("how much can it eat in a day").
@@ -31,51 +151,80 @@ class Language:
         after_modal: Words that follow "may" the verb but could follow a date too.
         not_recent: Words before "recently" that make it a comparison.
         things: Nouns that carry a number or a name that looks like a date ("room 2019").
+        streets: Nouns that a date names ("calle 2 de Mayo").
         measures: Nouns that are counted ("2000 users").
-        little: Words that can follow a date without forming a name or a compound with it.
         clock: Words that make the number before them a time of day.
         session: Pattern of the clauses that mean the end of the last conversation.
         clause_openers: Words that can begin an anchor clause after "since" and the like.
+        day_first: Whether 05/06 is 5 June.
+        has_capital_nouns: Whether every noun begins with a capital.
+        has_bare_weekday: Whether a weekday stands without a preposition within a sentence.
+        has_numbered_day: Whether "day 5" is the fifth of a month.
+        has_elision: Whether an apostrophe ends a word ("l'", "dell'").
 
     """
 
-    lexicon: dict[str, tuple[str, object]]
-    cardinals: dict[str, int]
-    ordinals: dict[str, int]
-    ordinal_suffixes: frozenset[str]
-    hundred: str
-    thousand: str
-    and_word: str
-    zero_words: frozenset[str]
-    decades: dict[str, int]
-    bare: dict[str, frozenset[str]]
-    ambiguous: frozenset[str]
-    names: frozenset[str]
-    possessives: frozenset[str]
-    every: frozenset[str]
-    habitual: frozenset[str]
-    general: frozenset[str]
-    spanning: frozenset[str]
-    past: frozenset[str]
-    after_modal: frozenset[str]
-    not_recent: frozenset[str]
-    things: frozenset[str]
-    measures: frozenset[str]
+    lexicon: Lexicon
+    bare: Mapping[str, frozenset[str]]
     little: frozenset[str]
-    clock: frozenset[str]
-    session: str
-    clause_openers: frozenset[str]
-    phrases: dict[str, list[tuple[tuple[str, ...], str, object]]] = field(init=False)
+    articles: frozenset[str]
+    order: tuple[tuple[str, str], ...] = ()
+    plurals: frozenset[str] = _NONE
+    decade_words: frozenset[str] = _NONE
+    date_article: str = ""
+    ordinal_suffixes: frozenset[str] = _NONE
+    decade_suffixes: frozenset[str] = _NONE
+    quarters: Mapping[str, str] = field(default_factory=lambda: {"q": "q", "h": "h"})
+    ambiguous: frozenset[str] = _NONE
+    names: frozenset[str] = _NONE
+    toward: frozenset[str] = _NONE
+    possessives: frozenset[str] = _NONE
+    ages: frozenset[str] = _NONE
+    every: frozenset[str] = _NONE
+    habitual: frozenset[str] = _NONE
+    general: frozenset[str] = _NONE
+    spanning: frozenset[str] = _NONE
+    past: frozenset[str] = _NONE
+    after_modal: frozenset[str] = _NONE
+    not_recent: frozenset[str] = _NONE
+    things: frozenset[str] = _NONE
+    streets: frozenset[str] = _NONE
+    measures: frozenset[str] = _NONE
+    clock: frozenset[str] = _NONE
+    session: str = "(?!)"
+    clause_openers: frozenset[str] = _NONE
+    day_first: bool = True
+    has_capital_nouns: bool = False
+    has_bare_weekday: bool = False
+    has_numbered_day: bool = False
+    has_elision: bool = False
+    phrases: dict[str, list[tuple[int, dict[tuple[str, ...], _Entry]]]] = field(init=False)
+    token: re.Pattern[str] = field(init=False)
+    rewritings: tuple[tuple[re.Pattern[str], list[str]], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Index the lexicon by first word, longest phrase first."""
-        index: dict[str, list[tuple[tuple[str, ...], str, object]]] = {}
-        for phrase, (letter, value) in self.lexicon.items():
-            words = tuple(phrase.split())
-            index.setdefault(words[0], []).append((words, letter, value))
-        for entries in index.values():
-            entries.sort(key=lambda entry: -len(entry[0]))
-        object.__setattr__(self, "phrases", index)
+        """Index the lexicon by first word and length, and compile the patterns."""
+        lexicon = dict(self.lexicon)
+        for phrase, entry in self.lexicon.items():  # accents are often left out
+            if len(phrase) > 2 and not phrase.isascii():
+                lexicon.setdefault(_plain(phrase), entry)
+        index: dict[str, dict[int, dict[tuple[str, ...], _Entry]]] = {}
+        for phrase, entry in lexicon.items():
+            first, *rest = phrase.split()
+            index.setdefault(first, {}).setdefault(len(rest), {})[tuple(rest)] = entry
+        phrases = {word: sorted(found.items(), reverse=True) for word, found in index.items()}
+        tail = r"(?:'(?=[^\W\d_]))?" if self.has_elision else r"(?:'[^\W\d_]+)*"
+        token = rf"[^\W\d_]+{tail}|\d+(?:'?s(?![^\W\d_]))?|\S"
+        object.__setattr__(self, "phrases", phrases)
+        object.__setattr__(self, "token", re.compile(token))
+        rewritings = tuple((re.compile(was), becomes.split()) for was, becomes in self.order)
+        object.__setattr__(self, "rewritings", rewritings)
+
+
+def _plain(phrase: str) -> str:
+    """Return a phrase without its accents."""
+    marks = unicodedata.normalize("NFD", phrase.replace("ß", "ss"))
+    return "".join(letter for letter in marks if not unicodedata.combining(letter))
 
 
 @cache
@@ -86,11 +235,26 @@ def language(code: str) -> Language:
         ValueError: no table for that code.
 
     """
-    if code == "en":
-        from . import en
+    if code not in KNOWN:
+        known = ", ".join(f'"{one}"' for one in KNOWN)
+        raise ValueError(f'language "{code}" is not known to the temporal grammar, only {known}')
+    table: Language = import_module(f".{code}", __name__).LANGUAGE
+    return table
 
-        return en.ENGLISH
-    raise ValueError(f'language "{code}" is not known to the temporal grammar, only "en"')
 
-
-__all__ = ["Language", "language"]
+__all__ = [
+    "ADJECTIVE_LAST",
+    "AGO_FIRST",
+    "AMOUNT",
+    "BEFORE_AS_AGO",
+    "KNOWN",
+    "SINCE",
+    "SKIPPING_FIRST",
+    "THE_FIFTEENTH",
+    "THE_WEEKEND",
+    "Language",
+    "Lexicon",
+    "contexts",
+    "language",
+    "words",
+]

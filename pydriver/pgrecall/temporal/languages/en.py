@@ -2,71 +2,54 @@
 
 from __future__ import annotations
 
-from . import Language
+from collections.abc import Callable
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
+from . import Language, Lexicon, words
 
 _MONTHS = (
-    "january jan, february feb, march mar, april apr, may, june jun, july jul, august aug, "
-    "september sep sept, october oct, november nov, december dec"
+    "january|jan, february|feb, march|mar, april|apr, may, june|jun, july|jul, august|aug, "
+    "september|sep|sept, october|oct, november|nov, december|dec"
 )
 _WEEKDAYS = (
-    "monday mon mondays, tuesday tue tues tuesdays, wednesday wed weds wednesdays, "
-    "thursday thu thur thurs thursdays, friday fri fridays, saturday sat saturdays, "
-    "sunday sun sundays"
+    "monday|mon, tuesday|tue|tues, wednesday|wed|weds, thursday|thu|thur|thurs, friday|fri, "
+    "saturday|sat, sunday|sun"
 )
-_UNITS = {
-    "day": "day days",
-    "week": "week weeks wk wks",
-    "fortnight": "fortnight fortnights",
-    "weekend": "weekend weekends",
-    "month": "month months mo mos mth mths",
-    "quarter": "quarter quarters qtr qtrs",
-    "year": "year years yr yrs",
-    "decade": "decade decades",
-    "century": "century centuries",
-}
-# Holidays: (month, day) | (month, weekday, nth) | days from Easter. A dict gives it by country,
-# "" for the others. The words are without apostrophes; "(s)" stands for with and without s.
 _HOLIDAYS: dict[str, object] = {
     "christmas, christmases, christmas day, xmas, xmas day": (12, 25),
     "christmas eve, xmas eve": (12, 24),
     "boxing day": (12, 26),
-    "new year(s), new year(s) day": (1, 1),
-    "new year(s) eve, nye": (12, 31),
+    "new year(/s), new year(/s) day": (1, 1),
+    "new year(/s) eve, nye": (12, 31),
     "epiphany": (1, 6),
-    "mlk day, mlk, martin luther king(s) day, martin luther king jr day, civil rights day": (
+    "mlk day, mlk, martin luther king(/s) day, martin luther king jr day, civil rights day": (
         1,
         0,
         3,
     ),
     "groundhog day": (2, 2),
-    "valentine(s) day, valentine(s)": (2, 14),
-    "president(s) day": (2, 0, 3),
-    "st patrick(s) day, st . patrick(s) day, saint patrick(s) day": (3, 17),
-    "international women(s) day, women(s) day": (3, 8),
-    "april fool(s) day, april fool(s)": (4, 1),
+    "valentine(/s) day, valentine(/s)": (2, 14),
+    "president(/s) day": (2, 0, 3),
+    "st patrick(/s) day, st . patrick(/s) day, saint patrick(/s) day": (3, 17),
+    "international women(/s) day, women(/s) day": (3, 8),
+    "april fool(/s) day, april fool(/s)": (4, 1),
     "earth day": (4, 22),
     "anzac day": (4, 25),
     "may day": (5, 1),
     "cinco de mayo": (5, 5),
-    "mother(s) day": {"": (5, 6, 2), "GB": -21, "IE": -21},
+    "mother(/s) day": {"": (5, 6, 2), "GB": -21, "IE": -21},
     "memorial day": (5, 0, -1),
     "juneteenth": (6, 19),
-    "father(s) day": {"": (6, 6, 3), "AU": (9, 6, 1), "NZ": (9, 6, 1)},
+    "father(/s) day": {"": (6, 6, 3), "AU": (9, 6, 1), "NZ": (9, 6, 1)},
     "canada day": (7, 1),
     "independence day": (7, 4),
     "bastille day": (7, 14),
     "labor day, labour day": {"": (9, 0, 1), "GB": (5, 0, 1), "IE": (5, 0, 1), "NZ": (10, 0, 4)},
-    "columbus day, indigenous people(s) day": (10, 0, 2),
+    "columbus day, indigenous people(/s) day": (10, 0, 2),
     "halloween, hallowe'en": (10, 31),
-    "all saint(s) day": (11, 1),
-    "all soul(s) day": (11, 2),
+    "all saint(/s) day": (11, 1),
+    "all soul(/s) day": (11, 2),
     "guy fawkes night, guy fawkes day, bonfire night": (11, 5),
-    "veteran(s) day, remembrance day, armistice day": (11, 11),
+    "veteran(/s) day, remembrance day, armistice day": (11, 11),
     "thanksgiving, thanksgiving day": {"": (11, 3, 4), "CA": (10, 0, 2)},
     "black friday": (11, 3, 4, 1),
     "cyber monday": (11, 3, 4, 4),
@@ -85,27 +68,30 @@ _HOLIDAYS: dict[str, object] = {
 }
 
 
-def _lexicon() -> dict[str, tuple[str, object]]:
-    words: dict[str, tuple[str, object]] = {}
+_LEXICON = Lexicon()
+_LEXICON.count("M", 1, _MONTHS)
+_LEXICON.count("W", 0, _WEEKDAYS)
+_DAYS = "monday, tuesday, wednesday, thursday, friday, saturday, sunday"
+_LEXICON.count("W", 0, _DAYS.replace("day", "days"))
+_PLURALS = _LEXICON.units(
+    "day; days",
+    "week, wk; weeks, wks",
+    "fortnight; fortnights",
+    "weekend; weekends",
+    "month, mo, mth; months, mos, mths",
+    "quarter, qtr; quarters, qtrs",
+    "; ",
+    "year, yr; years, yrs",
+    "decade; decades",
+    "century; centuries",
+)
+_LEXICON.holidays(_HOLIDAYS)
 
-    def put(letter: str, value: object, phrases: str) -> None:
-        for phrase in phrases.split(","):
-            words[phrase.strip()] = (letter, value)
 
-    for letter, lists in (("M", _MONTHS), ("W", _WEEKDAYS)):
-        for number, names in enumerate(lists.split(",")):
-            for name in names.split():
-                words[name] = (letter, number + (letter == "M"))
-    for unit, names in _UNITS.items():
-        for name in names.split():
-            words[name] = ("U", unit)
+def _fill(put: Callable[[str, object, str], None]) -> None:
     put("u", 60, "hour, hours, hr, hrs")
     put("u", 1, "minute, minutes, min, mins")
     put("u", 0, "seconds, sec, secs")
-    for names, rule in _HOLIDAYS.items():
-        for name in names.split(","):
-            for variant in (name.replace("(s)", ""), name.replace("(s)", "s")):
-                words[variant.strip()] = ("H", rule)
     for number, names in enumerate(
         ("spring", "summer, summers", "autumn, autumns, fall", "winter, winters")
     ):
@@ -177,7 +163,8 @@ def _lexicon() -> dict[str, tuple[str, object]]:
     put("O", None, "of")
     put("i", "in", "in")
     put("i", "on", "on, dated, as of")
-    put("i", "at", "at, during, over, throughout, around, about, near, approximately, circa, for")
+    put("i", "for", "for")
+    put("i", "at", "at, during, over, throughout, around, about, near, approximately, circa")
     put("I", None, "within, inside of")
     put("F", None, "from")
     put("t", "to", "to, through, thru, ~")
@@ -198,11 +185,10 @@ def _lexicon() -> dict[str, tuple[str, object]]:
     put("d", None, "or earlier, or before, and earlier, and before, or older, and prior")
     put("Y", None, "calendar year, cy, fy, fiscal year")
     put("#", "w/c", "week commencing, week beginning, week starting, w / c, wc")
-    return words
 
 
 _SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
 ).split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -211,71 +197,97 @@ _ORDINALS = (
     "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 ).split()
 
-_OPENERS = _set("since before after until till by from during pre post prior")
 
-ENGLISH = Language(
-    lexicon=_lexicon(),
-    cardinals={
-        **{word: number for number, word in enumerate(_SMALL)},
-        **{word: 20 + 10 * number for number, word in enumerate(_TENS)},
-    },
-    ordinals={
-        **{word: number + 1 for number, word in enumerate(_ORDINALS)},
-        "thirtieth": 30,
-    },
-    ordinal_suffixes=_set("st nd rd th"),
-    hundred="hundred",
-    thousand="thousand",
-    and_word="and",
-    zero_words=_set("zero oh o"),
-    decades={
-        **{f"{word[:-1]}ies": 20 + 10 * number for number, word in enumerate(_TENS)},
-        "noughties": 0,
-        "aughts": 0,
-    },
+def _numbers(put: Callable[[str, object, str], None]) -> None:
+    said = dict(enumerate(_SMALL, 1))
+    for ten, word in enumerate(_TENS, 2):
+        said[10 * ten] = word
+        for unit, one in enumerate(_SMALL[:9], 1):
+            said[10 * ten + unit] = f"{word} (- /){one}"
+            put("o", 10 * ten + unit, f"{word} (- /){_ORDINALS[unit - 1]}")
+        put("Z", (10 * ten, "ages"), f"{word[:-1]}ies")
+    for number, word in enumerate(_ORDINALS, 1):
+        put("o", number, word)
+    put("o", 30, "thirtieth")
+    put("Z", (0, "ages"), "noughties, aughts, two thousands")
+    put("Z", (2010, ""), "twenty (- /)tens, two thousand (and /)tens")
+    put("n", 0, "zero")
+    for number, word in said.items():
+        put("n", number, word)
+        put("y", 2000 + number, f"two thousand (and /){word}")
+        for century in range(15, 21):
+            if number < 10:
+                said_so = f"{said[century]} (- /)(o/oh/zero) (- /){word}"
+            else:
+                said_so = f"{said[century]} (- /){word}"
+            put("y", century * 100 + number, said_so)
+            put("y", century * 100 + number, f"{said[century]} hundred (and /){word}")
+    for century in range(15, 20):
+        put("y", century * 100, f"{said[century]} hundred")
+        put("Z", (century * 100 + 10, ""), f"{said[century]} (- /)tens")
+        for ten, word in enumerate(_TENS, 2):
+            put("Z", (century * 100 + 10 * ten, ""), f"{said[century]} (- /){word[:-1]}ies")
+    for number, word in enumerate(_SMALL[:9], 1):
+        put("N", 100 * number, f"{word} hundred")
+        put("y" if number < 3 else "N", 1000 * number, f"{word} thousand")
+
+
+_fill(_LEXICON.put)
+_numbers(_LEXICON.put)
+_OPENERS = words("since before after until till by from during pre post prior")
+
+LANGUAGE = Language(
+    lexicon=_LEXICON,
+    plurals=_PLURALS | words(_DAYS.replace("day,", "days ") + "s"),
+    ordinal_suffixes=words("st nd rd th"),
+    day_first=False,
     bare={
-        "year": _OPENERS | _set("in for around circa about throughout year through of"),
-        "quarter": _OPENERS | _set("in for of over at throughout"),
-        "month": _OPENERS | _set("in for of around throughout over through circa mid"),
-        "weekday": _OPENERS | _set("on for one this last next over past"),
-        "holiday": _OPENERS | _set("on at over for around of this last next in"),
-        "season": _OPENERS | _set("over in throughout through"),
-        "numeric": _OPENERS | _set("on dated for of in"),
-        "dashed": _set("on dated since until"),
-        "dayofmonth": _OPENERS | _set("on for"),
+        "year": _OPENERS | words("in for around circa about throughout year through of"),
+        "quarter": _OPENERS | words("in for of over at throughout"),
+        "month": _OPENERS | words("in for of around throughout over through circa mid"),
+        "weekday": _OPENERS | words("on for one this last next over past"),
+        "holiday": _OPENERS | words("on at over for around of this last next in"),
+        "season": _OPENERS | words("over in throughout through"),
+        "season alone": words("since"),
+        "numeric": _OPENERS | words("on dated for of in"),
+        "dashed": words("on dated since until"),
+        "dayofmonth": _OPENERS | words("on for"),
     },
-    ambiguous=_set("may march mar sat sun wed mon fall spring second"),
-    names=_set("april may june august jan march"),
-    possessives=_set("my your his her its our their 's"),
-    every=_set("every each any most many"),
-    habitual=_set("does do usually always typically often normally generally every each"),
-    general=_set("does do can could usually typically normally often average"),
-    spanning=_set("over within during throughout"),
-    past=_set("did was were had went"),
-    after_modal=_set("or be have not never ever so also well no"),
-    not_recent=_set("more most least how less so very"),
-    things=_set(
+    ambiguous=words("may march mar sat sun wed mon fall spring second"),
+    names=words("april may june august jan march"),
+    articles=words("the"),
+    ages=words("old years"),
+    toward=words("for by to with about from"),
+    possessives=words("my your his her its our their 's"),
+    every=words("every each any most many"),
+    habitual=words("does do usually always typically often normally generally every each"),
+    general=words("does do can could usually typically normally often average"),
+    spanning=words("over within during throughout"),
+    past=words("did was were had went"),
+    after_modal=words("or be have not never ever so also well no"),
+    not_recent=words("more most least how less so very"),
+    things=words(
         "room rooms building port ports version number order ticket flight section chapter page "
         "pages line model apartment suite code id issue bug case column columns row cell table "
         "field sheet file folder novel movie film book album song game app called named level "
         "step channel error class figure unit bus train gate exit route extension zip pin windows "
         "office python java release build no grade lot item part version's seat"
     ),
-    measures=_set(
+    measures=words(
         "people users items rows tokens words lines bytes mb gb kb tb ms px pixels dollars euros "
         "pounds usd eur percent pct times miles mile km kilometers meters metres feet calories "
         "kcal steps points students employees customers context records documents files requests "
         "messages characters entries cases degrees hours hour minutes minute seconds watts volts "
         "rpm pages books units copies votes seats kg grams lbs liters litres questions"
     ),
-    little=_set(
+    little=words(
         "a an the i we you he she it they me my our his her their your who what when where which "
         "why how did do does was were is are am be been have has had will would could can should "
         "and or but so if that this with in on at of for from to by about after before since "
         "until till between as than then there not no ever again together please s 'll'd "
         "going went happened said"
     ),
-    clock=_set("am pm a.m p.m o'clock oclock"),
+    clock=words("am pm a.m p.m o'clock oclock"),
     session=(
         r"(?:we|i|you)(?: (?:have|had|'ve))?(?: last| previously)? "
         r"(?:talked|spoke|chatted|met|discussed|conversed)(?: last)?"
@@ -283,7 +295,7 @@ ENGLISH = Language(
         r"(?:conversation|chat|session|talk|discussion|call|meeting|exchange)"
         r"|(?:the )?last time(?: (?:we|i) \w+)?|last session|last conversation"
     ),
-    clause_openers=_set("i we you he she they it my our the"),
+    clause_openers=words("i we you he she they it my our the"),
 )
 
-__all__ = ["ENGLISH"]
+__all__ = ["LANGUAGE"]
