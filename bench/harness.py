@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 
 from pgrecall import schema
-from pgrecall.server import DSN_VARIABLE, embedded_server
+from pgrecall.server import DSN_VARIABLE, SETTINGS, embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -53,17 +53,24 @@ def require(path: Path) -> Path:
 
 
 @contextmanager
-def database() -> Iterator[str]:
-    """Give the dsn of a server with pgrecall: that of PGRECALL_DSN, or an embedded one for now."""
+def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
+    """Give the dsn of a server with pgrecall: that of PGRECALL_DSN, or an embedded one for now.
+
+    Args:
+        settings: Those of the embedded server.
+
+    """
     given = os.environ.get(DSN_VARIABLE)
     if given:
         yield given
         return
-    with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
-        with embedded_server(path=Path(directory) / "data") as server:
-            with psycopg.connect(server.dsn) as connection:
-                schema.migrate(connection)
-            yield server.dsn
+    with (
+        TemporaryDirectory(prefix="pgrecall-bench-") as directory,
+        embedded_server(path=Path(directory) / "data", settings=settings) as server,
+    ):
+        with psycopg.connect(server.dsn) as connection:
+            schema.migrate(connection)
+        yield server.dsn
 
 
 def write(

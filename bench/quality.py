@@ -9,7 +9,8 @@ questions: [{id, question, relevant, category}]}. A conversation becomes a bank 
 `speaker: text [caption]`, with the speaker as its entity and the time of the session as `occurred`
 and `mentioned_at`. A question is asked at the time of the last turn.
 
-Measured are each arm alone and the fusions, the reranked order too where PGRECALL_RERANKER names a
+Measured are each arm alone and the fusions, `in_context` over banks where the turns before and after
+stand as the `context` of a turn, and the reranked order where PGRECALL_RERANKER names a
 cross-encoder. Figures are means over the questions, those without a relevant turn left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share of
@@ -44,7 +45,9 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "temporal": {"arms": ["temporal"]},
     "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
     "fused": {},
+    "in_context": {},
 }
+IN_CONTEXT = " in context"
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,17 @@ class CachingEmbedder:
         return [self._known[text] for text in texts]
 
 
-def fact(turn: Mapping[str, Any]) -> dict[str, Any]:
+def text(turn: Mapping[str, Any]) -> str:
     caption = f" [{turn['caption']}]" if turn.get("caption") else ""
+    speaker = f"{turn['speaker']}: " if turn.get("speaker") else ""
+    return f"{speaker}{turn['text']}{caption}"
+
+
+def fact(turn: Mapping[str, Any]) -> dict[str, Any]:
     time = {"occurred": turn["at"], "mentioned_at": turn["at"]} if turn.get("at") else {}
     speaker = turn.get("speaker")
     return {
-        "text": f"{speaker}: {turn['text']}{caption}" if speaker else turn["text"] + caption,
+        "text": text(turn),
         "fact_type": "experience" if speaker else "world",
         "source_id": turn["id"],
         "entities": [speaker] if speaker else [],
@@ -115,20 +123,33 @@ def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, .
 
 
 def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
-    bank = str(conversation["conversation_id"])
-    if any(known.bank_id == bank for known in recall.banks()):
-        recall.drop_bank(bank)
-    recall.create_bank(bank, text_search_config=conversation.get("text_search_config", "english"))
-    recall.retain_many(bank, [fact(turn) for turn in conversation["turns"] if turn["text"].strip()])
+    """Fill a bank with the turns, and one with the turns in context."""
+    turns = [turn for turn in conversation["turns"] if turn["text"].strip()]
+    plain = [fact(turn) for turn in turns]
+    in_context = [
+        {**row, "context": " ".join(text(turns[j]) for j in (i - 1, i + 1) if 0 <= j < len(turns))}
+        for i, row in enumerate(plain)
+    ]
+    known = {bank.bank_id for bank in recall.banks()}
+    for suffix, facts in (("", plain), (IN_CONTEXT, in_context)):
+        bank = f"{conversation['conversation_id']}{suffix}"
+        if bank in known:
+            recall.drop_bank(bank)
+        recall.create_bank(
+            bank, text_search_config=conversation.get("text_search_config", "english")
+        )
+        recall.retain_many(bank, [{k: v for k, v in row.items() if v} for row in facts])
 
 
-def ask(recall: Recall, asked: Iterable[Question], options: Mapping[str, Any]) -> harness.Figures:
+def ask(
+    recall: Recall, asked: Iterable[Question], options: Mapping[str, Any], suffix: str = ""
+) -> harness.Figures:
     """Ask every question; returns the figures by name, those of each category too."""
     rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     milliseconds = []
     for question in asked:
         report = recall.recall_report(
-            question.bank,
+            question.bank + suffix,
             question.text,
             reference_time=question.asked_at,
             top_k=20,
@@ -180,7 +201,7 @@ def main() -> None:
         print(f"{path.stem}, {len(asked)} questions; by category: ndcg10")
         print(f"{'':12}{head} {'p50 ms':>7} {'p95 ms':>7}")
         for name, configuration in configurations.items():
-            found = ask(recall, asked, configuration)
+            found = ask(recall, asked, configuration, IN_CONTEXT * (name == "in_context"))
             table(name, found)
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}

@@ -11,6 +11,10 @@ create table pgrecall.bank (
   bm25_b               real not null default 0.75,
   candidate_limit      integer not null default 6000,
   created_at           timestamptz not null default now(),
+  type_hints           jsonb,
+  widen_below          integer not null default 5,
+  context_weight       real not null default 0.5,
+  key_weight           real not null default 1,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -21,7 +25,11 @@ create table pgrecall.bank (
   constraint bank_similarity_floor_check check (similarity_floor between -1 and 1),
   constraint bank_bm25_k1_check check (bm25_k1 between 0 and 10),
   constraint bank_bm25_b_check check (bm25_b between 0 and 1),
-  constraint bank_candidate_limit_check check (candidate_limit between 100 and 100000000)
+  constraint bank_candidate_limit_check check (candidate_limit between 100 and 100000000),
+  constraint bank_type_hints_check check (jsonb_typeof(type_hints) = 'object'),
+  constraint bank_widen_below_check check (widen_below between 0 and 1000),
+  constraint bank_context_weight_check check (context_weight between 0 and 100),
+  constraint bank_key_weight_check check (key_weight between 0 and 100)
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -49,6 +57,16 @@ comment on column pgrecall.bank.bm25_b is
 'refresh_statistics().';
 comment on column pgrecall.bank.candidate_limit is
 'About how many facts the lexical arms score, those with the rarest words and sets of words first.';
+comment on column pgrecall.bank.type_hints is
+'Words by fact type, as in default_type_hints(). Null: those.';
+comment on column pgrecall.bank.widen_below is
+'Memories below which a recall that was narrowed by hints, or to a date, looks everywhere after '
+'all. 0: never.';
+comment on column pgrecall.bank.context_weight is
+'What a word in the context of a fact counts beside one in its text, as in BM25F; 0: nothing. '
+'Takes effect on stored facts at the next full refresh_statistics().';
+comment on column pgrecall.bank.key_weight is
+'What a word in the fact_key counts, as context_weight.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -45,7 +45,7 @@ create table pgrecall.memory (
   superseded_by   bigint,
   content_hash    bytea not null,
   is_linked       boolean not null default false,
-  lexical_length  integer not null default 0,
+  lexical_length  real not null default 0,
   lexical_weights sparsevec not null default '{}/1000000000',
   created_at      timestamptz not null default now(),
   constraint memory_pkey primary key (bank_id, memory_id),
@@ -86,7 +86,8 @@ comment on column pgrecall.memory.content_hash is
 'SHA-256 of what makes the fact the same fact: retaining it again stores nothing.';
 comment on column pgrecall.memory.is_linked is
 'False while link_pending() has still to write its links.';
-comment on column pgrecall.memory.lexical_length is 'Number of lexemes, repeated ones counted.';
+comment on column pgrecall.memory.lexical_length is
+'Number of lexemes, repeated ones counted, those of context and fact_key by their weights.';
 comment on column pgrecall.memory.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
 
@@ -98,6 +99,8 @@ create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id
   where source_id is not null;
 create index memory_bank_id_fact_type_occurred_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred));
+create index memory_bank_id_fact_type_mentioned_at_idx
+  on pgrecall.memory (bank_id, fact_type, mentioned_at) where occurred is null;
 create index memory_bank_id_superseded_by_idx on pgrecall.memory (bank_id, superseded_by)
   where superseded_by is not null;
 create index memory_bank_id_is_linked_idx on pgrecall.memory (bank_id, memory_id)

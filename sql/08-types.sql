@@ -32,3 +32,16 @@ comment on type pgrecall.recalled is
 'message_id, context its speaker, '
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
 '...}.';
+
+create type pgrecall.turn as (
+  place      integer,
+  message_id bigint,
+  session_id text,
+  role       text,
+  speaker    text,
+  text       text,
+  sent_at    timestamptz
+);
+comment on type pgrecall.turn is
+'A row of message_context(). place: 0 is the message asked for, -1 the one before, 1 the one '
+'after.';

@@ -66,15 +66,16 @@ begin
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
-                   'candidate_limit');
+                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-                'candidate_limit.';
+                'candidate_limit, type_hints, widen_below, context_weight, key_weight.';
   end if;
   perform pgrecall._check_weights(settings -> 'weights');
+  perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
 
   update pgrecall.bank b
   set    weights          = coalesce(settings -> 'weights', b.weights),
@@ -83,7 +84,13 @@ begin
          similarity_floor = coalesce((settings ->> 'similarity_floor')::real, b.similarity_floor),
          bm25_k1          = coalesce((settings ->> 'bm25_k1')::real, b.bm25_k1),
          bm25_b           = coalesce((settings ->> 'bm25_b')::real, b.bm25_b),
-         candidate_limit  = coalesce((settings ->> 'candidate_limit')::integer, b.candidate_limit)
+         candidate_limit  = coalesce((settings ->> 'candidate_limit')::integer, b.candidate_limit),
+         widen_below      = coalesce((settings ->> 'widen_below')::integer, b.widen_below),
+         context_weight   = coalesce((settings ->> 'context_weight')::real, b.context_weight),
+         key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
+         -- Null takes the bank's own words away.
+         type_hints       = case when settings ? 'type_hints'
+                              then nullif(settings -> 'type_hints', 'null') else b.type_hints end
   where  b.bank_id = configure_bank.bank;
 exception when check_violation or data_exception then
   if sqlstate = '22023' then
@@ -97,8 +104,9 @@ end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-'candidate_limit; others stay. '
-'Errors: RC001, RC009 unknown arm, 22023 unknown setting or value out of range.';
+'candidate_limit, type_hints, widen_below, context_weight, key_weight; others stay. '
+'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
+'value out of range.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')

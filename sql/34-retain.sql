@@ -138,8 +138,7 @@ begin
       from   jsonb_array_elements(facts) with ordinality as f(fact, n)
       order  by hashes[f.n], f.n
     ) as i,
-    pgrecall._lexical(locked, pgrecall._lexical_content(i.text, i.context, i.fact_key),
-                      coalesce(average, 20)) as x
+    pgrecall._lexical(locked, i.text, i.context, i.fact_key, coalesce(average, 20)) as x
     order  by i.position
     on conflict (bank_id, content_hash) where valid_to is null do nothing
     returning m.memory_id

@@ -119,7 +119,7 @@ begin
       from   jsonb_array_elements(messages) with ordinality as m(value, n)
       order  by hashes[m.n], m.n
     ) as i,
-    pgrecall._lexical(locked, i.value ->> 'text', coalesce(average, 20)) as x
+    pgrecall._lexical(locked, i.value ->> 'text', null, null, coalesce(average, 20)) as x
     order  by i.position
     on conflict (bank_id, content_hash) do nothing
     returning t.message_id
@@ -147,3 +147,56 @@ comment on function pgrecall.retain_messages(text, jsonb) is
 'All or nothing; a message that is there already is not stored again. One row a message, in order; '
 'index counts from 0. '
 'Errors: RC001, RC003 naming message and field.';
+
+create or replace function pgrecall.message_context(
+  bank text, message_id bigint, before integer default 2, after integer default 2)
+returns setof pgrecall.turn
+language plpgsql stable parallel safe rows 5
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  asked pgrecall.message;
+begin
+  perform pgrecall._bank(bank);
+  perform pgrecall._check_range('before', before, 0, 1000);
+  perform pgrecall._check_range('after', after, 0, 1000);
+  select t.* into asked
+  from   pgrecall.message t
+  where  t.bank_id = message_context.bank and t.message_id = message_context.message_id;
+  if not found then
+    raise exception using
+      errcode = 'RC010',
+      message = format('bank "%s" has no message %s', bank, coalesce(message_id::text, 'null')),
+      hint    = 'Pass the id of a row of kind "message" that a recall on the same bank returned.';
+  end if;
+
+  return query
+  select c.place::integer, c.message_id, c.session_id, c.role, c.speaker, c.text, c.sent_at
+  from (
+    (select -row_number() over (order by t.sent_at desc, t.message_id desc) as place, t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.session_id = asked.session_id
+       and  t.sent_at <= asked.sent_at
+       and  (t.sent_at, t.message_id) < (asked.sent_at, asked.message_id)
+     order  by t.sent_at desc, t.message_id desc
+     limit  message_context.before)
+    union all
+    (select 0, t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.message_id = asked.message_id)
+    union all
+    (select row_number() over (order by t.sent_at, t.message_id), t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.session_id = asked.session_id
+       and  t.sent_at >= asked.sent_at
+       and  (t.sent_at, t.message_id) > (asked.sent_at, asked.message_id)
+     order  by t.sent_at, t.message_id
+     limit  message_context.after)
+  ) as c
+  order  by c.place;
+end;
+$$;
+comment on function pgrecall.message_context(text, bigint, integer, integer) is
+'A message with those said before and after it in the same session, in order; alone when it '
+'belongs to no session. Errors: RC001, RC010 unknown message, 22023.';

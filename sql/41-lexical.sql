@@ -1,38 +1,170 @@
+create or replace function pgrecall._parsed_query(
+  query text, out words text, out phrases text[], out excluded text[])
+language plpgsql immutable parallel safe
+as $$
+declare
+  quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
+  minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  bare   text := translate(query, '“”„', '"""');
+begin
+  words := query;
+  phrases := '{}';
+  excluded := '{}';
+  -- What is long was pasted: its quotes and dashes are not meant for us.
+  if length(query) > 1000 or bare !~ '"|(^| )-[[:alpha:]]' then
+    return;
+  end if;
+  excluded := array(
+    select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
+  );
+  bare := regexp_replace(bare, '(^| )-' || quoted, ' ', 'g');
+  phrases := array(
+    select p.match[1]
+    from   regexp_matches(bare, quoted, 'g') as p(match)
+    -- One of no words says nothing.
+    where  p.match[1] ~ '[[:alnum:]]'
+  );
+  bare := regexp_replace(bare, quoted, ' ', 'g');
+  excluded := excluded || array(
+    select p.match[1] from regexp_matches(bare, minus, 'g') as p(match)
+  );
+  words := concat_ws(' ', regexp_replace(bare, minus, ' ', 'g'), array_to_string(phrases, ' '));
+end;
+$$;
+comment on function pgrecall._parsed_query(text) is
+'What a query asks for: words of which some should stand in the text, phrases ("in quotes") that '
+'must, and words and phrases (-word, -"in quotes") that must not.';
+
+create or replace function pgrecall._stands_in(config regconfig, phrase text, fields text[])
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  typed text := '[' || pgrecall._cjk() || ']|[[:alnum:]][-_./@:+#]+[[:alnum:]]';
+  words text;
+begin
+  if phrase ~ typed then
+    -- As typed, and where it does not begin or end in a script without spaces, as whole words.
+    typed := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
+    typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
+    if btrim(phrase) ~ ('^(?![' || pgrecall._cjk() || '])[[:alnum:]]') then
+      typed := '(?<![[:alnum:]])' || typed;
+    end if;
+    if btrim(phrase) ~ ('(?![' || pgrecall._cjk() || '])[[:alnum:]]$') then
+      typed := typed || '(?![[:alnum:]])';
+    end if;
+    return exists (select from unnest(fields) as f where lower(f) ~ ('(?:' || typed || ')'));
+  end if;
+  words := pgrecall._spaced(phrase);
+  if to_tsvector(config, words) = '' then
+    -- A phrase of stop words alone: to be or not to be.
+    config := 'simple';
+    if to_tsvector(config, words) = '' then
+      return false;
+    end if;
+  end if;
+  return exists (
+    select from unnest(fields) as f
+    where  to_tsvector(config, pgrecall._spaced(f)) @@ phraseto_tsquery(config, words)
+  );
+end;
+$$;
+comment on function pgrecall._stands_in(regconfig, text, text[]) is
+'Whether the words of a phrase stand next to one another in one of the fields, stemmed as the '
+'configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as typed.';
+
+create or replace function pgrecall._is_wanted(
+  config regconfig, phrases text[], excluded text[], fields text[])
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  return (select bool_and(pgrecall._stands_in(config, p, fields)) from unnest(phrases) as p)
+           is not false
+     and (select bool_or(pgrecall._stands_in(config, x, fields)) from unnest(excluded) as x)
+           is not true;
+end;
+$$;
+comment on function pgrecall._is_wanted(regconfig, text[], text[], text[]) is
+'Whether all the phrases stand in the fields, and nothing that is excluded.';
+
 create or replace function pgrecall._query_lexemes(
   bank pgrecall.bank, kind text, query text,
-  out dimensions integer[], out idfs double precision[], out counts bigint[], out documents bigint)
+  out dimensions integer[], out idfs double precision[], out counts bigint[], out documents bigint,
+  out lexemes text[], out is_shared boolean, out watermark bigint)
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  select s.document_count into documents
+  select s.document_count, s.watermark into documents, watermark
   from   pgrecall.statistics s
   where  s.bank_id = bank.bank_id and s.kind = _query_lexemes.kind;
 
   -- Rarest first; a lexeme without statistics counts as rare.
   select array_agg(t.dimension order by t.count, t.dimension),
          array_agg(t.idf order by t.count, t.dimension),
-         array_agg(t.count order by t.count, t.dimension)
-  into   dimensions, idfs, counts
+         array_agg(t.count order by t.count, t.dimension),
+         array_agg(t.lexeme),
+         bool_or(t.is_shared)
+  into   dimensions, idfs, counts, lexemes, is_shared
   from (
     select pgrecall._dimension(q.lexeme) as dimension,
            coalesce(l.document_count, 0)::bigint as count,
            ln(1 + (greatest(documents, l.document_count, 1) - coalesce(l.document_count, 0) + 0.5)
-                  / (coalesce(l.document_count, 0) + 0.5)) as idf
+                  / (coalesce(l.document_count, 0) + 0.5)) as idf,
+           q.lexeme,
+           l.is_shared
     from   pgrecall.lexemes(bank.text_search_config::regconfig, query) as q
     -- A lookup each, also while the planner takes the table for a small one.
-    left   join lateral (
-      select x.document_count
+    cross  join lateral (
+      select max(x.document_count) filter (where x.lexeme = q.lexeme) as document_count,
+             coalesce(bool_or(x.lexeme <> q.lexeme), false) as is_shared
       from   pgrecall.lexeme x
-      where  x.bank_id = bank.bank_id and x.kind = _query_lexemes.kind and x.lexeme = q.lexeme
-      limit  1
-    ) as l on true
+      where  x.bank_id = bank.bank_id and x.kind = _query_lexemes.kind
+        and  x.dimension = pgrecall._dimension(q.lexeme)
+    ) as l
   ) as t;
 end;
 $$;
 comment on function pgrecall._query_lexemes(pgrecall.bank, text, text) is
 'The lexemes of a query, rarest first: dimension, IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in '
-'Lucene, and n; documents is N.';
+'Lucene, and n; documents is N. lexemes are they in any order; is_shared when one has its '
+'dimension in common with another lexeme of the bank; documents up to watermark are counted.';
+
+create or replace function pgrecall._worded(
+  bank pgrecall.bank, kind text, ids bigint[], lexemes text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  if kind = 'memory' then
+    return array(
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = bank.bank_id and m.memory_id = any (_worded.ids)
+        and  exists (
+               select from pgrecall._field_lexemes(
+                 bank.text_search_config::regconfig, m.text, m.context, bank.context_weight,
+                 m.fact_key, bank.key_weight) as l
+               where  l.lexeme = any (_worded.lexemes))
+    );
+  end if;
+  return array(
+    select m.message_id
+    from   pgrecall.message m
+    where  m.bank_id = bank.bank_id and m.message_id = any (_worded.ids)
+      and  exists (
+             select from pgrecall.lexemes(bank.text_search_config::regconfig, m.text) as l
+             where  l.lexeme = any (_worded.lexemes))
+  );
+end;
+$$;
+comment on function pgrecall._worded(pgrecall.bank, text, bigint[], text[]) is
+'Those of the documents in which one of the lexemes stands.';
 
 create or replace function pgrecall._scoped_keys(
   bank_id text, fact_type text, dimensions integer[])
@@ -67,9 +199,8 @@ begin
   sets := '{}';
 
   -- What has none of those needs several of the others to score as high. Of the eight rarest, sets
-  -- of
-  -- two, then three, then four are taken, those that weigh most first, while they fit; words of one
-  -- question go together some three times as often as chance has it.
+  -- of two, then three, then four are taken, those that weigh most first, while they fit; words of
+  -- one question go together some three times as often as chance has it.
   total := 0;
   for word_set in
     select s.mask, array_agg(t.dimension) as dimensions,
@@ -99,9 +230,8 @@ $$;
 comment on function pgrecall._candidates(
   integer[], double precision[], bigint[], bigint, integer) is
 'Which documents to score: those with any of the singles, or with all of any of the sets (arrays '
-'of '
-'dimensions). On 840,000 sentences that finds 99 of 100 of the true ten best with a fifth of the '
-'work that single words alone need for 97.';
+'of dimensions). On 840,000 sentences that finds 99 of 100 of the true ten best with a fifth of '
+'the work that single words alone need for 97.';
 
 create or replace function pgrecall._lexical_search(
   bank pgrecall.bank, kind text, query text, fact_types text[], filter jsonb, as_of timestamptz,
@@ -112,31 +242,49 @@ set search_path from current
 set jit = off
 as $$
 declare
-  q       record;
-  chosen  record;
-  matches text;
-  ids     bigint[];
-  scores  double precision[];
-  branch  text;
+  config   regconfig := bank.text_search_config::regconfig;
+  asked    record := pgrecall._parsed_query(query);
+  q        record := pgrecall._query_lexemes(bank, kind, asked.words);
+  chosen   record;
+  required integer[];
+  matches  text;
+  ids      bigint[];
+  scores   double precision[];
+  doubtful bigint[];
+  worded   bigint[];
+  branch   text;
 begin
-  q := pgrecall._query_lexemes(bank, kind, query);
   if q.dimensions is null then
     return;
   end if;
-  chosen := pgrecall._candidates(
-    q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
-  -- The sets are numbers that we made.
-  select string_agg(
-           format('pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights) %s '
-                  'pgrecall._scoped_keys($1, {fact_type}, %L)',
-                  case kind when 'memory' then 'm.fact_type' else quote_literal('message') end,
-                  c.operator, c.dimensions), ' or ')
-  into   matches
-  from (
-    select '&&', chosen.singles::text where cardinality(chosen.singles) > 0
-    union all
-    select '@>', w from unnest(chosen.sets) as w
-  ) as c(operator, dimensions);
+  if asked.phrases <> '{}' then
+    -- Facts with all the words of the phrases, identifiers by their parts. Of Chinese, Japanese and
+    -- Korean a single letter is not found inside a word.
+    required := array(
+      select distinct pgrecall._dimension(l.lexeme)
+      from   unnest(asked.phrases) as p,
+             pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#]+', ' ', 'g')) as l
+      where  l.lexeme !~ ('^[' || pgrecall._cjk() || ']$')
+    );
+  end if;
+  if required <> '{}' then
+    matches := format('%s @> pgrecall._scoped_keys($1, {fact_type}, %L)', '{keys}', required);
+  else
+    chosen := pgrecall._candidates(
+      q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
+    select string_agg(format('{keys} %s pgrecall._scoped_keys($1, {fact_type}, %L)',
+                             c.operator, c.dimensions), ' or ')
+    into   matches
+    from (
+      select '&&', chosen.singles::text where cardinality(chosen.singles) > 0
+      union all
+      select '@>', w from unnest(chosen.sets) as w
+    ) as c(operator, dimensions);
+  end if;
+  -- What is written into the statement are names and numbers that we made.
+  matches := replace(matches, '{keys}', format(
+    'pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights)',
+    case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
 
   -- The keys are those of one bank and type, so their index alone finds the candidates. A collation
   -- other than the column's, and "is not distinct from", keep the planner, which knows nothing of a
@@ -144,17 +292,28 @@ begin
   branch := case kind
     when 'memory' then
       $sql$
-        select m.memory_id as id, -(m.lexical_weights <#> $5) as score
+        select m.memory_id as id, -(m.lexical_weights <#> $5) as score {fields}
         from   pgrecall.memory m
         where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
           and  $sql$ || pgrecall._visible_sql(filter)
     else
       $sql$
-        select m.message_id as id, -(m.lexical_weights <#> $5) as score
+        select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
         from   pgrecall.message m
         where  m.bank_id collate "C" = $1 and m.sent_at <= $2
       $sql$
-  end || format(' and (%s) order by 2 desc, 1 desc limit $4', matches);
+  end || format(' and (%s) order by 2 desc, 1 desc', matches);
+  if asked.phrases = '{}' and asked.excluded = '{}' then
+    branch := replace(branch, '{fields}', '') || ' limit $4';
+  else
+    -- Phrases are looked for in the best, one after the other, until there are enough.
+    branch := format(
+      'select c.id, c.score from (%s offset 0) as c '
+      'where pgrecall._is_wanted($6, $7, $8, c.fields) limit $4',
+      replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
+        case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
+        case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
+  end if;
   execute format(
     $sql$
       select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
@@ -166,11 +325,21 @@ begin
   )
   into  ids, scores
   using bank.bank_id, as_of, filter, depth,
-        pgrecall._to_sparsevec(q.dimensions, q.idfs);
+        pgrecall._to_sparsevec(q.dimensions, q.idfs), config, asked.phrases, asked.excluded;
+
+  -- A score may stem from another lexeme of the same dimension. Where the bank knows one, or for
+  -- documents whose lexemes it has not counted, we look.
+  doubtful := array(
+    select u from unnest(ids) as u where q.is_shared or u > coalesce(q.watermark, 0)
+  );
+  if doubtful <> '{}' then
+    worded := pgrecall._worded(bank, kind, doubtful, q.lexemes);
+  end if;
 
   return query
-  select u.id, u.n::integer, u.score
+  select u.id, row_number() over (order by u.n)::integer, u.score
   from   unnest(ids, scores) with ordinality as u(id, score, n)
+  where  u.id <> all (doubtful) or u.id = any (worded)
   order  by u.n;
 end;
 $$;
@@ -200,7 +369,8 @@ begin
 end;
 $$;
 comment on function pgrecall.lexical_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories that share words with the query. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
+'Memories that share words with the query, of which "phrases in quotes" must stand there, as '
+'adjacent words, and -words must not. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
 'Lucene), above 0. '
 'About candidate_limit memories are scored, those with the rarest words. Errors: '
 'RC001, RC008, RC011, 22023.';
@@ -222,5 +392,89 @@ begin
 end;
 $$;
 comment on function pgrecall.message_arm(text, text, timestamptz, integer) is
-'Raw messages that share words with the query, sent by as_of. score is BM25, above 0. Errors: '
+'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
+'lexical_arm(). score is BM25, above 0. Errors: '
 'RC001, 22023.';
+
+create or replace function pgrecall.highlight(
+  bank       text,
+  memory_id  bigint,
+  query      text,
+  start_mark text default '<mark>',
+  end_mark   text default '</mark>')
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
+  config   regconfig := searched.text_search_config::regconfig;
+  cjk      text := '[' || pgrecall._cjk() || ']';
+  content  text;
+  wanted   text[];
+begin
+  perform pgrecall._check_text('query', query);
+  select m.text into content
+  from   pgrecall.memory m
+  where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
+  if not found then
+    raise exception using
+      errcode = 'RC010',
+      message = format('bank "%s" has no memory %s', bank, coalesce(memory_id::text, 'null')),
+      hint    = 'Pass ids that retain() or a recall on the same bank returned.';
+  end if;
+  wanted := array(
+    select l.lexeme
+    from   pgrecall.lexemes(config, (pgrecall._parsed_query(query)).words) as l
+  );
+
+  return (
+    with run as (
+      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk
+      from   regexp_matches(content, format('%s+|[^%s]+', cjk, pgrecall._cjk()), 'g')
+               with ordinality as r(match, n)
+    ),
+    piece as (
+      select array[r.n, c.n] as place, c.letter as piece,
+             case when char_length(r.run) = 1 then c.letter = any (wanted)
+                  else coalesce(lag(c.letter) over w || c.letter = any (wanted), false)
+                    or coalesce(c.letter || lead(c.letter) over w = any (wanted), false)
+             end as is_hit
+      from   run r, string_to_table(r.run, null) with ordinality as c(letter, n)
+      where  r.is_cjk
+      window w as (partition by r.n order by c.n)
+      union all
+      -- An identifier is marked as a whole when it was asked for as a whole, or else in parts.
+      select array[r.n, i.n, w.n], w.match[1],
+             lower(i.match[1]) = any (wanted)
+               or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
+      from   run r,
+             regexp_matches(
+               r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+             ) with ordinality as i(match, n),
+             regexp_matches(
+               i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
+             ) with ordinality as w(match, n)
+      where  not r.is_cjk
+    ),
+    -- Hits side by side share a mark.
+    stretch as (
+      select min(p.place) as place, p.is_hit, string_agg(p.piece, '' order by p.place) as stretch
+      from (
+        select *, row_number() over (order by place)
+                  - row_number() over (partition by is_hit order by place) as island
+        from   piece
+      ) as p
+      group  by p.is_hit, p.island
+    )
+    select string_agg(
+             case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
+             '' order by s.place)
+    from   stretch s
+  );
+end;
+$$;
+comment on function pgrecall.highlight(text, bigint, text, text, text) is
+'The text of a memory with the words that lexical_arm() finds it by between start_mark and '
+'end_mark; all else is as it was stored, nothing is escaped. Errors: RC001, RC010 unknown memory, '
+'22023.';

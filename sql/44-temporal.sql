@@ -1,3 +1,32 @@
+create or replace function pgrecall._slack_after(during tstzrange)
+returns interval
+language sql immutable parallel safe
+-- People talk about things afterwards: about a day within the week, about a month within the next.
+return interval '7 days' + case
+  when isfinite(lower(during)) and isfinite(upper(during))
+    then least(0.75 * (upper(during) - lower(during)), interval '30 days')
+  else interval '0'
+end;
+comment on function pgrecall._slack_after(tstzrange) is
+'How long after a window something still counts: 7 days and three quarters of the length of the '
+'window, at most 30 days of that. Before it, 3 days do.';
+
+create or replace function pgrecall._check_time_basis(time_basis text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if time_basis is null or time_basis not in ('occurred', 'mentioned') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('time_basis must be "occurred" or "mentioned", not "%s"', time_basis),
+      hint    = '"mentioned" takes the time of saying where it is not known when it happened.';
+  end if;
+end;
+$$;
+comment on function pgrecall._check_time_basis(text) is
+'Raises 22023 unless a time basis is occurred or mentioned.';
+
 create or replace function pgrecall.temporal_arm(
   bank       text,
   during     tstzrange,
@@ -6,7 +35,8 @@ create or replace function pgrecall.temporal_arm(
   filter     jsonb default null,
   as_of      timestamptz default now(),
   depth      integer default 100,
-  model      text default null)
+  model      text default null,
+  time_basis text default 'occurred')
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -15,25 +45,57 @@ as $$
 declare
   searched pgrecall.bank := pgrecall._bank(bank);
   types    text[];
+  during_at tstzrange;
+  branch   text;
 begin
   perform pgrecall._check_embedding(searched, 'embedding', embedding, model);
   perform pgrecall._check_range('depth', depth, 1, 10000);
+  perform pgrecall._check_time_basis(time_basis);
   types := pgrecall._fact_types(bank, fact_types);
   if during is null or isempty(during) then
     return;
   end if;
+  during_at := tstzrange(
+    coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'),
+    case when upper_inc(during) then '[]' else '[)' end);
+
+  -- The bounds again as scalars, for the btree; the most recent 2,000 at most are weighed.
+  branch := $sql$
+    select m.memory_id, m.occurred
+    from   pgrecall.memory m
+    where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is not null
+      and  lower(m.occurred) < upper($5) + $9
+      and  upper(m.occurred) > lower($5) - interval '3 days'
+      and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+    order by lower(m.occurred) desc
+    limit  2000
+  $sql$;
+  if time_basis = 'mentioned' then
+    branch := '(' || branch || $sql$)
+      union all
+      (select m.memory_id, tstzrange(m.mentioned_at, m.mentioned_at, '[]')
+       from   pgrecall.memory m
+       where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is null
+         and  m.mentioned_at < upper($5) + $9
+         and  m.mentioned_at > lower($5) - interval '3 days'
+         and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+       order by m.mentioned_at desc
+       limit 2000)
+    $sql$;
+  end if;
 
   return query execute format(
     $sql$
-      with entry as (
-        -- proximity: 1 inside the window, falling to 0 a day before and a week after it.
+      with recursive entry as (
+        -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
         select u.memory_id,
                case
                  when u.occurred && $5 then 1
                  when u.occurred << $5
-                   then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 86400
-                 else 1 - extract(epoch from lower(u.occurred) - upper($5)) / 604800
-               end * coalesce(0.5 + 0.5 * v.similarity, 1) as score
+                   then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200
+                 else 1 - extract(epoch from lower(u.occurred) - upper($5))
+                          / extract(epoch from $9)
+               end::double precision * coalesce(0.75 + 0.25 * v.similarity, 1) as score
         from   (%1$s) as u
         left   join lateral (
           select max(1 - (e.embedding <=> $6)) as similarity
@@ -44,26 +106,41 @@ begin
         order  by 2 desc, u.memory_id desc
         limit  $4
       ),
-      step as (
-        select l.to_id as memory_id, max(0.5 * e.score * l.weight) as score
+      -- From the 20 best along links in time and cause, two steps, at most 20 links each way.
+      walk (memory_id, score, step, visited) as (
+        select e.memory_id, e.score, 0, array[e.memory_id]
         from   (select * from entry order by score desc, memory_id desc limit 20) as e
-        join   pgrecall.link l
-               on l.bank_id = $1 and l.from_id = e.memory_id and l.kind <> 'semantic'
-        group  by l.to_id
         union all
-        select l.from_id, max(0.5 * e.score * l.weight)
-        from   (select * from entry order by score desc, memory_id desc limit 20) as e
-        join   pgrecall.link l on l.bank_id = $1 and l.to_id = e.memory_id and l.kind <> 'semantic'
-        group  by l.from_id
+        select n.memory_id, 0.5 * w.score * n.weight, w.step + 1, w.visited || n.memory_id
+        from   walk w
+        cross  join lateral (
+          (select o.to_id as memory_id, o.weight
+           from   pgrecall.link o
+           where  o.bank_id = $1 and o.from_id = w.memory_id and o.kind <> 'semantic'
+           limit  20)
+          union all
+          (select i.from_id, i.weight
+           from   pgrecall.link i
+           where  i.bank_id = $1 and i.to_id = w.memory_id and i.kind <> 'semantic'
+           limit  20)
+        ) as n
+        where  w.step < 2 and n.weight > 0 and n.memory_id <> all (w.visited)
       ),
       neighbour as (
         select s.memory_id, s.score
-        from   step s
-        join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = s.memory_id
-        where  array_position($8, m.fact_type) is not null and %2$s
+        from   (select w.memory_id, max(w.score) as score
+                from   walk w
+                where  w.step > 0
+                group  by w.memory_id) as s
+        cross  join lateral (
+          select from pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = s.memory_id
+            and  array_position($8, m.fact_type) is not null and %2$s
+          limit  1
+        ) as visible
       )
       select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer,
-             t.score::double precision
+             t.score
       from (
         select a.memory_id, max(a.score) as score
         from   (select * from entry union all select * from neighbour) as a
@@ -73,29 +150,18 @@ begin
       order  by t.score desc, t.memory_id desc
       limit  $4
     $sql$,
-    pgrecall._union_all(
-      -- The bounds again as scalars, for the btree; the most recent 2,000 at most are weighed.
-      $sql$
-        select m.memory_id, m.occurred
-        from   pgrecall.memory m
-        where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is not null
-          and  lower(m.occurred) < upper($5) + interval '7 days'
-          and  upper(m.occurred) > lower($5) - interval '1 day'
-          and  $sql$ || pgrecall._visible_sql(filter) || $sql$
-        order  by lower(m.occurred) desc
-        limit  2000
-      $sql$, types),
+    pgrecall._union_all(branch, types),
     pgrecall._visible_sql(filter)
   )
-  using bank, as_of, filter, depth,
-        tstzrange(coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'),
-                  case when upper_inc(during) then '[]' else '[)' end),
-        embedding, coalesce(searched.embedding_model, ''), types;
+  using bank, as_of, filter, depth, during_at, embedding, coalesce(searched.embedding_model, ''),
+        types, pgrecall._slack_after(during_at);
 end;
 $$;
 comment on function pgrecall.temporal_arm(
-  text, tstzrange, halfvec, text[], jsonb, timestamptz, integer, text) is
-'Memories that occurred within a window or near it (a day before, a week after), and their '
-'neighbours in time and cause at half the score. '
-'score = proximity, 0 to 1, times (0.5 + 0.5 similarity) where an embedding is given. Errors: '
+  text, tstzrange, halfvec, text[], jsonb, timestamptz, integer, text, text) is
+'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
+'quarters of its length, 30 days of that at most), and what is one or two links in time and cause '
+'away from the best of them, each step at half the score. '
+'time_basis => ''mentioned'' takes the time of saying where it is not known when it happened. '
+'score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an embedding is given. Errors: '
 'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

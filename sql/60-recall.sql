@@ -8,7 +8,8 @@ create or replace function pgrecall._run_arm(
   filter     jsonb,
   seeds      pgrecall.arm_hit[],
   as_of      timestamptz,
-  depth      integer)
+  depth      integer,
+  time_basis text)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
@@ -33,7 +34,8 @@ begin
     when 'temporal' then
       return query
       select * from pgrecall.temporal_arm(
-        bank.bank_id, during, embedding, fact_types, filter, as_of, depth);
+        bank.bank_id, during, embedding, fact_types, filter, as_of, depth,
+        time_basis => time_basis);
     when 'graph' then
       return query
       select * from pgrecall._graph(
@@ -45,7 +47,7 @@ end;
 $$;
 comment on function pgrecall._run_arm(
   text, pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, pgrecall.arm_hit[], timestamptz,
-  integer) is
+  integer, text) is
 'Runs the worker of an arm; the graph starts from seeds, or where there are none finds its own.';
 
 create or replace function pgrecall._gather(
@@ -60,89 +62,114 @@ create or replace function pgrecall._gather(
   depth        integer,
   as_of        timestamptz,
   hypothetical halfvec,
+  budget       text,
+  time_basis   text,
+  hinted_types text[],
+  hint         text,
   out hits     pgrecall.arm_hit[],
   out report   jsonb)
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  arm     text;
-  reason  text;
-  status  text;
+  is_only_date boolean := arms is null and budget <> 'high' and during is not null
+                          and pgrecall._is_only_date(query);
+  arm        text;
+  is_run     boolean;
+  reason     text;
+  status     text;
   found_hits pgrecall.arm_hit[];
-  began   timestamptz;
+  found_size bigint;
+  began      timestamptz;
 begin
-  hits := '{}';
-  report := '[]';
-  -- The graph comes after semantic and lexical: their best are its seeds.
-  foreach arm in array
-    array['key', 'semantic', 'lexical', 'graph', 'temporal', 'message', 'hypothetical']
   loop
-    began := clock_timestamp();
-    found_hits := '{}';
-    reason := case
-      when arm <> all (arms) then 'not asked for'
-      when (weights ->> arm)::double precision = 0 then 'its weight is 0'
-      when arm = 'semantic' and embedding is null then 'no embedding given'
-      when arm = 'hypothetical' and hypothetical is null then 'no hypothetical answer given'
-      when arm = 'temporal' and during is null then 'no time window given'
-      when arm in ('key', 'lexical', 'message') and query = '' then 'no query text given'
-      when arm = 'message' and filter is not null then 'filters are about memories'
-    end;
-    status := case when reason is null then 'ran' else 'skipped' end;
-    if status = 'ran' then
-      -- A broken arm must not take the others with it. Wrong input is the caller's to know of, a
-      -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
-      begin
-        found_hits := array(
-          select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
-          from   pgrecall._run_arm(
-                   arm, bank, query,
-                   case arm when 'hypothetical' then hypothetical else embedding end,
-                   during, fact_types, filter,
-                   case when arms && '{semantic,lexical}' then hits end,
-                   as_of, depth) as a
-        );
-      exception when others then
-        if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate = '22023' then
-          raise;
-        end if;
-        status := 'failed';
-        reason := sqlerrm;
-        raise warning using
-          errcode = '01RC1',
-          message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
-          hint    = format('Run pgrecall.%s_arm() alone to see the error.', arm);
-      end;
-      hits := hits || found_hits;
-    end if;
-    report := report || jsonb_build_object(
-      'arm', arm, 'status', status, 'reason', reason,
-      'rows', cardinality(found_hits), 'best_score', (found_hits[1]).score,
-      'milliseconds', extract(epoch from clock_timestamp() - began) * 1000);
+    hits := '{}';
+    report := '[]';
+    for arm, is_run, reason in
+      select p.arm, p.is_run, p.reason
+      from   pgrecall._arm_plan(bank, query, embedding, during, filter, arms, weights,
+                                hypothetical, budget, is_only_date) as p
+    loop
+      began := clock_timestamp();
+      found_hits := '{}';
+      status := case when is_run then 'ran' else 'skipped' end;
+      if is_run then
+        -- A broken arm must not take the others with it. Wrong input is the caller's to know of, a
+        -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
+        begin
+          if arm = 'graph' and arms is null and budget <> 'high'
+             and pgrecall._graph_bound(bank.bank_id, query, hits) < 0.5
+          then
+            status := 'skipped';
+            reason := 'no entity or link leads on from what the arms before found';
+          else
+            reason := hint;
+            found_hits := array(
+              select (arm, a.memory_id, a.rank, a.score)::pgrecall.arm_hit
+              from   pgrecall._run_arm(
+                       arm, bank, query,
+                       case arm when 'hypothetical' then hypothetical else embedding end,
+                       during, coalesce(hinted_types, fact_types), filter,
+                       case when arms is null or arms && '{semantic,lexical}' then hits end,
+                       as_of, depth, time_basis) as a
+            );
+          end if;
+        exception when others then
+          if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate = '22023' then
+            raise;
+          end if;
+          status := 'failed';
+          reason := sqlerrm;
+          raise warning using
+            errcode = '01RC1',
+            message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
+            hint    = format('Run pgrecall.%s_arm() alone to see the error.', arm);
+        end;
+        hits := hits || found_hits;
+      end if;
+      report := report || jsonb_build_object(
+        'arm', arm, 'status', status, 'reason', reason,
+        'rows', cardinality(found_hits), 'best_score', (found_hits[1]).score,
+        'milliseconds', extract(epoch from clock_timestamp() - began) * 1000);
+    end loop;
+
+    -- Narrowed too far: once more, everywhere.
+    exit when hinted_types is null and not is_only_date;
+    select count(distinct h.memory_id) into found_size
+    from   unnest(hits) as h
+    where  h.arm <> 'message';
+    exit when found_size >= bank.widen_below;
+    hint := format('widened: %s results were fewer than %s', found_size, bank.widen_below);
+    hinted_types := null;
+    is_only_date := false;
   end loop;
 end;
 $$;
 comment on function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
-  halfvec) is
-'Runs the arms that can help; returns what they found and a report of each. An arm that fails is '
+  halfvec, text, text, text[], text) is
+'Runs the arms that can help; returns what they found and a report of each. Hinted types, and a '
+'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
 'left out with warning 01RC1.';
 
 create or replace function pgrecall._recall_arguments(
   bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, hypothetical halfvec,
-  model text, time_mode text, k integer, fusion text,
-  out searched pgrecall.bank, out all_types text[], out whole_filter jsonb, out all_arms text[],
-  out all_weights jsonb)
+  model text, time_mode text, k integer, fusion text, time_basis text, use_hints boolean,
+  budget text,
+  out searched pgrecall.bank, out all_types text[], out whole_filter jsonb, out all_weights jsonb,
+  out all_depth integer, out hinted_types text[], out hint text)
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
   unknown text;
+  ends    timestamptz;
 begin
   searched := pgrecall._bank(bank);
-  if coalesce(btrim(query, E' \t\r\n'), '') = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
+  if coalesce(btrim(query, E' \t\r\n'), '') = ''
+     and num_nonnulls(embedding, hypothetical, during) = 0
+  then
     raise exception using
       errcode = 'RC007',
       message = 'nothing to recall by: the query is empty and there is no embedding',
@@ -168,7 +195,6 @@ begin
                      else format('unknown arm "%s"', unknown) end,
       hint    = format('Arms: %s.', pgrecall._arm_names());
   end if;
-  all_arms := coalesce(arms, array(select jsonb_object_keys(pgrecall.default_weights())));
   perform pgrecall._check_weights(weights);
   all_weights := pgrecall.default_weights() || searched.weights || coalesce(weights, '{}');
 
@@ -184,6 +210,30 @@ begin
       message = format('time_mode must be "boost" or "filter", not "%s"', time_mode),
       hint    = '"boost" lifts what occurred in the window; "filter" leaves out all else.';
   end if;
+  perform pgrecall._check_time_basis(time_basis);
+  if budget is null or budget not in ('low', 'mid', 'high') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('budget must be "low", "mid" or "high", not "%s"', budget),
+      hint    = '"mid" runs each arm that can help; "low" leaves out the graph and messages.';
+  end if;
+  all_depth := case budget
+    when 'low' then least(depth, greatest(top_k, depth / 2))
+    when 'high' then least(2 * depth, 10000)
+    else depth
+  end;
+  if use_hints and fact_types is null then
+    select array_agg(h.fact_type), 'only ' || string_agg(
+             format('%s, by the word "%s"', h.fact_type, trim(h.matched, '*')), '; ')
+    into   hinted_types, hint
+    from   pgrecall.type_hints(bank, query) as h
+    where  h.fact_type = any (all_types);
+    if hinted_types is null then
+      hint := (select format('all types, by the words "%s"', trim(h.matched, '*'))
+               from   pgrecall.type_hints(bank, query) as h
+               where  h.fact_type is null);
+    end if;
+  end if;
   whole_filter := '["and"]';
   if filter is not null then
     whole_filter := whole_filter || jsonb_build_array(filter);
@@ -194,11 +244,18 @@ begin
   end if;
   if during is not null and time_mode = 'filter' then
     -- The spans of a filter are half-open: an end that belongs to the window is let in.
+    ends := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
     whole_filter := whole_filter || jsonb_build_array(case
       when isempty(during) then '["in", "memory_id", []]'
-      else jsonb_build_array('overlaps', 'occurred', jsonb_build_array(
-             lower(during),
-             upper(during) + upper_inc(during)::integer * interval '1 microsecond'))
+      when time_basis = 'occurred' then
+        jsonb_build_array('overlaps', 'occurred', jsonb_build_array(lower(during), ends))
+      else jsonb_build_array(
+        'or', jsonb_build_array('overlaps', 'occurred', jsonb_build_array(lower(during), ends)),
+        '["and", ["is null", "occurred"]]'
+        || case when lower(during) is null then '[]'
+             else jsonb_build_array(jsonb_build_array('>=', 'mentioned_at', lower(during))) end
+        || case when ends is null then '[]'
+             else jsonb_build_array(jsonb_build_array('<', 'mentioned_at', ends)) end)
     end);
   end if;
   if jsonb_array_length(whole_filter) = 1 then
@@ -209,14 +266,15 @@ end;
 $$;
 comment on function pgrecall._recall_arguments(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec,
-  text, text, integer, text) is
+  text, text, integer, text, text, boolean, text) is
 'Checks the arguments of a recall and fills in the defaults of the bank. Tags and a filtering '
-'window become part of the filter.';
+'window become part of the filter; hinted_types are those that the words of the query hint at.';
 
 create or replace function pgrecall._hybrid_recall(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, fact_types text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, as_of timestamptz,
-  hypothetical halfvec, k integer, fusion text)
+  hypothetical halfvec, k integer, fusion text, budget text, time_basis text, hinted_types text[],
+  hint text)
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
@@ -228,7 +286,8 @@ declare
   shares jsonb[];
 begin
   hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
-                            arms, weights, depth, as_of, hypothetical)).hits;
+                            arms, weights, depth, as_of, hypothetical, budget, time_basis,
+                            hinted_types, hint)).hits;
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
@@ -256,7 +315,7 @@ end;
 $$;
 comment on function pgrecall._hybrid_recall(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, integer, text) is
+  timestamptz, halfvec, integer, text, text, text, text[], text) is
 'Worker of hybrid_recall(); its arguments are checked.';
 
 create or replace function pgrecall.hybrid_recall(
@@ -276,7 +335,10 @@ create or replace function pgrecall.hybrid_recall(
   model        text default null,
   time_mode    text default 'boost',
   k            integer default null,
-  fusion       text default null)
+  fusion       text default null,
+  time_basis   text default 'occurred',
+  use_hints    boolean default false,
+  budget       text default 'mid')
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
@@ -286,17 +348,18 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k, fusion);
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
   return query
   select * from pgrecall._hybrid_recall(
     a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
-    a.whole_filter, a.all_arms, a.all_weights, top_k, depth, coalesce(as_of, now()), hypothetical,
-    coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion));
+    a.whole_filter, arms, a.all_weights, top_k, a.all_depth, coalesce(as_of, now()), hypothetical,
+    coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion), budget, time_basis,
+    a.hinted_types, a.hint);
 end;
 $$;
 comment on function pgrecall.hybrid_recall(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, text, text, integer, text) is
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
 'The memories of a bank that best answer a query, best first: every arm that can help runs, '
 'reciprocal rank fusion joins them. '
 'Without an embedding the lexical, key, graph and temporal arms answer. during boosts what '
@@ -307,6 +370,11 @@ comment on function pgrecall.hybrid_recall(
 'are joined; as_of answers as of an earlier time; depth is how deep each arm looks. '
 'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is '
 'memory or message (context: its speaker, source_id: its session). '
+'time_basis => ''mentioned'' takes the time of saying where it is not known when something '
+'happened. use_hints searches only the types that type_hints() finds, unless too little comes. '
+'budget: mid runs the arms that can contribute, as arm_plan() says; low leaves out graph, messages '
+'and the hypothetical answer and looks half as deep; high skips only what has nothing to work on '
+'and looks twice as deep. arms runs those and no others. '
 'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
 'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
@@ -327,7 +395,10 @@ create or replace function pgrecall.explain_recall(
   model        text default null,
   time_mode    text default 'boost',
   k            integer default null,
-  fusion       text default null)
+  fusion       text default null,
+  time_basis   text default 'occurred',
+  use_hints    boolean default false,
+  budget       text default 'mid')
 returns table (arm text, status text, reason text, rows integer, best_score double precision,
                milliseconds double precision)
 language plpgsql volatile parallel unsafe rows 7
@@ -338,19 +409,68 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k, fusion);
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
   return query
   select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
   from   jsonb_to_recordset((pgrecall._gather(
            a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
-           a.whole_filter, a.all_arms, a.all_weights, depth, coalesce(as_of, now()),
-           hypothetical)).report)
+           a.whole_filter, arms, a.all_weights, a.all_depth, coalesce(as_of, now()),
+           hypothetical, budget, time_basis, a.hinted_types, a.hint)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
                 milliseconds double precision);
 end;
 $$;
 comment on function pgrecall.explain_recall(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, text, text, integer, text) is
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
 'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, '
-'best score, milliseconds. Errors: as hybrid_recall().';
+'best score, milliseconds. The reason of an arm that ran says whether types were narrowed or '
+'widened. Errors: as hybrid_recall().';
+
+create or replace function pgrecall.arm_plan(
+  bank         text,
+  query        text,
+  embedding    halfvec default null,
+  during       tstzrange default null,
+  fact_types   text[] default null,
+  tags         text[] default null,
+  filter       jsonb default null,
+  arms         text[] default null,
+  weights      jsonb default null,
+  top_k        integer default 50,
+  depth        integer default 100,
+  as_of        timestamptz default now(),
+  hypothetical halfvec default null,
+  model        text default null,
+  time_mode    text default 'boost',
+  k            integer default null,
+  fusion       text default null,
+  time_basis   text default 'occurred',
+  use_hints    boolean default false,
+  budget       text default 'mid')
+returns table (arm text, is_run boolean, reason text)
+language plpgsql stable parallel unsafe rows 7
+set search_path from current
+as $$
+declare
+  a    record;
+  text_of text := coalesce(btrim(query, E' \t\r\n'), '');
+begin
+  a := pgrecall._recall_arguments(
+    bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
+  return query
+  select *
+  from   pgrecall._arm_plan(
+           a.searched, text_of, embedding, during, a.whole_filter, arms, a.all_weights,
+           hypothetical, budget,
+           arms is null and budget <> 'high' and during is not null
+           and pgrecall._is_only_date(text_of));
+end;
+$$;
+comment on function pgrecall.arm_plan(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
+'Which arms hybrid_recall() would run with these arguments, and why or why not, in words and '
+'without running them. The graph may still be left out once it is seen that nothing leads on from '
+'what the arms before it found. Errors: as hybrid_recall().';

@@ -165,7 +165,7 @@ def test_messages_stand_among_memories(connection: Connection, bank: dict[str, i
         ({"during": WINDOW}, "key lexical graph temporal message"),
         ({"hypothetical": ANSWER}, "key lexical graph message hypothetical"),
         ({"query": " ", "embedding": EMBEDDING}, "semantic graph"),
-        ({"query": None, "during": WINDOW}, "graph temporal"),
+        ({"query": None, "during": WINDOW}, "temporal"),
         (FULL | {"arms": ["key", "graph"]}, "key graph"),
         (FULL | {"weights": {"graph": 0, "key": 0}}, "semantic lexical temporal message "
          "hypothetical"),

@@ -294,7 +294,7 @@ def weights(connection: Connection) -> list[str]:
 
 
 def test_a_full_refresh_counts_exactly(connection: Connection) -> None:
-    create(connection)
+    create(connection, settings='{"context_weight": 1}')
     found: list[int] = []
     for n in range(60):
         fact = {"text": f"number {n} " + "word " * (n % 7), "context": "log", "fact_key": f"k-{n}"}

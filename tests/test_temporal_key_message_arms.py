@@ -30,18 +30,18 @@ def scores(rows: list[Any]) -> dict[int, Any]:
         ([None, None], 1),
         ("2026-03-09", 1),
         ("2026-03-12", 1),
-        ("2026-03-09T12:00Z", 0.5),
-        ("2026-03-09T00:00Z", None),
-        ("2026-03-08", None),
-        (["2026-03-08", "2026-03-09T06:00Z"], 0.25),
-        ("2026-03-13", 6 / 7),
-        ("2026-03-18", 1 / 7),
-        ("2026-03-19", None),
-        (["2026-03-15T12:00Z", None], 0.5),
+        ("2026-03-08T12:00Z", 0.5),
+        ("2026-03-07T00:00Z", None),
+        ("2026-03-06", None),
+        (["2026-03-01", "2026-03-07T18:00Z"], 0.25),
+        ("2026-03-13", 1 - 1 / 8.5),
+        ("2026-03-18", 1 - 6 / 8.5),
+        ("2026-03-20T12:00Z", None),
+        (["2026-03-16T06:00Z", None], 0.5),
         (None, None),
     ],
 )
-def test_proximity_is_one_within_and_falls_to_none_a_day_before_and_a_week_after(
+def test_proximity_is_one_within_and_falls_to_none_three_days_before_and_a_week_or_more_after(
     connection: Connection, occurred: Any, score: float | None
 ) -> None:
     create(connection)
@@ -92,14 +92,14 @@ def test_an_embedding_weighs_what_lies_in_the_window_by_similarity(connection: C
     weighed = call(connection, "temporal_arm", bank="b", during=WINDOW, embedding=[1, 0])
 
     assert scores(plain) == dict.fromkeys([bare, opposite, across, same], 1)
-    assert scores(weighed) == {bare: 1, same: 1, across: 0.5}
+    assert scores(weighed) == {bare: 1, same: 1, across: 0.75, opposite: 0.5}
 
 
-def test_spreads_to_neighbours_in_time_and_cause_at_half_the_score(
+def test_spreads_two_steps_in_time_and_cause_at_half_the_score_each(
     connection: Connection,
 ) -> None:
     create(connection)
-    cause, entry, effect, far_effect = retain(
+    cause, entry, effect, far_effect, too_far = retain(
         connection,
         [
             {"text": "cause", "links": [{"kind": "causes", "to_index": 1, "weight": 0.8}]},
@@ -109,12 +109,13 @@ def test_spreads_to_neighbours_in_time_and_cause_at_half_the_score(
                 "links": [{"kind": "enables", "to_index": 2, "weight": 0.6}],
             },
             {"text": "effect", "links": [{"kind": "causes", "to_index": 3}]},
-            "two steps away",
+            {"text": "two steps away", "links": [{"kind": "causes", "to_index": 4}]},
+            "three steps away",
         ],
     )
     before, _ = retain(
         connection,
-        [{"text": t, "occurred": t} for t in ("2026-03-09T00:00Z", "2026-03-08T00:00Z")],
+        [{"text": t, "occurred": t} for t in ("2026-03-07T00:00Z", "2026-03-06T00:00Z")],
     )
     connection.execute("delete from pgrecall.link where kind = 'temporal'")
     connection.execute(
@@ -123,8 +124,10 @@ def test_spreads_to_neighbours_in_time_and_cause_at_half_the_score(
 
     found = call(connection, "temporal_arm", bank="b", during=WINDOW)
 
-    assert scores(found) == {entry: 1, cause: 0.4, effect: 0.3, before: 0.25}
-    assert far_effect not in ids(found)
+    assert scores(found) == {
+        entry: 1, cause: 0.4, effect: 0.3, before: 0.25, far_effect: 0.15
+    }  # fmt: skip
+    assert too_far not in ids(found)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pgrecall.rerankers import SETTING, CrossEncoderReranker
 
 _OLDEST_SERVER = 150000
 _OLDEST_VECTOR = (0, 8, 4)
+_LEAST_SIMILARITY = 0.7
 _MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
 
 
@@ -141,4 +142,17 @@ def _banks(recall: Recall) -> list[Finding]:
             findings.append(Finding("warning", about, found, advice))
         else:
             findings.append(Finding("good", about, found))
+        similarity = recall.vocabulary_drift(bank.bank_id)
+        if similarity is not None and similarity < _LEAST_SIMILARITY:
+            findings.append(
+                Finding(
+                    "warning",
+                    about,
+                    f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
+                    "See whether text_search_config and the embedding model still fit what it"
+                    " holds; then run:"
+                    f" select pgrecall.refresh_statistics('{bank.bank_id}', is_full => true);"
+                    f" select pgrecall.snapshot_vocabulary('{bank.bank_id}');",
+                )
+            )
     return findings

@@ -254,6 +254,45 @@ def bank_statistics(bank: str) -> Call[BankStatistics, list[BankStatistics]]:
     )
 
 
+def highlight(
+    bank: str, memory_id: int, query: str, *, start_mark: str, end_mark: str
+) -> Call[str, str]:
+    """Mark in a memory what a query finds."""
+    return Call(
+        "select pgrecall.highlight(bank => %(bank)s, memory_id => %(memory_id)s,"
+        " query => %(query)s, start_mark => %(start_mark)s, end_mark => %(end_mark)s)",
+        _checked(
+            bank=bank,
+            memory_id=memory_id,
+            query=query,
+            start_mark=start_mark,
+            end_mark=end_mark,
+        ),
+        scalar_row,
+        _single,
+    )
+
+
+def vocabulary_drift(bank: str) -> Call[float | None, float | None]:
+    """Compare a bank's words with those it had."""
+    return Call(
+        "select pgrecall.vocabulary_drift(bank => %(bank)s)",
+        _checked(bank=bank),
+        scalar_row,
+        _single,
+    )
+
+
+def snapshot_vocabulary(bank: str) -> Call[object, None]:
+    """Keep a bank's words, to compare with later."""
+    return Call(
+        "select pgrecall.snapshot_vocabulary(bank => %(bank)s)",
+        _checked(bank=bank),
+        scalar_row,
+        _nothing,
+    )
+
+
 def link_pending(bank: str, *, batch_size: int) -> Call[int, int]:
     """Write links that were put off."""
     return Call(
@@ -293,6 +332,9 @@ def recall_parameters(
     hypothetical: Sequence[float] | None,
     model: str | None,
     time_mode: str,
+    time_basis: str,
+    use_hints: bool,
+    budget: str,
 ) -> dict[str, object]:
     """Gather what hybrid_recall() and explain_recall() both take."""
     return _checked(
@@ -313,6 +355,9 @@ def recall_parameters(
         hypothetical=hypothetical,
         model=model,
         time_mode=time_mode,
+        time_basis=time_basis,
+        use_hints=use_hints,
+        budget=budget,
     )
 
 
@@ -324,7 +369,8 @@ _RECALL_ARGUMENTS: LiteralString = (
     " weights => %(weights)s::jsonb, top_k => %(top_k)s, depth => %(depth)s,"
     " as_of => coalesce(%(as_of)s::timestamptz, now()),"
     " hypothetical => pgrecall.to_embedding(%(hypothetical)s::real[]), model => %(model)s,"
-    " time_mode => %(time_mode)s, fusion => %(fusion)s, k => %(k)s)"
+    " time_mode => %(time_mode)s, fusion => %(fusion)s, k => %(k)s,"
+    " time_basis => %(time_basis)s, use_hints => %(use_hints)s, budget => %(budget)s)"
 )
 
 

@@ -174,7 +174,8 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit.
+            settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
+                type_hints, widen_below, context_weight, key_weight.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -428,6 +429,57 @@ class Recall:
         """
         return self._run(calls.bank_statistics(bank))
 
+    def highlight(
+        self,
+        bank: str,
+        memory_id: int,
+        query: str,
+        *,
+        start_mark: str = "<mark>",
+        end_mark: str = "</mark>",
+    ) -> str:
+        """Mark the words in a memory's text that keyword search finds it by.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: Of a memory in that bank.
+            query: What was asked.
+            start_mark: Put before each word or run of words that matches.
+            end_mark: Put after it.
+
+        Returns:
+            The text, with nothing else changed and nothing escaped.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+
+        """
+        return self._run(
+            calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
+        )
+
+    def vocabulary_drift(self, bank: str) -> float | None:
+        """Compare a bank's most frequent words with those of its snapshot.
+
+        Returns:
+            Their Jaccard similarity, 0 to 1; None before anything was counted.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.vocabulary_drift(bank))
+
+    def snapshot_vocabulary(self, bank: str) -> None:
+        """Keep the bank's most frequent words, for ``vocabulary_drift`` to compare with.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        self._run(calls.snapshot_vocabulary(bank))
+
     def link_pending(self, bank: str, *, batch_size: int = 1000) -> int:
         """Write links of facts that were retained with ``link="deferred"``.
 
@@ -468,6 +520,12 @@ class Recall:
                 out of the query.
             temporal: Whether to read a time out of the query.
             time_mode: "boost" what lies in that time, or "filter" away what does not.
+            time_basis: "occurred"; or "mentioned", to take the time of saying where it is not known
+                when something happened.
+            use_hints: Whether to search only the fact types that the query's words hint at, such as
+                preferences for "prefer"; all types when too little is found.
+            budget: "mid" asks the arms that can contribute; "low" leaves out graph, messages and
+                the hypothetical answer and looks half as deep; "high" looks twice as deep.
             arms: Names of the only arms to ask: semantic, lexical, graph, temporal, key, message,
                 hypothetical.
             weights: Weight of an arm in the fusion, by name, at least 0.

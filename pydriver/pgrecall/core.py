@@ -125,6 +125,9 @@ class RecallOptions(TypedDict, total=False):
     during: Period | None
     temporal: bool
     time_mode: str
+    time_basis: str
+    use_hints: bool
+    budget: str
     arms: Sequence[str] | None
     weights: Mapping[str, float] | None
     fusion: str | None
@@ -223,6 +226,9 @@ class Question:
         during: Period | None = None,
         temporal: bool = True,
         time_mode: str = "boost",
+        time_basis: str = "occurred",
+        use_hints: bool = False,
+        budget: str = "mid",
         arms: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
         fusion: str | None = None,
@@ -272,6 +278,9 @@ class Question:
             hypothetical=None,
             model=model or (settings.model if embedding is not None else None),
             time_mode=time_mode,
+            time_basis=time_basis,
+            use_hints=use_hints,
+            budget=budget,
         )
         self._bank = bank
         if during is None and temporal:
