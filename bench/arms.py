@@ -26,6 +26,7 @@ from typing import Any
 
 import harness
 import quality
+
 from pgrecall import Recall
 
 ARMS = ["key", "semantic", "lexical", "graph", "temporal", "message"]

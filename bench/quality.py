@@ -5,16 +5,16 @@
     python bench/quality.py --data /path/to/conversations.json
 
 A file holds conversations: {conversation_id, turns: [{id, speaker, text, caption, session, at}],
-questions: [{id, question, relevant, category}]}. A conversation becomes a bank and each turn a fact,
-`speaker: text [caption]`, with the speaker as its entity and the time of the session as `occurred`
-and `mentioned_at`. A question is asked at the time of the last turn.
+questions: [{id, question, relevant, category}]}. A conversation becomes a bank and each turn a
+fact, `speaker: text [caption]`, with the speaker as its entity and the time of the session as
+`occurred` and `mentioned_at`. A question is asked at the time of the last turn.
 
-Measured are each arm alone and the fusions, `in_context` over banks where the turns before and after
-stand as the `context` of a turn, and the reranked order where PGRECALL_RERANKER names a
+Measured are each arm alone and the fusions, `in_context` over banks where the turns before and
+after stand as the `context` of a turn, and the reranked order where PGRECALL_RERANKER names a
 cross-encoder. Figures are means over the questions, those without a relevant turn left out:
 
-* ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share of
-  the relevant turns among the first 10 and 20.
+* ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
+  of the relevant turns among the first 10 and 20.
 * database_p50_ms, database_p95_ms: of the one call, as the client sees it.
 """
 
@@ -32,6 +32,7 @@ from statistics import fmean
 from typing import Any
 
 import harness
+
 from pgrecall import Recall
 from pgrecall.embedders import SentenceTransformerEmbedder, Vector
 from pgrecall.rerankers import SETTING
