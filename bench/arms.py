@@ -86,22 +86,16 @@ def table(title: str, means: Mapping[str, Sequence[float]]) -> None:
         print(f"{name:12}" + "".join(f" {value:9.4f}" for value in row), flush=True)
 
 
-def main() -> None:
-    parser = harness.arguments(__doc__, "locomo_dev.json")
-    options = parser.parse_args()
-    path: Path = harness.require(options.data)
+def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
+    """Ask the questions of a file of conversations with each budget, and with every arm."""
     conversations = json.loads(path.read_text(encoding="utf-8"))
-    if options.smoke:
+    if is_smoke:
         conversations = conversations[:1]
     asked = [question for c in conversations for question in quality.questions(c)]
     about_dates = [question for c in conversations for question in dates(c)]
-    if options.smoke:
+    if is_smoke:
         asked, about_dates = asked[:30], about_dates[:5]
-
-    with (
-        harness.database() as dsn,
-        Recall.connect(dsn, embedder=quality.CachingEmbedder()) as recall,
-    ):
+    with Recall.connect(dsn, embedder=quality.CachingEmbedder()) as recall:
         for conversation in conversations:
             quality.load(recall, conversation)
         ask(recall, asked[:10])  # first plans of a connection are not what is measured
@@ -109,18 +103,26 @@ def main() -> None:
         table(f"{path.stem}, {len(asked)} questions", means)
         date_means = ask(recall, about_dates)
         table(f"{len(about_dates)} questions that are only a date", date_means)
-        figures = {
-            "arm_plan_time_saved": round(1 - means["mid"][-1] / means["everything"][-1], 4),
-            "arm_plan_ndcg10_delta": round(means["mid"][0] - means["everything"][0], 4),
-            "arm_plan_date_time": round(date_means["mid"][-1] / date_means["everything"][-1], 4),
-        }
-        for name, row in means.items():
-            figures[f"{name}.ndcg10"] = round(row[0], 4)
-            figures[f"{name}.database_mean_ms"] = round(row[-1], 3)
-        for name in list(figures)[:3]:
-            print(f"{name} {figures[name]:.4f}")
-        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
-        harness.write(options.json, figures, settings, dsn)
+    figures = {
+        "arm_plan_time_saved": round(1 - means["mid"][-1] / means["everything"][-1], 4),
+        "arm_plan_ndcg10_delta": round(means["mid"][0] - means["everything"][0], 4),
+        "arm_plan_date_time": round(date_means["mid"][-1] / date_means["everything"][-1], 4),
+    }
+    for name, figure in figures.items():
+        print(f"{name} {figure:.4f}")
+    for name, row in means.items():
+        figures[f"{name}.ndcg10"] = round(row[0], 4)
+        figures[f"{name}.database_mean_ms"] = round(row[-1], 3)
+    return figures
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, "locomo_dev.json")
+    options = parser.parse_args()
+    path: Path = harness.require(options.data)
+    with harness.database() as dsn:
+        figures = measure(path, options.smoke, dsn)
+        harness.write(options.json, figures, {"data": path.name, "smoke": options.smoke}, dsn)
 
 
 if __name__ == "__main__":

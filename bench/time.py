@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
+import arms
 import harness
 
 from pgrecall.temporal import extract_temporal_constraint
@@ -228,6 +229,12 @@ def score_language(code: str, every: int) -> tuple[dict[str, float], list[str]]:
 def main() -> None:
     parser = harness.arguments(__doc__, "temporal_dev.json")
     parser.add_argument("--fails", type=int, default=0, help="how many misses to print")
+    parser.add_argument(
+        "--conversations",
+        type=Path,
+        default=harness.DATA / "locomo_dev.json",
+        help="file of conversations to measure the plan of arms on, as bench/arms.py does",
+    )
     arguments = parser.parse_args()
     data = harness.require(arguments.data)
     every = SMOKE_EVERY if arguments.smoke else 1
@@ -244,6 +251,8 @@ def main() -> None:
         print(f"{name:24} {figure:>8}")
     for failure in failures[: arguments.fails]:
         print(failure)
+    with harness.database() as dsn:
+        figures |= arms.measure(harness.require(arguments.conversations), arguments.smoke, dsn)
     harness.write(
         arguments.json,
         figures,

@@ -275,6 +275,32 @@ def test_a_query_about_the_last_conversation_is_given_its_end(recall: Recall) ->
     assert (report.temporal.start, report.temporal.end) == (end, None)
 
 
+def test_an_anchor_of_the_caller_bounds_the_query(recall: Recall) -> None:
+    joined = datetime(2026, 2, 1, 9)
+
+    report = recall.recall_report("b", "what changed since I joined?", anchors={"i joined": joined})
+
+    assert report.temporal is not None
+    assert report.temporal.start == joined.replace(tzinfo=timezone.utc)
+
+
+def test_times_are_read_in_the_language_of_the_query(recall: Recall) -> None:
+    asked = datetime(2026, 6, 30, tzinfo=timezone.utc)
+
+    report = recall.recall_report(
+        "b", "Was geschah am 5. März 2026?", language="de", reference_time=asked
+    )
+
+    assert report.facts == ("5. März 2026 = 2026-03-05",)
+
+
+def test_a_language_that_is_not_known_is_an_error(recall: Recall) -> None:
+    with pytest.raises(InvalidArgument, match="xx") as error:
+        recall.recall("b", "what changed?", language="xx")
+
+    assert error.value.hint == "Pass temporal=False to read no time out of the query."
+
+
 def test_a_period_that_is_given_is_not_read_out_of_the_query(recall: Recall) -> None:
     recall.retain("b", [{"text": "Ana moved", "occurred": "2026-05-05"}, "Ana moved on"])
     during = datetime(2026, 5, 1), datetime(2026, 6, 1)

@@ -521,6 +521,9 @@ class AsyncRecall:
             during: (start, end) the question is about; either may be None. Default: what is read
                 out of the query.
             temporal: Whether to read a time out of the query.
+            language: Of the query, for the times in it: en, de, es, fr, it, nl or pt.
+            anchors: Instants of what "since I joined" may refer to: a mapping from the clause in
+                lower case ("i joined") to a datetime, or a function that may return None.
             time_mode: "boost" what lies in that time, or "filter" away what does not.
             time_basis: "occurred"; or "mentioned", to take the time of saying where it is not known
                 when something happened.

@@ -51,7 +51,7 @@ from pgrecall.rerankers import (
     as_reranker,
     reranked,
 )
-from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
 
 if TYPE_CHECKING:
     from psycopg.errors import Diagnostic
@@ -124,6 +124,8 @@ class RecallOptions(TypedDict, total=False):
     filter: str | Sequence[object] | None
     during: Period | None
     temporal: bool
+    language: str
+    anchors: Anchors | None
     time_mode: str
     time_basis: str
     use_hints: bool
@@ -225,6 +227,8 @@ class Question:
         filter: str | Sequence[object] | None = None,  # noqa: A002  as in SQL
         during: Period | None = None,
         temporal: bool = True,
+        language: str = "en",
+        anchors: Anchors | None = None,
         time_mode: str = "boost",
         time_basis: str = "occurred",
         use_hints: bool = False,
@@ -250,6 +254,8 @@ class Question:
         self.asks_session = False
         self._settings = settings
         self._query = query
+        self._language = language
+        self._anchors = anchors
         self._top_k = top_k
         self._candidates = candidates
         self._reranker = settings.reranker if rerank else None
@@ -299,16 +305,27 @@ class Question:
 
     def _read_time(self, last_session: datetime | None) -> None:
         def anchor(name: str) -> datetime | None:
+            if self._anchors is not None:
+                find = self._anchors if callable(self._anchors) else self._anchors.get
+                known = find(name)
+                if known is not None:
+                    return self._settings.moment(known)
             self.asks_session = self.asks_session or name == _LAST_SESSION
             return last_session if name == _LAST_SESSION else None
 
         with self._timed("temporal"):
-            found = extract_temporal_constraint(
-                self._query,
-                self._reference_time,
-                timezone=self._settings.timezone,
-                anchors=anchor,
-            )
+            try:
+                found = extract_temporal_constraint(
+                    self._query,
+                    self._reference_time,
+                    timezone=self._settings.timezone,
+                    language=self._language,
+                    anchors=anchor,
+                )
+            except ValueError as error:
+                raise InvalidArgument(
+                    str(error), hint="Pass temporal=False to read no time out of the query."
+                ) from error
         if found is not None:
             self._constraint = found
             self._during = found.start, found.end
