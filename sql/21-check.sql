@@ -75,8 +75,14 @@ begin
     return array(
       select u
       from   unnest(known) as u
-      where  exists (select from pgrecall.memory m
-                     where m.bank_id = _fact_types.bank and m.fact_type = u)
+      cross  join lateral (
+        -- A lookup each: the order of an index keeps the planner from reading the whole bank.
+        select from pgrecall.memory m
+        where  m.bank_id = _fact_types.bank and m.fact_type = u
+        order  by lower(m.occurred)
+        limit  1
+      ) as held
+      order  by u
     );
   end if;
   select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;

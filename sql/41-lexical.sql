@@ -203,7 +203,7 @@ begin
   -- one question go together some three times as often as chance has it.
   total := 0;
   for word_set in
-    select s.mask, array_agg(t.dimension) as dimensions,
+    select s.mask, array_agg(t.dimension order by t.position) as dimensions,
            least(min(t.count),
                  documents * exp(sum(ln(t.count::double precision / documents)))
                  * 3 ^ (count(*) - 1)) as estimate
@@ -240,6 +240,8 @@ returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
 set jit = off
+-- Starting a worker takes longer than what it would do.
+set max_parallel_workers_per_gather = 0
 as $$
 declare
   config   regconfig := bank.text_search_config::regconfig;
@@ -272,14 +274,24 @@ begin
   else
     chosen := pgrecall._candidates(
       q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
-    select string_agg(format('{keys} %s pgrecall._scoped_keys($1, {fact_type}, %L)',
-                             c.operator, c.dimensions), ' or ')
+    -- Sets of two with the same rarer word share a scan, which reads that word's list once.
+    select string_agg(c.condition, ' or ')
     into   matches
     from (
-      select '&&', chosen.singles::text where cardinality(chosen.singles) > 0
+      select format('{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)', chosen.singles)
+      where  cardinality(chosen.singles) > 0
       union all
-      select '@>', w from unnest(chosen.sets) as w
-    ) as c(operator, dimensions);
+      select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L) and '
+                    '{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
+                    array[w.word_set[1]], array_agg(w.word_set[2]))
+      from   (select s::integer[] from unnest(chosen.sets) as s) as w(word_set)
+      where  cardinality(w.word_set) = 2
+      group  by w.word_set[1]
+      union all
+      select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L)', s)
+      from   unnest(chosen.sets) as s
+      where  cardinality(s::integer[]) > 2
+    ) as c(condition);
   end if;
   -- What is written into the statement are names and numbers that we made.
   matches := replace(matches, '{keys}', format(
