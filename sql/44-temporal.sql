@@ -95,7 +95,9 @@ begin
                    then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200
                  else 1 - extract(epoch from lower(u.occurred) - upper($5))
                           / extract(epoch from $9)
-               end::double precision * coalesce(0.75 + 0.25 * v.similarity, 1) as score
+               end::double precision
+               * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(v.similarity, 0) end
+                 as score
         from   (%1$s) as u
         left   join lateral (
           select max(1 - (e.embedding <=> $6)) as similarity
@@ -163,5 +165,6 @@ comment on function pgrecall.temporal_arm(
 'quarters of its length, 30 days of that at most), and what is one or two links in time and cause '
 'away from the best of them, each step at half the score. '
 'time_basis => ''mentioned'' takes the time of saying where it is not known when it happened. '
-'score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an embedding is given. Errors: '
+'score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an embedding is given; what has '
+'none itself counts as of similarity 0. Errors: '
 'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

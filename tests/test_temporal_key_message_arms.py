@@ -92,7 +92,7 @@ def test_an_embedding_weighs_what_lies_in_the_window_by_similarity(connection: C
     weighed = call(connection, "temporal_arm", bank="b", during=WINDOW, embedding=[1, 0])
 
     assert scores(plain) == dict.fromkeys([bare, opposite, across, same], 1)
-    assert scores(weighed) == {bare: 1, same: 1, across: 0.75, opposite: 0.5}
+    assert scores(weighed) == {same: 1, bare: 0.75, across: 0.75, opposite: 0.5}
 
 
 def test_spreads_two_steps_in_time_and_cause_at_half_the_score_each(
