@@ -261,6 +261,37 @@ comment on function pgrecall.entity_walk(
 'that states it, has ended x rarity; score = tanh(sum), 0 to 1. '
 'Errors: RC001, RC008, RC011, 22023.';
 
+create or replace function pgrecall._seed_strengths(seeds pgrecall.arm_hit[])
+returns table (memory_id bigint, strength double precision)
+language sql immutable parallel safe
+begin atomic
+  select s.memory_id, max(10.0 / (9 + s.rank))::double precision
+  from   unnest(seeds) as s
+  where  s.arm in ('semantic', 'lexical') and s.rank <= 20
+  group  by s.memory_id;
+end;
+comment on function pgrecall._seed_strengths(pgrecall.arm_hit[]) is
+'Where the graph starts from and how strongly: the 20 best of the semantic and of the lexical arm, '
+'the first at full strength, the eleventh at half of it.';
+
+create or replace function pgrecall._graph_score(
+  entity_score double precision, semantic_score double precision, causal_score double precision)
+returns double precision
+language sql immutable parallel safe
+-- A neighbour in meaning of what was found is mostly more of the same: it supports, but does not
+-- lead.
+return entity_score + 0.3 * semantic_score + causal_score;
+comment on function pgrecall._graph_score(
+  double precision, double precision, double precision) is
+'What link_expansion() contributes to the score of the graph arm.';
+
+create or replace function pgrecall._graph_floor()
+returns double precision
+language sql immutable parallel safe
+return 0.5;
+comment on function pgrecall._graph_floor() is
+'Below this score in the graph arm a memory shares little more than a name that stands everywhere.';
+
 create or replace function pgrecall._graph(
   bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
   as_of timestamptz, depth integer)
@@ -272,28 +303,24 @@ declare
   ids       bigint[];
   strengths double precision[];
 begin
-  -- The 20 best of each arm, the first at full strength, the tenth at half of it.
-  select array_agg(s.memory_id), array_agg(10.0 / (9 + s.rank))
+  select array_agg(s.memory_id), array_agg(s.strength)
   into   ids, strengths
-  from   unnest(seeds) as s
-  where  s.arm in ('semantic', 'lexical') and s.rank <= 20;
+  from   pgrecall._seed_strengths(seeds) as s;
 
   return query
   select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer, t.score
   from (
     select u.memory_id, sum(u.score) as score
     from (
-      -- A neighbour in meaning of what was found is mostly more of the same: it supports, it does
-      -- not lead.
-      select e.memory_id, e.entity_score + 0.3 * e.semantic_score + e.causal_score as score
+      select e.memory_id,
+             pgrecall._graph_score(e.entity_score, e.semantic_score, e.causal_score) as score
       from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
       union all
       select w.memory_id, w.score
       from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
     ) as u
     group  by u.memory_id
-    -- Below this a memory shares little more than a name that stands everywhere.
-    having sum(u.score) >= 0.5
+    having sum(u.score) >= pgrecall._graph_floor()
   ) as t
   order  by t.score desc, t.memory_id desc
   limit  depth;

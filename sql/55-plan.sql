@@ -153,10 +153,7 @@ begin
   end if;
 
   with seed as materialized (
-    select s.memory_id, max(10.0 / (9 + s.rank)) as strength
-    from   unnest(seeds) as s
-    where  s.arm in ('semantic', 'lexical') and s.rank <= 20
-    group  by s.memory_id
+    select s.memory_id, s.strength from pgrecall._seed_strengths(seeds) as s
   ),
   edge as (
     select l.kind, l.weight * s.strength as weight
@@ -197,7 +194,8 @@ begin
   if has_cause then
     return 'infinity';
   end if;
-  return tanh(0.5 * entity_weight) + 0.3 * coalesce(similarity, 0) + tanh(walk_weight);
+  return pgrecall._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0)
+         + tanh(walk_weight);
 end;
 $$;
 comment on function pgrecall._graph_bound(text, text, pgrecall.arm_hit[]) is

@@ -98,7 +98,8 @@ begin
         -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
         begin
           if arm = 'graph' and arms is null and budget <> 'high'
-             and pgrecall._graph_bound(bank.bank_id, query, hits) < 0.5
+             and pgrecall._graph_bound(bank.bank_id, query, hits)
+                 < pgrecall._graph_floor()
           then
             status := 'skipped';
             reason := 'no entity or link leads on from what the arms before found';
@@ -152,6 +153,13 @@ comment on function pgrecall._gather(
 'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
 'left out with warning 01RC1.';
 
+create or replace function pgrecall._asked(query text)
+returns text
+language sql immutable parallel safe
+return coalesce(btrim(query, E' \t\r\n'), '');
+comment on function pgrecall._asked(text) is
+'A query without white space around it, empty when null.';
+
 create or replace function pgrecall._recall_arguments(
   bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, hypothetical halfvec,
@@ -167,7 +175,7 @@ declare
   ends    timestamptz;
 begin
   searched := pgrecall._bank(bank);
-  if coalesce(btrim(query, E' \t\r\n'), '') = ''
+  if pgrecall._asked(query) = ''
      and num_nonnulls(embedding, hypothetical, during) = 0
   then
     raise exception using
@@ -351,7 +359,7 @@ begin
     hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
   return query
   select * from pgrecall._hybrid_recall(
-    a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
+    a.searched, pgrecall._asked(query), embedding, during, a.all_types,
     a.whole_filter, arms, a.all_weights, top_k, a.all_depth, coalesce(as_of, now()), hypothetical,
     coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion), budget, time_basis,
     a.hinted_types, a.hint);
@@ -362,8 +370,8 @@ comment on function pgrecall.hybrid_recall(
   timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
 'The memories of a bank that best answer a query, best first: every arm that can help runs, '
 'reciprocal rank fusion joins them. '
-'Without an embedding the lexical, key, graph and temporal arms answer. during boosts what '
-'occurred in the window, or filters with time_mode => ''filter''. '
+'Without an embedding the lexical, key, graph, temporal and message arms answer. during boosts '
+'what occurred in the window, or filters with time_mode => ''filter''. '
 'tags keeps memories with any of them; filter is a condition such as ["and", [">=", "confidence", '
 '0.8], ["=", "metadata.team", "core"]]. '
 'arms and weights ({"graph": 0.5}) choose and weigh arms, fusion (rrf, score_rrf) and k how they '
@@ -413,7 +421,7 @@ begin
   return query
   select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
   from   jsonb_to_recordset((pgrecall._gather(
-           a.searched, coalesce(btrim(query, E' \t\r\n'), ''), embedding, during, a.all_types,
+           a.searched, pgrecall._asked(query), embedding, during, a.all_types,
            a.whole_filter, arms, a.all_weights, a.all_depth, coalesce(as_of, now()),
            hypothetical, budget, time_basis, a.hinted_types, a.hint)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
@@ -454,7 +462,7 @@ set search_path from current
 as $$
 declare
   a    record;
-  text_of text := coalesce(btrim(query, E' \t\r\n'), '');
+  text_of text := pgrecall._asked(query);
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
