@@ -5,27 +5,141 @@ return lower(trim(regexp_replace(name, '[^[:alnum:]]+', ' ', 'g')));
 comment on function pgrecall.normalised_name(text) is
 'A name as it is compared: lower case, punctuation and runs of spaces as one space.';
 
-create or replace function pgrecall._phrases(query text)
-returns table (phrase text, first integer, last integer)
+create or replace function pgrecall._words(query text)
+returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
 language sql immutable parallel safe
 begin atomic
-  with word as (
-    select w.word, w.position::integer
-    from   unnest(string_to_array(pgrecall.normalised_name(query), ' '))
-             with ordinality as w(word, position)
-    where  w.word <> ''
+  select p.word,
+         (sum(p.gap + length(p.word)) over running - length(p.word))::integer + 1,
+         (sum(p.gap + length(p.word)) over running)::integer,
+         p.gap = 0 and row_number() over running > 1,
+         p.word ~ ('^[' || pgrecall._cjk() || ']$')
+  from (
+    select r.n, m.n as part, m.match[1] as word,
+           case m.n when 1 then length(r.match[1]) else 0 end as gap
+    from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
+             with ordinality as r(match, n),
+           regexp_matches(r.match[2], '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|['
+                                      || pgrecall._cjk() || ']|[^' || pgrecall._cjk() || ']+', 'g')
+             with ordinality as m(match, n)
     -- A pasted page asks about what it names first.
+    order  by r.n, m.n
     limit  200
+  ) as p
+  window running as (order by p.n, p.part)
+  order  by p.n, p.part;
+end;
+comment on function pgrecall._words(text) is
+'The first 200 words of a query in order, with the positions of their first and last characters. '
+'Of Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
+'is_joined: nothing stands between it and the word before.';
+
+create or replace function pgrecall._phrases(query text)
+returns table (phrase text, first integer, last integer, starts_at integer, ends_at integer)
+language sql immutable parallel safe
+begin atomic
+  with question as materialized (
+    select array_agg(case when w.is_joined then '' else ' ' end || lower(w.word)) as words,
+           array_agg(w.starts_at) as starts, array_agg(w.ends_at) as ends,
+           array_agg(w.is_letter) as letters, array_agg(w.is_joined) || false as joined,
+           array_agg(w.number) as numbers, count(*)::integer as length
+    from (
+      select x.*, count(*) filter (where not x.is_joined) over (order by x.ends_at) as number
+      from   pgrecall._words(query) as x
+      order  by x.ends_at
+    ) as w
   )
-  select string_agg(w.word, ' ' order by w.position), f.position, f.position + n.n - 1
-  from   word f
-  cross  join generate_series(1, 5) as n(n)
-  join   word w on w.position between f.position and f.position + n.n - 1
-  group  by f.position, n.n
-  having count(*) = n.n;
+  select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
+  from   question q
+  cross  join generate_series(1, q.length) as f(n)
+  cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
+  where  q.numbers[l.n] - q.numbers[f.n] < 8
+    -- One letter within others is a part of a word: 王 is not in 王国.
+    and  not (f.n = l.n and q.letters[f.n] and (q.joined[f.n] or q.joined[f.n + 1]));
 end;
 comment on function pgrecall._phrases(text) is
-'Runs of one to five words of a query, normalised as names are, with the positions of their ends.';
+'Runs of one to eight words of a query, of up to twelve letters where no spaces part words, '
+'normalised as names are; first and last count words, starts_at and ends_at characters.';
+
+create or replace function pgrecall._companions(bank text, entity_id bigint)
+returns table (companion_id bigint, facts bigint)
+language plpgsql stable parallel safe rows 50
+set search_path from current
+as $$
+begin
+  return query
+  select x.entity_id, count(*)
+  from   pgrecall.fact_type t
+  cross  join lateral (
+    select m.memory_id
+    from   pgrecall.mention m
+    where  m.bank_id = _companions.bank and m.entity_id = _companions.entity_id
+      and  m.fact_type = t.fact_type
+    order  by m.memory_id desc
+    limit  100
+  ) as latest
+  cross  join lateral (
+    select o.entity_id
+    from   pgrecall.mention o
+    where  o.bank_id = _companions.bank and o.memory_id = latest.memory_id
+      and  o.entity_id <> _companions.entity_id
+    limit  100
+  ) as x
+  where  t.bank_id = _companions.bank
+  group  by x.entity_id;
+end;
+$$;
+comment on function pgrecall._companions(text, bigint) is
+'Entities named together with an entity, and in how many facts: of the latest 100 of each type.';
+
+create or replace function pgrecall._query_names(bank text, query text)
+returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
+language plpgsql stable parallel safe rows 5
+set search_path from current
+as $$
+begin
+  return query
+  with found as materialized (
+    select p.*, a.entity_id, a.confidence
+    from   pgrecall._phrases(query) as p
+    cross  join lateral (
+      select b.entity_id, b.confidence
+      from   pgrecall.entity_alias b
+      where  b.bank_id = _query_names.bank and b.alias = p.phrase
+      order  by b.confidence desc, b.entity_id
+      limit  10
+    ) as a
+  ),
+  -- The longest name wins: "Ana Silva" is not also every Ana.
+  hit as materialized (
+    select f.*, count(*) over (partition by f.first, f.last) as candidates
+    from   found f
+    where  not exists (
+      select from found l
+      where  l.first <= f.first and l.last >= f.last and l.last - l.first > f.last - f.first
+    )
+  ),
+  weighed as (
+    select h.*, h.confidence * (1 + 4 * coalesce(s.shared, 0)) as weight
+    from   hit h
+    left   join lateral (
+      select count(distinct o.phrase) as shared
+      from   pgrecall._companions(_query_names.bank, h.entity_id) as c
+      join   hit o on o.entity_id = c.companion_id and o.phrase <> h.phrase
+      where  h.candidates > 1
+    ) as s on h.candidates > 1
+  )
+  select w.entity_id, w.phrase, w.starts_at, w.ends_at,
+         case w.candidates
+           when 1 then w.confidence
+           else (w.weight / nullif(sum(w.weight) over (partition by w.first, w.last), 0))::real
+         end
+  from   weighed w;
+end;
+$$;
+comment on function pgrecall._query_names(text, text) is
+'Worker of query_entities(): each name of a query, at each place where it stands, with at most '
+'ten entities that go by it.';
 
 create or replace function pgrecall.query_entities(bank text, query text)
 returns table (entity_id bigint, name text, kind text, matched text, confidence real)
@@ -35,25 +149,90 @@ as $$
 begin
   perform pgrecall._bank(bank);
   return query
-  with hit as (
-    select a.entity_id, a.confidence, p.phrase, p.first, p.last
-    from   pgrecall._phrases(query_entities.query) as p
-    join   pgrecall.entity_alias a on a.bank_id = query_entities.bank and a.alias = p.phrase
-  )
-  select distinct on (e.entity_id) e.entity_id, e.name, e.kind, h.phrase, h.confidence
-  from   hit h
-  join   pgrecall.entity e on e.bank_id = query_entities.bank and e.entity_id = h.entity_id
-  -- The longest name wins: "Ana Silva" is not also every Ana.
-  where  not exists (
-    select from hit l
-    where  l.first <= h.first and l.last >= h.last and l.last - l.first > h.last - h.first
-  )
-  order  by e.entity_id, length(h.phrase) desc;
+  select e.entity_id, e.name, e.kind, n.phrase, coalesce(n.confidence, 0)
+  from (
+    select distinct on (q.entity_id) q.entity_id, q.phrase, q.confidence
+    from   pgrecall._query_names(query_entities.bank, query_entities.query) as q
+    order  by q.entity_id, length(q.phrase) desc, q.confidence desc
+  ) as n
+  cross  join lateral (
+    select x.entity_id, x.name, x.kind
+    from   pgrecall.entity x
+    where  x.bank_id = query_entities.bank and x.entity_id = n.entity_id
+    limit  1
+  ) as e
+  order  by e.entity_id;
 end;
 $$;
 comment on function pgrecall.query_entities(text, text) is
-'Entities named in a query: the longest names that stand in it, all entities that go by each. '
-'Errors: RC001.';
+'Entities named in a query: the longest names that stand in it, of at most eight words or twelve '
+'Chinese, Japanese or Korean letters, and all entities that go by each. confidence, 0 to 1, is the '
+'belief in the alias; where several entities go by a name each has its share of '
+'belief x (1 + 4 n), n being the number of other names in the query that latest facts name it '
+'together with. Errors: RC001.';
+
+create or replace function pgrecall.without_names(bank text, query text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
+  starts   integer[];
+  ends     integer[];
+  kept     text;
+begin
+  perform pgrecall._check_text('query', query);
+  select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
+  into   starts, ends
+  from (
+    select n.starts_at, n.ends_at,
+           (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as has_sign,
+           coalesce(length((
+             regexp_match(substr(query, n.ends_at, 4),
+                          '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
+           + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
+             as possessive
+    from   pgrecall._query_names(without_names.bank, without_names.query) as n
+    cross  join lateral (
+      select from pgrecall.entity e
+      where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
+        -- What is written small, "pricing model", says what the question is about.
+        and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
+      limit  1
+    ) as proper
+    -- A part of an identifier is no whole word.
+    where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
+             !~ '[[:alnum:]][-_.@:+#]'
+      and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
+  ) as s;
+  if starts is null then
+    return without_names.query;
+  end if;
+
+  kept := (
+    select coalesce(string_agg(c.letter, '' order by c.n), '')
+    from   string_to_table(left(query, 4100), null) with ordinality as c(letter, n)
+    where  not exists (
+      select from unnest(starts, ends) as s(starts_at, ends_at)
+      where  c.n between s.starts_at and s.ends_at)
+  ) || substr(query, 4101);
+  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
+  kept := regexp_replace(kept, '\s+', ' ', 'g');
+  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
+  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
+  -- "Who is?" asks for nothing any more.
+  if to_tsvector(searched.text_search_config::regconfig, kept) = '' then
+    return without_names.query;
+  end if;
+  return kept;
+end;
+$$;
+comment on function pgrecall.without_names(text, text) is
+'A query without the names that query_entities() finds in it, each with its possessive ''s, for '
+'an embedding: names say who, not what. Names that are all lower case, unless a person''s, and '
+'parts of identifiers stay; so does the whole query where nothing but names and stop words would '
+'be left, or where there are none. Errors: RC001, 22023.';
 
 create or replace function pgrecall._rarity(mentions bigint, documents bigint)
 returns double precision
