@@ -3,3 +3,49 @@
 
 -- It returns two columns more.
 drop function pgrecall._phrases(text);
+-- Fusion: linear mode, gates, recency, relevance, pages.
+alter table pgrecall.bank add column gates jsonb not null default '{}';
+alter table pgrecall.bank add column recency_half_life interval;
+alter table pgrecall.bank add column recency_decay text not null default 'exponential';
+alter table pgrecall.bank drop constraint bank_fusion_check;
+alter table pgrecall.bank add constraint bank_fusion_check
+  check (fusion in ('rrf', 'score_rrf', 'linear'));
+alter table pgrecall.bank add constraint bank_gates_check check (jsonb_typeof(gates) = 'object');
+alter table pgrecall.bank add constraint bank_recency_half_life_check
+  check (recency_half_life is null or (recency_half_life > interval '0' and fusion = 'linear'));
+alter table pgrecall.bank add constraint bank_recency_decay_check
+  check (recency_decay in ('exponential', 'linear'));
+comment on column pgrecall.bank.fusion is
+'rrf, score_rrf or linear, as the functions of these names join the arms.';
+comment on column pgrecall.bank.gates is
+'Least best score per arm: {"semantic": 0.3}. An arm that stays below is left out of the answer.';
+comment on column pgrecall.bank.recency_half_life is
+'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
+comment on column pgrecall.bank.recency_decay is
+'exponential, or linear: gone at twice the half-life.';
+alter type pgrecall.recalled add attribute relevance real;
+comment on type pgrecall.recalled is
+'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
+'message_id, context its speaker, '
+'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
+'...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
+drop function pgrecall._check_weights(jsonb);
+drop function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, boolean);
+drop function pgrecall._gather(
+  pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
+  halfvec, text, text, text[], text);
+drop function pgrecall._recall_arguments(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec,
+  text, text, integer, text, text, boolean, text);
+drop function pgrecall._hybrid_recall(
+  pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, integer, text, text, text, text[], text);
+drop function pgrecall.hybrid_recall(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text);
+drop function pgrecall.explain_recall(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text);
+drop function pgrecall.arm_plan(
+  text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text);

@@ -15,12 +15,15 @@ create table pgrecall.bank (
   widen_below          integer not null default 5,
   context_weight       real not null default 0.5,
   key_weight           real not null default 1,
+  gates                jsonb not null default '{}',
+  recency_half_life    interval,
+  recency_decay        text not null default 'exponential',
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
   constraint bank_embedding_dimensions_check check (embedding_dimensions between 1 and 4000),
   constraint bank_weights_check check (jsonb_typeof(weights) = 'object'),
-  constraint bank_fusion_check check (fusion in ('rrf', 'score_rrf')),
+  constraint bank_fusion_check check (fusion in ('rrf', 'score_rrf', 'linear')),
   constraint bank_rrf_k_check check (rrf_k between 1 and 10000),
   constraint bank_similarity_floor_check check (similarity_floor between -1 and 1),
   constraint bank_bm25_k1_check check (bm25_k1 between 0 and 10),
@@ -29,7 +32,11 @@ create table pgrecall.bank (
   constraint bank_type_hints_check check (jsonb_typeof(type_hints) = 'object'),
   constraint bank_widen_below_check check (widen_below between 0 and 1000),
   constraint bank_context_weight_check check (context_weight between 0 and 100),
-  constraint bank_key_weight_check check (key_weight between 0 and 100)
+  constraint bank_key_weight_check check (key_weight between 0 and 100),
+  constraint bank_gates_check check (jsonb_typeof(gates) = 'object'),
+  constraint bank_recency_half_life_check
+    check (recency_half_life is null or (recency_half_life > interval '0' and fusion = 'linear')),
+  constraint bank_recency_decay_check check (recency_decay in ('exponential', 'linear'))
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -44,7 +51,7 @@ comment on column pgrecall.bank.embedding_dimensions is
 comment on column pgrecall.bank.weights is
 'Weight per arm in the fusion, over pgrecall.default_weights(): {"graph": 0.5}. Not negative.';
 comment on column pgrecall.bank.fusion is
-'rrf or score_rrf, as the functions of these names join the arms.';
+'rrf, score_rrf or linear, as the functions of these names join the arms.';
 comment on column pgrecall.bank.rrf_k is
 'k of reciprocal rank fusion: larger makes ranks count less.';
 comment on column pgrecall.bank.similarity_floor is
@@ -67,6 +74,12 @@ comment on column pgrecall.bank.context_weight is
 'Takes effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
 'What a word in the fact_key counts, as context_weight.';
+comment on column pgrecall.bank.gates is
+'Least best score per arm: {"semantic": 0.3}. An arm that stays below is left out of the answer.';
+comment on column pgrecall.bank.recency_half_life is
+'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
+comment on column pgrecall.bank.recency_decay is
+'exponential, or linear: gone at twice the half-life.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

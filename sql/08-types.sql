@@ -25,13 +25,14 @@ create type pgrecall.recalled as (
   mentioned_at timestamptz,
   confidence   real,
   score        double precision,
-  arms         jsonb
+  arms         jsonb,
+  relevance    real
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, '
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
-'...}.';
+'...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
 
 create type pgrecall.turn as (
   place      integer,

@@ -117,6 +117,22 @@ $$;
 comment on function pgrecall._check_range(text, bigint, bigint, bigint) is
 'Raises 22023 unless lowest <= value <= highest.';
 
+create or replace function pgrecall._check_share(name text, value double precision)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or value = 'NaN' or value not between 0 and 1 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be between 0 and 1, not %s', name, coalesce(value::text, 'null')),
+      hint    = format('Pass %s => 0.5, for example; 0 is the default.', name);
+  end if;
+end;
+$$;
+comment on function pgrecall._check_share(text, double precision) is
+'Raises 22023 unless 0 <= value <= 1.';
+
 create or replace function pgrecall._check_text(name text, value text)
 returns void
 language plpgsql immutable parallel safe

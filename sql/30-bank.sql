@@ -6,40 +6,46 @@ return '{"semantic": 1, "lexical": 1.5, "graph": 1, "temporal": 1, "key": 3, "me
 comment on function pgrecall.default_weights() is
 'The arms and their weights in the fusion, where neither bank nor call says otherwise.';
 
-create or replace function pgrecall._check_weights(weights jsonb)
+create or replace function pgrecall._check_by_arm(
+  name text, numbers jsonb, is_any_arm boolean default false)
 returns void
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
+  hint  text := case name
+    when 'gate' then 'A gate is the least best score an arm must reach: {"semantic": 0.3}; 0: none.'
+    else 'A weight of 0 takes the arm''s say away; 1 is the usual one: {"lexical": 2, "graph": 0}.'
+  end;
   arm   text;
   value jsonb;
 begin
-  if jsonb_typeof(weights) <> 'object' then
+  if jsonb_typeof(numbers) <> 'object' then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('weights must be an object, not %s', weights),
-      hint    = 'Pass weights => ''{"lexical": 2, "graph": 0}'', for example.';
+      message = format('%ss must be an object, not %s', name, numbers),
+      hint    = hint;
   end if;
-  for arm, value in select e.key, e.value from jsonb_each(weights) as e loop
-    if not pgrecall.default_weights() ? arm then
+  for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
+    if not is_any_arm and not pgrecall.default_weights() ? arm then
       raise exception using
         errcode = 'RC009',
-        message = format('unknown arm "%s" in weights', arm),
+        message = format('unknown arm "%s" in %ss', arm, name),
         hint    = format('Arms: %s.', pgrecall._arm_names());
     end if;
     if jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1000000 then
       raise exception using
         errcode = 'invalid_parameter_value',
-        message = format('weight of arm "%s" must be a number from 0 to 1000000, not %s',
-                         arm, value),
-        hint    = 'A weight of 0 takes the arm''s say away; 1 is the usual one.';
+        message = format('%s of arm "%s" must be a number from 0 to 1000000, not %s',
+                         name, arm, value),
+        hint    = hint;
     end if;
   end loop;
 end;
 $$;
-comment on function pgrecall._check_weights(jsonb) is
-'Raises RC009 for an unknown arm, 22023 for a weight that is not a number from 0 to 1,000,000.';
+comment on function pgrecall._check_by_arm(text, jsonb, boolean) is
+'Checks weights or gates; name is weight or gate. Raises RC009 for an unknown arm, 22023 for what '
+'is not a number from 0 to 1,000,000.';
 
 create or replace function pgrecall._arm_names()
 returns text
@@ -66,16 +72,23 @@ begin
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
-                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight');
+                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
+                   'gates', 'recency_half_life', 'recency_decay');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-                'candidate_limit, type_hints, widen_below, context_weight, key_weight.';
+                'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, '
+                'recency_half_life, recency_decay.';
   end if;
-  perform pgrecall._check_weights(settings -> 'weights');
+  perform pgrecall._check_by_arm('weight', settings -> 'weights');
+  perform pgrecall._check_by_arm('gate', settings -> 'gates');
   perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
+  perform pgrecall._check_recency(
+    (settings ->> 'recency_half_life')::interval,
+    coalesce(settings ->> 'recency_decay', locked.recency_decay),
+    coalesce(settings ->> 'fusion', locked.fusion));
 
   update pgrecall.bank b
   set    weights          = coalesce(settings -> 'weights', b.weights),
@@ -88,9 +101,14 @@ begin
          widen_below      = coalesce((settings ->> 'widen_below')::integer, b.widen_below),
          context_weight   = coalesce((settings ->> 'context_weight')::real, b.context_weight),
          key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
-         -- Null takes the bank's own words away.
+         gates            = coalesce(settings -> 'gates', b.gates),
+         recency_decay    = coalesce(settings ->> 'recency_decay', b.recency_decay),
+         -- Null takes the bank's own words away, or its half-life.
          type_hints       = case when settings ? 'type_hints'
-                              then nullif(settings -> 'type_hints', 'null') else b.type_hints end
+                              then nullif(settings -> 'type_hints', 'null') else b.type_hints end,
+         recency_half_life = case when settings ? 'recency_half_life'
+                               then (settings ->> 'recency_half_life')::interval
+                               else b.recency_half_life end
   where  b.bank_id = configure_bank.bank;
 exception when check_violation or data_exception then
   if sqlstate = '22023' then
@@ -104,7 +122,8 @@ end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-'candidate_limit, type_hints, widen_below, context_weight, key_weight; others stay. '
+'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, recency_half_life, '
+'recency_decay; others stay. '
 'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
 'value out of range.';
 

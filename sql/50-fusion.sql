@@ -1,5 +1,5 @@
 create or replace function pgrecall._fuse(
-  hits pgrecall.arm_hit[], weights jsonb, k integer, by_score boolean)
+  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text)
 returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
 language sql immutable parallel safe
 begin atomic
@@ -11,11 +11,12 @@ begin atomic
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)) as arms
     from (
       select h.arm, h.memory_id, h.rank, h.score,
-             coalesce((weights ->> h.arm)::double precision, 1) / (k + h.rank)
-             * case when by_score and max(h.score) over (partition by h.arm) > 0
+             coalesce((weights ->> h.arm)::double precision, 1)
+             * case when fusion <> 'rrf' and max(h.score) over (partition by h.arm) > 0
                  then greatest(h.score, 0) / max(h.score) over (partition by h.arm)
                  else 1
-               end as contribution
+               end
+             / case when fusion = 'linear' then 1 else k + h.rank end as contribution
       from   unnest(hits) as h
     ) as c
     where  c.contribution > 0
@@ -23,31 +24,145 @@ begin atomic
   ) as f
   order  by f.score desc, f.memory_id desc;
 end;
-comment on function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, boolean) is
-'Worker of rrf() and score_rrf().';
+comment on function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, text) is
+'Worker of rrf(), score_rrf() and linear(), named by fusion.';
+
+create or replace function pgrecall._check_fusion(weights jsonb, k integer)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._check_range('k', k, 1, 10000);
+  perform pgrecall._check_by_arm('weight', weights, is_any_arm => true);
+end;
+$$;
+comment on function pgrecall._check_fusion(jsonb, integer) is
+'Raises 22023 for a k outside 1 to 10,000 or a weight outside 0 to 1,000,000.';
 
 create or replace function pgrecall.rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
 returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
-language sql immutable parallel safe
-begin atomic
-  select f.memory_id, f.rank, f.score, f.arms from pgrecall._fuse(hits, weights, k, false) as f;
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._check_fusion(weights, k);
+  return query
+  select * from pgrecall._fuse(hits, weights, k, 'rrf');
 end;
+$$;
 comment on function pgrecall.rrf(pgrecall.arm_hit[], jsonb, integer) is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
 'weight / (k + rank). '
 'Equal scores share a rank. arms holds rank, score and contribution per arm; contributions add up '
 'to the score. '
-'A weight not given is 1; an arm of weight 0 has no say.';
+'A weight not given is 1; an arm of weight 0 has no say. Errors: 22023 k not 1 to 10,000, weight '
+'not 0 to 1,000,000.';
 
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
 returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
-language sql immutable parallel safe
-begin atomic
-  select f.memory_id, f.rank, f.score, f.arms from pgrecall._fuse(hits, weights, k, true) as f;
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._check_fusion(weights, k);
+  return query
+  select * from pgrecall._fuse(hits, weights, k, 'score_rrf');
 end;
+$$;
 comment on function pgrecall.score_rrf(pgrecall.arm_hit[], jsonb, integer) is
 'Reciprocal rank fusion that knows how good a rank is: score = sum over arms of weight * (score / '
 'best score of the arm) / (k + rank). '
+'A score below 0 counts as 0; an arm whose scores are all 0 or less counts by rank alone. The '
+'square root of the score in its place did worse (bench/README.md) and is left out. '
 'The rest as rrf().';
+
+create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
+returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._check_fusion(weights, 1);
+  return query
+  select * from pgrecall._fuse(hits, weights, 1, 'linear');
+end;
+$$;
+comment on function pgrecall.linear(pgrecall.arm_hit[], jsonb) is
+'Linear fusion: score = sum over arms of weight * score / best score of the arm, whatever the '
+'ranks. A single hit, and hits of equal score, count in full. '
+'Scores are not spread from 0 to 1 between the worst and the best of the arm (min-max): that did '
+'worse (bench/README.md), for the worst of a hundred is not worth nothing. '
+'The rest as score_rrf(), but without a k.';
+
+create or replace function pgrecall._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
+returns text[]
+language sql immutable parallel safe
+begin atomic
+  -- How near an arm came to its gate is what arms can be compared by.
+  select coalesce(array_agg(a.arm order by a.arm) filter (where a.nearness < 1 and a.place > 1), '{}')
+  from (
+    select b.arm, b.nearness, row_number() over (order by b.nearness desc, b.arm) as place
+    from (
+      select h.arm,
+             coalesce(max(h.score) / nullif((gates ->> h.arm)::double precision, 0), 'infinity')
+               as nearness
+      from   unnest(hits) as h
+      group  by h.arm
+    ) as b
+  ) as a;
+end;
+comment on function pgrecall._gated_arms(pgrecall.arm_hit[], jsonb) is
+'The arms whose best score is below their gate, by name. One always stays: where all are below, '
+'that which came nearest, as a share of its gate.';
+
+create or replace function pgrecall._check_recency(
+  half_life interval, decay text, fusion text)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  if half_life <= interval '0' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('recency_half_life must be longer than nothing, not %s', half_life),
+      hint    = 'Pass recency_half_life => ''30 days'', for example.';
+  end if;
+  if decay is null or decay not in ('exponential', 'linear') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('recency_decay must be "exponential" or "linear", not "%s"', decay),
+      hint    = 'Either halves at the half-life; "linear" is gone at twice that.';
+  end if;
+  if half_life is not null and fusion <> 'linear' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('recency_half_life does not go with fusion "%s"', fusion),
+      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion "linear", '
+                'whose scores say how good a row is; elsewhere recency settles ties.';
+  end if;
+end;
+$$;
+comment on function pgrecall._check_recency(interval, text, text) is
+'Raises 22023 for a half-life of nothing, an unknown decay, or a fusion by ranks.';
+
+create or replace function pgrecall.recency_boost(
+  age interval, half_life interval, decay text default 'exponential')
+returns double precision
+language sql immutable parallel safe
+return (
+  select 0.9 + 0.2 * case decay
+           when 'exponential' then 0.5 ^ least(a.half_lives, 1000)
+           else greatest(0, 1 - a.half_lives / 2)
+         end
+  from (
+    select greatest(0, extract(epoch from age) / extract(epoch from half_life))::double precision
+           as half_lives
+  ) as a
+);
+comment on function pgrecall.recency_boost(interval, interval, text) is
+'Factor for a score by age: 1.1 for what is new, 1 at the half-life, down to 0.9; decay '
+'exponential, or linear (0.9 from twice the half-life on).';

@@ -66,6 +66,7 @@ create or replace function pgrecall._gather(
   time_basis   text,
   hinted_types text[],
   hint         text,
+  gates        jsonb,
   out hits     pgrecall.arm_hit[],
   out report   jsonb)
 language plpgsql volatile parallel unsafe
@@ -81,6 +82,7 @@ declare
   found_hits pgrecall.arm_hit[];
   found_size bigint;
   began      timestamptz;
+  gated      text[];
 begin
   loop
     hits := '{}';
@@ -144,14 +146,30 @@ begin
     hinted_types := null;
     is_only_date := false;
   end loop;
+
+  if gates <> '{}' then
+    gated := pgrecall._gated_arms(hits, gates);
+    hits := array(select h from unnest(hits) as h where h.arm <> all (gated));
+    report := (
+      select jsonb_agg(
+               case when r.value ->> 'arm' <> all (gated) then r.value
+                    else r.value || jsonb_build_object(
+                      'status', 'gated',
+                      'reason', format('best score %s is below the gate %s',
+                                       round((r.value ->> 'best_score')::numeric, 4),
+                                       gates ->> (r.value ->> 'arm')))
+               end order by r.n)
+      from   jsonb_array_elements(report) with ordinality as r(value, n)
+    );
+  end if;
 end;
 $$;
 comment on function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
-  halfvec, text, text, text[], text) is
+  halfvec, text, text, text[], text, jsonb) is
 'Runs the arms that can help; returns what they found and a report of each. Hinted types, and a '
 'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
-'left out with warning 01RC1.';
+'left out with warning 01RC1, one that its gate keeps out without.';
 
 create or replace function pgrecall._asked(query text)
 returns text
@@ -164,9 +182,11 @@ create or replace function pgrecall._recall_arguments(
   bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, hypothetical halfvec,
   model text, time_mode text, k integer, fusion text, time_basis text, use_hints boolean,
-  budget text,
+  budget text, skip integer, gates jsonb, collapse boolean, diversity double precision,
+  min_relevance double precision, recency_half_life interval, recency_decay text,
   out searched pgrecall.bank, out all_types text[], out whole_filter jsonb, out all_weights jsonb,
-  out all_depth integer, out hinted_types text[], out hint text)
+  out all_depth integer, out hinted_types text[], out hint text, out all_gates jsonb,
+  out all_fusion text, out half_life interval, out decay text)
 language plpgsql stable parallel safe
 set search_path from current
 as $$
@@ -203,14 +223,31 @@ begin
                      else format('unknown arm "%s"', unknown) end,
       hint    = format('Arms: %s.', pgrecall._arm_names());
   end if;
-  perform pgrecall._check_weights(weights);
+  perform pgrecall._check_by_arm('weight', weights);
+  perform pgrecall._check_by_arm('gate', gates);
   all_weights := pgrecall.default_weights() || searched.weights || coalesce(weights, '{}');
+  all_gates := searched.gates || coalesce(gates, '{}');
 
-  if fusion not in ('rrf', 'score_rrf') then
+  if fusion not in ('rrf', 'score_rrf', 'linear') then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('fusion must be "rrf" or "score_rrf", not "%s"', fusion),
+      message = format('fusion must be "rrf", "score_rrf" or "linear", not "%s"', fusion),
       hint    = 'Leave it out for the default of the bank.';
+  end if;
+  all_fusion := coalesce(fusion, searched.fusion);
+  decay := coalesce(recency_decay, searched.recency_decay);
+  perform pgrecall._check_recency(recency_half_life, decay, all_fusion);
+  if all_fusion = 'linear' then
+    half_life := coalesce(recency_half_life, searched.recency_half_life);
+  end if;
+  perform pgrecall._check_range('skip', skip, 0, 10000);
+  perform pgrecall._check_share('diversity', diversity);
+  perform pgrecall._check_share('min_relevance', min_relevance);
+  if collapse is null then
+    raise exception using
+      errcode = 'null_value_not_allowed',
+      message = 'collapse must not be null',
+      hint    = 'Pass true to keep the best of each source_id, or false to keep all.';
   end if;
   if time_mode is null or time_mode not in ('boost', 'filter') then
     raise exception using
@@ -274,7 +311,8 @@ end;
 $$;
 comment on function pgrecall._recall_arguments(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer, halfvec,
-  text, text, integer, text, text, boolean, text) is
+  text, text, integer, text, text, boolean, text, integer, jsonb, boolean, double precision,
+  double precision, interval, text) is
 'Checks the arguments of a recall and fills in the defaults of the bank. Tags and a filtering '
 'window become part of the filter; hinted_types are those that the words of the query hint at.';
 
@@ -282,48 +320,74 @@ create or replace function pgrecall._hybrid_recall(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, fact_types text[],
   filter jsonb, arms text[], weights jsonb, top_k integer, depth integer, as_of timestamptz,
   hypothetical halfvec, k integer, fusion text, budget text, time_basis text, hinted_types text[],
-  hint text)
+  hint text, gates jsonb, skip integer, collapse boolean, diversity double precision,
+  min_relevance double precision, half_life interval, decay text)
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
 as $$
 declare
-  hits   pgrecall.arm_hit[];
-  ids    bigint[];
-  scores double precision[];
-  shares jsonb[];
+  hits     pgrecall.arm_hit[];
+  is_embedded  boolean := embedding is not null;
+  word_mass    double precision;
+  message_mass double precision;
+  ids      bigint[];
+  scores   double precision[];
+  shares   jsonb[];
+  arranged record;
+  places   bigint[];
 begin
   hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
                             arms, weights, depth, as_of, hypothetical, budget, time_basis,
-                            hinted_types, hint)).hits;
+                            hinted_types, hint, gates)).hits;
+  word_mass := pgrecall._word_mass(bank, 'memory', query);
+  if exists (select from unnest(hits) as h where h.arm = 'message') then
+    message_mass := pgrecall._word_mass(bank, 'message', query);
+  end if;
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall._fuse(hits, weights, k, fusion = 'score_rrf') as f
-  where  f.rank <= top_k;
+  from   pgrecall._fuse(hits, weights, k, fusion) as f
+  where  (f.rank <= skip + top_k or collapse or diversity > 0 or half_life is not null
+          or min_relevance > 0)
+    and  (min_relevance = 0
+          or pgrecall._relevance(f.arms, word_mass, message_mass, is_embedded) >= min_relevance);
+  if collapse or diversity > 0 or half_life is not null then
+    arranged := pgrecall._arranged(
+      bank, skip + top_k, collapse, diversity, half_life, decay, as_of, ids, scores, shares);
+    ids := arranged.ids;
+    scores := arranged.scores;
+    shares := arranged.arms;
+    places := array(select generate_series(1, cardinality(ids)));
+  end if;
 
   return query
-  select row_number() over (order by r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
-         r.*
+  select row_number() over (
+           order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
+         r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
+         r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
+         pgrecall._relevance(r.arms, word_mass, message_mass, is_embedded)::real
   from (
     select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id, m.tags,
-           m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms
-    from   unnest(ids, scores, shares) as f(memory_id, score, arms)
+           m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms, f.place
+    from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
     join   pgrecall.memory m on m.bank_id = bank.bank_id and m.memory_id = f.memory_id
     union all
     select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-           '{}', null, t.sent_at, null, f.score, f.arms
-    from   unnest(ids, scores, shares) as f(memory_id, score, arms)
+           '{}', null, t.sent_at, null, f.score, f.arms, f.place
+    from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
     join   pgrecall.message t on t.bank_id = bank.bank_id and t.message_id = f.memory_id
   ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
-         mentioned_at, confidence, score, arms)
+         mentioned_at, confidence, score, arms, place)
   order  by 1
+  offset skip
   limit  top_k;
 end;
 $$;
 comment on function pgrecall._hybrid_recall(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, integer, text, text, text, text[], text) is
+  timestamptz, halfvec, integer, text, text, text, text[], text, jsonb, integer, boolean,
+  double precision, double precision, interval, text) is
 'Worker of hybrid_recall(); its arguments are checked.';
 
 create or replace function pgrecall.hybrid_recall(
@@ -346,7 +410,14 @@ create or replace function pgrecall.hybrid_recall(
   fusion       text default null,
   time_basis   text default 'occurred',
   use_hints    boolean default false,
-  budget       text default 'mid')
+  budget       text default 'mid',
+  skip         integer default 0,
+  gates        jsonb default null,
+  collapse     boolean default false,
+  diversity    double precision default 0,
+  min_relevance     double precision default 0,
+  recency_half_life interval default null,
+  recency_decay     text default null)
 returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 50
 set search_path from current
@@ -356,18 +427,20 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget, skip, gates,
+    collapse, diversity, min_relevance, recency_half_life, recency_decay);
   return query
   select * from pgrecall._hybrid_recall(
     a.searched, pgrecall._asked(query), embedding, during, a.all_types,
     a.whole_filter, arms, a.all_weights, top_k, a.all_depth, coalesce(as_of, now()), hypothetical,
-    coalesce(k, (a.searched).rrf_k), coalesce(fusion, (a.searched).fusion), budget, time_basis,
-    a.hinted_types, a.hint);
+    coalesce(k, (a.searched).rrf_k), a.all_fusion, budget, time_basis, a.hinted_types, a.hint,
+    a.all_gates, skip, collapse, diversity, min_relevance, a.half_life, a.decay);
 end;
 $$;
 comment on function pgrecall.hybrid_recall(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
+  double precision, double precision, interval, text) is
 'The memories of a bank that best answer a query, best first: every arm that can help runs, '
 'reciprocal rank fusion joins them. '
 'Without an embedding the lexical, key, graph, temporal and message arms answer. during boosts '
@@ -406,7 +479,14 @@ create or replace function pgrecall.explain_recall(
   fusion       text default null,
   time_basis   text default 'occurred',
   use_hints    boolean default false,
-  budget       text default 'mid')
+  budget       text default 'mid',
+  skip         integer default 0,
+  gates        jsonb default null,
+  collapse     boolean default false,
+  diversity    double precision default 0,
+  min_relevance     double precision default 0,
+  recency_half_life interval default null,
+  recency_decay     text default null)
 returns table (arm text, status text, reason text, rows integer, best_score double precision,
                milliseconds double precision)
 language plpgsql volatile parallel unsafe rows 7
@@ -417,20 +497,22 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget, skip, gates,
+    collapse, diversity, min_relevance, recency_half_life, recency_decay);
   return query
   select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
   from   jsonb_to_recordset((pgrecall._gather(
            a.searched, pgrecall._asked(query), embedding, during, a.all_types,
            a.whole_filter, arms, a.all_weights, a.all_depth, coalesce(as_of, now()),
-           hypothetical, budget, time_basis, a.hinted_types, a.hint)).report)
+           hypothetical, budget, time_basis, a.hinted_types, a.hint, a.all_gates)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
                 milliseconds double precision);
 end;
 $$;
 comment on function pgrecall.explain_recall(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
+  double precision, double precision, interval, text) is
 'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, '
 'best score, milliseconds. The reason of an arm that ran says whether types were narrowed or '
 'widened. Errors: as hybrid_recall().';
@@ -455,7 +537,14 @@ create or replace function pgrecall.arm_plan(
   fusion       text default null,
   time_basis   text default 'occurred',
   use_hints    boolean default false,
-  budget       text default 'mid')
+  budget       text default 'mid',
+  skip         integer default 0,
+  gates        jsonb default null,
+  collapse     boolean default false,
+  diversity    double precision default 0,
+  min_relevance     double precision default 0,
+  recency_half_life interval default null,
+  recency_decay     text default null)
 returns table (arm text, is_run boolean, reason text)
 language plpgsql stable parallel unsafe rows 7
 set search_path from current
@@ -466,7 +555,8 @@ declare
 begin
   a := pgrecall._recall_arguments(
     bank, query, embedding, during, fact_types, tags, filter, arms, weights, top_k, depth,
-    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget);
+    hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget, skip, gates,
+    collapse, diversity, min_relevance, recency_half_life, recency_decay);
   return query
   select *
   from   pgrecall._arm_plan(
@@ -478,7 +568,8 @@ end;
 $$;
 comment on function pgrecall.arm_plan(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
-  timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
+  timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
+  double precision, double precision, interval, text) is
 'Which arms hybrid_recall() would run with these arguments, and why or why not, in words and '
 'without running them. The graph may still be left out once it is seen that nothing leads on from '
 'what the arms before it found. Errors: as hybrid_recall().';

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 Connection = psycopg.Connection[Any]
 
-JSON = {"facts", "messages", "filter", "weights", "settings"}
+JSON = {"facts", "messages", "filter", "weights", "gates", "settings"}
 VECTORS = {"embedding", "hypothetical"}
 
 

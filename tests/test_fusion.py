@@ -1,11 +1,13 @@
-"""rrf() and score_rrf() against a reference of a few lines."""
+"""rrf(), score_rrf(), linear() and gates against references of a few lines."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,10 +17,13 @@ from psycopg.rows import namedtuple_row
 from banks import Connection
 
 ARMS = ["semantic", "lexical", "graph", "key"]
+FUSIONS = ["rrf", "score_rrf", "linear"]
 Hit = tuple[str, int, int, float]
 
 
 def fused(connection: Connection, function: str, hits: list[Hit], **options: Any) -> list[Any]:
+    if function == "linear":
+        options.pop("k", None)
     statement = sql.SQL(
         "select * from pgrecall.{}(array(select (h ->> 0, (h ->> 1)::bigint, (h ->> 2)::integer,"
         " (h ->> 3)::double precision)::pgrecall.arm_hit"
@@ -31,7 +36,7 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
         ),
     )
     values = {
-        name: json.dumps(v) if name == "weights" and v is not None else v
+        name: json.dumps(v) if name in ("weights", "gates") and v is not None else v
         for name, v in options.items()
     }
     with connection.cursor(row_factory=namedtuple_row) as cursor:
@@ -39,7 +44,7 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
 
 
 def reference(
-    hits: list[Hit], weights: dict[str, float], k: int, *, by_score: bool
+    hits: list[Hit], weights: dict[str, float], k: int, fusion: str
 ) -> dict[int, dict[str, float]]:
     """Contribution of each arm to each memory that gets any."""
     best: dict[str, float] = defaultdict(lambda: -1.0)
@@ -47,8 +52,8 @@ def reference(
         best[arm] = max(best[arm], score)
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for arm, memory, rank, score in hits:
-        share = max(score, 0) / best[arm] if by_score and best[arm] > 0 else 1
-        contribution = weights.get(arm, 1) * share / (k + rank)
+        share = max(score, 0) / best[arm] if fusion != "rrf" and best[arm] > 0 else 1
+        contribution = weights.get(arm, 1) * share / (1 if fusion == "linear" else k + rank)
         if contribution > 0:
             found[memory][arm] = contribution
     return found
@@ -77,14 +82,14 @@ def rankings(draw: st.DrawFn) -> list[Hit]:
     hits=rankings(),
     weights=st.dictionaries(st.sampled_from(ARMS), st.sampled_from([0, 0.5, 1, 3])),
     k=st.sampled_from([1, 20, 60, 1000]),
-    function=st.sampled_from(["rrf", "score_rrf"]),
+    function=st.sampled_from(FUSIONS),
 )
 def test_equals_the_formula(
     connection: Connection, hits: list[Hit], weights: dict[str, float], k: int, function: str
 ) -> None:
     rows = fused(connection, function, hits, weights=weights, k=k)
 
-    expected = reference(hits, weights, k, by_score=function == "score_rrf")
+    expected = reference(hits, weights, k, function)
     contributions = {
         row.memory_id: {arm: part["contribution"] for arm, part in row.arms.items()} for row in rows
     }
@@ -110,18 +115,18 @@ def test_a_weight_is_one_and_k_sixty_unless_said(connection: Connection) -> None
     assert by_score == pytest.approx({1: 1 / 61, 2: 1 / 3 / 62})
 
 
-@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+@pytest.mark.parametrize("function", FUSIONS)
 def test_equal_scores_share_a_rank_and_the_next_is_skipped(
     connection: Connection, function: str
 ) -> None:
-    hits: list[Hit] = [("key", 1, 1, 5.0), ("graph", 2, 1, 7.0), ("key", 3, 2, 5.0)]
+    hits: list[Hit] = [("key", 1, 1, 5.0), ("graph", 2, 1, 7.0), ("key", 3, 2, 4.0)]
 
     rows = fused(connection, function, hits)
 
     assert [(row.memory_id, row.rank) for row in rows] == [(2, 1), (1, 1), (3, 3)]
 
 
-@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+@pytest.mark.parametrize("function", FUSIONS)
 def test_an_arm_of_weight_zero_introduces_nothing(connection: Connection, function: str) -> None:
     hits: list[Hit] = [("key", 1, 1, 5.0), ("graph", 1, 2, 7.0), ("graph", 2, 1, 7.0)]
 
@@ -130,7 +135,7 @@ def test_an_arm_of_weight_zero_introduces_nothing(connection: Connection, functi
     assert [(row.memory_id, list(row.arms)) for row in rows] == [(1, ["key"])]
 
 
-@pytest.mark.parametrize("function", ["rrf", "score_rrf"])
+@pytest.mark.parametrize("function", FUSIONS)
 @pytest.mark.parametrize("options", [{}, {"weights": None}])
 def test_nothing_in_is_nothing_out_and_no_weights_are_ones(
     connection: Connection, function: str, options: dict[str, Any]
@@ -139,7 +144,7 @@ def test_nothing_in_is_nothing_out_and_no_weights_are_ones(
 
     assert fused(connection, function, [], weights={}) == []
     assert [row.score for row in fused(connection, function, one, **options)] == [
-        pytest.approx(1 / 61)
+        1 if function == "linear" else pytest.approx(1 / 61)
     ]
 
 
@@ -149,3 +154,58 @@ def test_an_arm_whose_scores_are_all_negative_counts_by_rank(connection: Connect
     assert {row.memory_id: row.score for row in fused(connection, "score_rrf", hits)} == (
         pytest.approx({1: 1 / 61, 2: 1 / 62})
     )
+
+
+def test_linear_scores_are_shares_of_the_best_whatever_the_ranks(connection: Connection) -> None:
+    hits: list[Hit] = [("key", 1, 1, 8.0), ("key", 2, 2, 6.0), ("graph", 2, 1, 0.5)]
+
+    rows = fused(connection, "linear", hits, weights={"graph": 0.2})
+
+    assert {row.memory_id: row.score for row in rows} == pytest.approx({1: 1, 2: 0.95})
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        ("rrf", {"k": -1}, "k must be between 1 and 10000, not -1"),
+        ("score_rrf", {"k": 0}, "k must be between 1 and 10000, not 0"),
+        ("rrf", {"k": None}, "k must be between 1 and 10000, not null"),
+        ("rrf", {"weights": [1]}, "weights must be an object, not [1]"),
+        (
+            "linear",
+            {"weights": {"mine": -1}},
+            'weight of arm "mine" must be a number from 0 to 1000000, not -1',
+        ),
+    ],
+)
+def test_a_fusion_refuses_what_it_cannot_reckon_with(
+    connection: Connection, function: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        fused(connection, function, [("mine", 1, 1, 1.0)], **options)
+
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == ("22023", message)
+    assert caught.value.diag.message_hint
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    hits=rankings(),
+    gates=st.dictionaries(st.sampled_from(ARMS), st.sampled_from([0, 0.5, 4, 12.5, 100])),
+)
+def test_gates_leave_out_what_stays_below_and_never_all(
+    connection: Connection, hits: list[Hit], gates: dict[str, float]
+) -> None:
+    ((left_out,),) = fused(connection, "_gated_arms", hits, gates=gates)
+
+    best = {arm: max(s for a, _, _, s in hits if a == arm) for arm, _, _, _ in hits}
+    nearness = {arm: best[arm] / gates[arm] if gates.get(arm) else math.inf for arm in best}
+    below = {arm for arm, share in nearness.items() if share < 1}
+    if below and below == set(best):
+        below.remove(min(below, key=lambda arm: (-nearness[arm], arm)))
+    assert left_out == sorted(below)

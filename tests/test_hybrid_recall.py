@@ -106,7 +106,7 @@ ALONE: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("arm", ARMS)
 @pytest.mark.parametrize("together", [True, False])
-@pytest.mark.parametrize(("fusion", "k"), [("rrf", 60), ("score_rrf", 7)])
+@pytest.mark.parametrize(("fusion", "k"), [("rrf", 60), ("score_rrf", 7), ("linear", 7)])
 def test_an_arm_in_a_recall_is_the_arm_alone(
     connection: Connection, bank: dict[str, int], arm: str, together: bool, fusion: str, k: int
 ) -> None:
@@ -118,13 +118,15 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
     rows = recall(connection, **FULL, arms=asked, weights={arm: weight}, fusion=fusion, k=k)
 
     found = {row.memory_id: row.arms[arm] for row in rows if arm in row.arms}
-    best = alone[0].score if fusion == "score_rrf" else None
+    best = None if fusion == "rrf" else alone[0].score
     assert found == {
         row[0]: {
             "rank": row.rank,
             "score": pytest.approx(row.score),
             "contribution": pytest.approx(
-                weight * (row.score / best if best else 1) / (k + row.rank)
+                weight
+                * (row.score / best if best else 1)
+                / (1 if fusion == "linear" else k + row.rank)
             ),
         }
         for row in alone
@@ -405,7 +407,7 @@ def test_a_call_overrides_the_bank_and_the_bank_the_defaults(
     assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 1.5 / 2))
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "score_rrf"])
+@pytest.mark.parametrize("fusion", ["rrf", "score_rrf", "linear"])
 def test_fusion_of_the_bank_or_the_call_joins_the_arms(
     connection: Connection, bank: dict[str, int], fusion: str
 ) -> None:
@@ -496,7 +498,34 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
         ({"top_k": 1001}, "22023", "top_k must be between 1 and 1000, not 1001"),
         ({"depth": None}, "22023", "depth must be between 1 and 10000, not null"),
         ({"k": 0}, "22023", "k must be between 1 and 10000, not 0"),
-        ({"fusion": "sum"}, "22023", 'fusion must be "rrf" or "score_rrf", not "sum"'),
+        ({"fusion": "sum"}, "22023", 'fusion must be "rrf", "score_rrf" or "linear", not "sum"'),
+        ({"gates": {"magic": 1}}, "RC009", 'unknown arm "magic" in gates'),
+        ({"gates": [1]}, "22023", "gates must be an object, not [1]"),
+        (
+            {"gates": {"key": "1"}},
+            "22023",
+            'gate of arm "key" must be a number from 0 to 1000000, not "1"',
+        ),
+        ({"skip": -1}, "22023", "skip must be between 0 and 10000, not -1"),
+        ({"collapse": None}, "22004", "collapse must not be null"),
+        ({"diversity": 1.5}, "22023", "diversity must be between 0 and 1, not 1.5"),
+        ({"diversity": float("nan")}, "22023", "diversity must be between 0 and 1, not NaN"),
+        ({"min_relevance": None}, "22023", "min_relevance must be between 0 and 1, not null"),
+        (
+            {"recency_half_life": "30 days"},
+            "22023",
+            'recency_half_life does not go with fusion "score_rrf"',
+        ),
+        (
+            {"recency_half_life": "-1 day", "fusion": "linear"},
+            "22023",
+            "recency_half_life must be longer than nothing, not -1 days",
+        ),
+        (
+            {"recency_decay": "sudden"},
+            "22023",
+            'recency_decay must be "exponential" or "linear", not "sudden"',
+        ),
         ({"time_mode": "x"}, "22023", 'time_mode must be "boost" or "filter", not "x"'),
         ({"filter": ["=", "nope", 1]}, "RC011", 'filter: unknown column "nope"'),
         ({"filter": {"a": 1}}, "RC011", 'filter: {"a": 1} is not a condition'),

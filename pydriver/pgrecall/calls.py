@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from psycopg import DataError
@@ -335,6 +335,13 @@ def recall_parameters(
     time_basis: str,
     use_hints: bool,
     budget: str,
+    skip: int,
+    gates: Mapping[str, float] | None,
+    collapse: bool,
+    diversity: float,
+    min_relevance: float,
+    recency_half_life: timedelta | None,
+    recency_decay: str | None,
 ) -> dict[str, object]:
     """Gather what hybrid_recall() and explain_recall() both take."""
     return _checked(
@@ -358,6 +365,13 @@ def recall_parameters(
         time_basis=time_basis,
         use_hints=use_hints,
         budget=budget,
+        skip=skip,
+        gates=gates,
+        collapse=collapse,
+        diversity=diversity,
+        min_relevance=min_relevance,
+        recency_half_life=recency_half_life,
+        recency_decay=recency_decay,
     )
 
 
@@ -370,7 +384,11 @@ _RECALL_ARGUMENTS: LiteralString = (
     " as_of => coalesce(%(as_of)s::timestamptz, now()),"
     " hypothetical => pgrecall.to_embedding(%(hypothetical)s::real[]), model => %(model)s,"
     " time_mode => %(time_mode)s, fusion => %(fusion)s, k => %(k)s,"
-    " time_basis => %(time_basis)s, use_hints => %(use_hints)s, budget => %(budget)s)"
+    " time_basis => %(time_basis)s, use_hints => %(use_hints)s, budget => %(budget)s,"
+    " skip => %(skip)s, gates => %(gates)s::jsonb, collapse => %(collapse)s,"
+    " diversity => %(diversity)s, min_relevance => %(min_relevance)s,"
+    " recency_half_life => %(recency_half_life)s::interval,"
+    " recency_decay => %(recency_decay)s)"
 )
 
 
@@ -518,7 +536,7 @@ def _checked(**parameters: object) -> dict[str, object]:
         error = InvalidFilter if name == "filter" else InvalidArgument
         if isinstance(value, str):
             _check_text(value, name, error)
-        elif value is not None and name in ("filter", "weights", "settings"):
+        elif value is not None and name in ("filter", "weights", "gates", "settings"):
             value = Jsonb(_jsonable(value, name, error))
         elif isinstance(value, list):
             for position, element in enumerate(value):

@@ -175,7 +175,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
-                type_hints, widen_below, context_weight, key_weight.
+                type_hints, widen_below, context_weight, key_weight, gates, recency_half_life,
+                recency_decay.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -532,9 +533,19 @@ class Recall:
             arms: Names of the only arms to ask: semantic, lexical, graph, temporal, key, message,
                 hypothetical.
             weights: Weight of an arm in the fusion, by name, at least 0.
-            fusion: "score_rrf" or "rrf", how the arms are joined. Default: the bank's.
+            fusion: "score_rrf", "rrf" or "linear", how the arms are joined. Default: the bank's.
             k: What ranks are added to in the fusion, 1 to 10000. Default: the bank's.
+            gates: Least best score of an arm, by name, at least 0: one that stays below has no say,
+                unless all do. Default: the bank's.
+            collapse: Whether to keep only the best of the facts with the same source_id.
+            diversity: 0 to 1: how much a hit is put off for being like those before it; 0 by
+                default.
+            min_relevance: 0 to 1: leave out what is less likely to answer; 0 by default.
+            recency_half_life: Age at which recency neither lifts nor lowers a hit, at most 10% either
+                way; only with fusion "linear". Default: the bank's.
+            recency_decay: "exponential" or "linear". Default: the bank's.
             top_k: Upper bound on the number of hits, 1 to 1000; 10 by default.
+            skip: How many of the best to leave out, 0 to 10000: the next page skips top_k more.
             depth: How many rows each arm gives, 1 to 10000; 100 by default.
             as_of: Answer from what was known at that time. Default: the reference time.
             reference_time: The moment of asking, which "yesterday" counts back from. Default: now.

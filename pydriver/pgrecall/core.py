@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -144,6 +144,13 @@ class RecallOptions(TypedDict, total=False):
     rerank: bool
     candidates: int
     explain: bool
+    skip: int
+    gates: Mapping[str, float] | None
+    collapse: bool
+    diversity: float
+    min_relevance: float
+    recency_half_life: timedelta | None
+    recency_decay: str | None
 
 
 @dataclass(slots=True)
@@ -247,6 +254,13 @@ class Question:
         rerank: bool = True,
         candidates: int = CANDIDATES,
         explain: bool = False,
+        skip: int = 0,
+        gates: Mapping[str, float] | None = None,
+        collapse: bool = False,
+        diversity: float = 0.0,
+        min_relevance: float = 0.0,
+        recency_half_life: timedelta | None = None,
+        recency_decay: str | None = None,
     ) -> None:
         """Read the time out of the query, and the filter out of its expression."""
         self.trace = Trace()
@@ -257,6 +271,7 @@ class Question:
         self._language = language
         self._anchors = anchors
         self._top_k = top_k
+        self._skip = 0
         self._candidates = candidates
         self._reranker = settings.reranker if rerank else None
         self._wants_rerank = rerank
@@ -264,6 +279,9 @@ class Question:
         self._reference_time = settings.moment(reference_time) or datetime.now(timezone.utc)
         self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
         self._constraint: TemporalConstraint | None = None
+        if self._reranker and skip >= 0:
+            # Pages are cut from the reranked order.
+            self._skip, skip = skip, 0
         self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
         self._parameters = calls.recall_parameters(
             bank=bank,
@@ -277,7 +295,7 @@ class Question:
             weights=weights,
             fusion=fusion,
             k=k,
-            top_k=max(top_k, candidates) if self._reranker else top_k,
+            top_k=max(self._skip + top_k, candidates) if self._reranker else top_k,
             depth=depth,
             # Whoever asks as if it were another day also knows what was known then.
             as_of=settings.moment(as_of or reference_time),
@@ -287,6 +305,13 @@ class Question:
             time_basis=time_basis,
             use_hints=use_hints,
             budget=budget,
+            skip=skip,
+            gates=gates,
+            collapse=collapse,
+            diversity=diversity,
+            min_relevance=min_relevance,
+            recency_half_life=recency_half_life,
+            recency_decay=recency_decay,
         )
         self._bank = bank
         if during is None and temporal:
@@ -371,8 +396,9 @@ class Question:
                 hits, degradation = self._reranked(hits)
             left_out += [degradation] if degradation else []
         constraint = self._constraint
+        page = hits[self._skip : self._skip + self._top_k]
         return RecallReport(
-            hits=tuple(hits[: self._top_k]),
+            hits=tuple(page),
             timings=Timings(
                 temporal=self._seconds["temporal"] * 1000,
                 embed=self._seconds["embed"] * 1000,
@@ -384,6 +410,7 @@ class Question:
             facts=(constraint.fact(),) if constraint is not None else (),
             degradations=tuple(left_out),
             arms=tuple(arms),
+            confidence=max((hit.relevance for hit in page), default=0.0),
         )
 
     def _reranked(self, hits: list[Hit]) -> tuple[list[Hit], Degradation | None]:

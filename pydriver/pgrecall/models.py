@@ -54,6 +54,7 @@ class Hit:
         rerank_score: What the reranker said, 0 to 1; None where it was not asked.
         final_score: What the answer is ordered by: the rerank score with its boosts, 0 behind
             the candidates that were reranked; the fused score where nothing was.
+        relevance: How likely it answers the question, by what the arms found, 0 to 1.
 
     """
 
@@ -75,6 +76,7 @@ class Hit:
     fused_rank: int
     rerank_score: float | None
     final_score: float
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,8 @@ class ArmReport:
 
     Attributes:
         arm: Name of the arm.
-        status: "ran", "skipped" or "failed".
-        reason: Why it was skipped or failed, or which path it took.
+        status: "ran", "gated", "skipped" or "failed".
+        reason: Why it was skipped, gated or failed, or which path it took.
         rows: Number of rows it found.
         best_score: Its best score, on its own scale; None without rows.
         milliseconds: Time it took; None where it did not run.
@@ -265,6 +267,8 @@ class RecallReport:
         facts: Plain statements for a prompt, such as which dates "last week" stands for.
         degradations: What was left out and why; empty where nothing was.
         arms: How each arm fared; empty unless asked for with ``explain=True``.
+        confidence: How likely the best of the hits answers the question: their greatest
+            relevance, 0 to 1; 0 without hits.
 
     """
 
@@ -274,3 +278,4 @@ class RecallReport:
     facts: tuple[str, ...]
     degradations: tuple[Degradation, ...]
     arms: tuple[ArmReport, ...]
+    confidence: float = 0.0

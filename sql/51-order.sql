@@ -1,0 +1,115 @@
+create or replace function pgrecall._diverse_order(
+  bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
+  top integer)
+returns integer[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+as $$
+declare
+  window_size integer := least(cardinality(ids), 200);
+  vectors     halfvec[];
+  nearness    double precision[] := array_fill(0::double precision, array[window_size]);
+  places      integer[] := '{}';
+  chosen      integer;
+begin
+  vectors := array(
+    select e.embedding
+    from   unnest(ids[1 : window_size]) with ordinality as w(id, n)
+    left   join lateral (
+      select x.embedding from pgrecall.embedding x
+      where  x.bank_id = bank.bank_id and x.memory_id = w.id
+        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text' and x.ordinal = 0
+      limit  1
+    ) as e on true
+    order  by w.n
+  );
+  while cardinality(places) < least(top, window_size) loop
+    select u.n into chosen
+    from   unnest(scores[1 : window_size], nearness) with ordinality as u(score, nearness, n)
+    where  u.n <> all (places)
+    order  by (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
+    limit  1;
+    places := places || chosen;
+    nearness := array(
+      select greatest(u.nearness, 1 - (u.vector <=> vectors[chosen]))
+      from   unnest(vectors, nearness) with ordinality as u(vector, nearness, n)
+      order  by u.n
+    );
+  end loop;
+  return places || array(select generate_series(window_size + 1, least(top, cardinality(ids))));
+end;
+$$;
+comment on function pgrecall._diverse_order(
+  pgrecall.bank, bigint[], double precision[], double precision, integer) is
+'Positions in ids, whose scores fall, in the order of maximal marginal relevance (Carbonell and '
+'Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
+'similarity to the nearest of those before, 0 to 1, by the cosine of the embedded texts; 0 where '
+'there is no embedding. Of the first 200; the others follow as they are. Only the first top.';
+
+create or replace function pgrecall._arranged(
+  bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
+  half_life interval, decay text, as_of timestamptz,
+  inout ids bigint[], inout scores double precision[], inout arms jsonb[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+as $$
+declare
+  places integer[];
+begin
+  select array_agg(r.id order by r.place), array_agg(r.score order by r.place),
+         array_agg(r.arms order by r.place)
+  into   ids, scores, arms
+  from (
+    select b.*,
+           row_number() over w as place,
+           row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
+             as place_in_source
+    from (
+      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id,
+             case when d.boost is null then f.arms
+                  else (select jsonb_object_agg(a.key, a.value || jsonb_build_object(
+                                 'contribution',
+                                 (a.value ->> 'contribution')::double precision * d.boost))
+                        from   jsonb_each(f.arms) as a)
+             end as arms
+      from   unnest(ids, scores, arms) as f(id, score, arms)
+      cross  join lateral (
+        select s.at, s.source_id,
+               case when half_life is not null and isfinite(s.happened_at) and isfinite(as_of)
+                 then pgrecall.recency_boost(as_of - s.happened_at, half_life, decay) end as boost
+        from (
+          select m.mentioned_at, m.source_id,
+                 coalesce(lower(m.occurred), upper(m.occurred), m.mentioned_at)
+          from   pgrecall.memory m
+          where  m.bank_id = bank.bank_id and m.memory_id = f.id
+          union  all
+          select t.sent_at, t.session_id, t.sent_at
+          from   pgrecall.message t
+          where  t.bank_id = bank.bank_id and t.message_id = f.id
+        ) as s(at, source_id, happened_at)
+        limit  1
+      ) as d
+    ) as b
+    window w as (order by b.score desc, b.at desc, b.id desc)
+  ) as r
+  where  not collapse or r.source_id is null or r.place_in_source = 1;
+
+  if diversity > 0 and ids is not null then
+    places := pgrecall._diverse_order(bank, ids, scores, diversity, top);
+    select array_agg(ids[p.place] order by p.n), array_agg(scores[p.place] order by p.n),
+           array_agg(arms[p.place] order by p.n)
+    into   ids, scores, arms
+    from   unnest(places) with ordinality as p(place, n);
+  end if;
+end;
+$$;
+comment on function pgrecall._arranged(
+  pgrecall.bank, integer, boolean, double precision, interval, text, timestamptz, bigint[],
+  double precision[], jsonb[]) is
+'The fused rows in the order of an answer: scores lifted or lowered by recency_boost() where there '
+'is a half-life, from when it happened or else was said; ties by recency, then id; of a source_id '
+'the best alone with collapse; then the order of _diverse_order().';
