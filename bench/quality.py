@@ -9,9 +9,9 @@ questions: [{id, question, relevant, category}]}. A conversation becomes a bank 
 fact, `speaker: text [caption]`, with the speaker as its entity and the time of the session as
 `occurred` and `mentioned_at`. A question is asked at the time of the last turn.
 
-Measured are each arm alone and the fusions, `in_context` over banks where the turns before and
-after stand as the `context` of a turn, and the reranked order where PGRECALL_RERANKER names a
-cross-encoder. Figures are means over the questions, those without a relevant turn left out:
+The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
+fusions, over banks without that context too (`no_context`), and the reranked order where
+PGRECALL_RERANKER names a cross-encoder. Figures are means over the questions, those without a relevant turn left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.
@@ -46,9 +46,9 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "temporal": {"arms": ["temporal"]},
     "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
     "fused": {},
-    "in_context": {},
+    "no_context": {},
 }
-IN_CONTEXT = " in context"
+BARE = " without context"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, .
 
 
 def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
-    """Fill a bank with the turns, and one with the turns in context."""
+    """Fill a bank with the turns in their context, and one with the bare turns."""
     turns = [turn for turn in conversation["turns"] if turn["text"].strip()]
     plain = [fact(turn) for turn in turns]
     in_context = [
@@ -132,7 +132,7 @@ def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
         for i, row in enumerate(plain)
     ]
     known = {bank.bank_id for bank in recall.banks()}
-    for suffix, facts in (("", plain), (IN_CONTEXT, in_context)):
+    for suffix, facts in (("", in_context), (BARE, plain)):
         bank = f"{conversation['conversation_id']}{suffix}"
         if bank in known:
             recall.drop_bank(bank)
@@ -202,7 +202,7 @@ def main() -> None:
         print(f"{path.stem}, {len(asked)} questions; by category: ndcg10")
         print(f"{'':12}{head} {'p50 ms':>7} {'p95 ms':>7}")
         for name, configuration in configurations.items():
-            found = ask(recall, asked, configuration, IN_CONTEXT * (name == "in_context"))
+            found = ask(recall, asked, configuration, BARE * (name == "no_context"))
             table(name, found)
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}

@@ -49,3 +49,27 @@ drop function pgrecall.explain_recall(
 drop function pgrecall.arm_plan(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
   timestamptz, halfvec, text, text, integer, text, text, boolean, text);
+
+-- Names in questions, times in questions, neighbours of messages.
+alter table pgrecall.bank add column named_boost real not null default 0.5;
+alter table pgrecall.bank add column is_name_embedded boolean not null default false;
+alter table pgrecall.bank add column time_settings jsonb not null default '{}';
+alter table pgrecall.bank add column message_context_weight real not null default 0;
+alter table pgrecall.bank add constraint bank_named_boost_check
+  check (named_boost between 0 and 10);
+alter table pgrecall.bank add constraint bank_time_settings_check
+  check (jsonb_typeof(time_settings) = 'object');
+alter table pgrecall.bank add constraint bank_message_context_weight_check
+  check (message_context_weight between 0 and 100);
+comment on column pgrecall.bank.named_boost is
+'How much more a memory counts that mentions an entity named in the query: its contributions are '
+'multiplied by 1 + named_boost * the confidence in the entity. 0: nothing.';
+comment on column pgrecall.bank.is_name_embedded is
+'Whether questions are embedded with the names of entities in them; otherwise prepare_recall() '
+'takes them out.';
+comment on column pgrecall.bank.time_settings is
+'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
+'"day_first": true, "recent_days": 30, "few": 3}, any of them.';
+comment on column pgrecall.bank.message_context_weight is
+'What a word in the messages right before and after one counts beside a word in its own text, as '
+'in BM25F; 0: nothing. Takes effect on stored messages at the next full refresh_statistics().';

@@ -18,6 +18,10 @@ create table pgrecall.bank (
   gates                jsonb not null default '{}',
   recency_half_life    interval,
   recency_decay        text not null default 'exponential',
+  named_boost          real not null default 0.5,
+  is_name_embedded     boolean not null default false,
+  time_settings        jsonb not null default '{}',
+  message_context_weight real not null default 0,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -36,7 +40,10 @@ create table pgrecall.bank (
   constraint bank_gates_check check (jsonb_typeof(gates) = 'object'),
   constraint bank_recency_half_life_check
     check (recency_half_life is null or (recency_half_life > interval '0' and fusion = 'linear')),
-  constraint bank_recency_decay_check check (recency_decay in ('exponential', 'linear'))
+  constraint bank_recency_decay_check check (recency_decay in ('exponential', 'linear')),
+  constraint bank_named_boost_check check (named_boost between 0 and 10),
+  constraint bank_time_settings_check check (jsonb_typeof(time_settings) = 'object'),
+  constraint bank_message_context_weight_check check (message_context_weight between 0 and 100)
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -80,6 +87,18 @@ comment on column pgrecall.bank.recency_half_life is
 'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
 comment on column pgrecall.bank.recency_decay is
 'exponential, or linear: gone at twice the half-life.';
+comment on column pgrecall.bank.named_boost is
+'How much more a memory counts that mentions an entity named in the query: its contributions are '
+'multiplied by 1 + named_boost * the confidence in the entity. 0: nothing.';
+comment on column pgrecall.bank.is_name_embedded is
+'Whether questions are embedded with the names of entities in them; otherwise prepare_recall() '
+'takes them out.';
+comment on column pgrecall.bank.time_settings is
+'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
+'"day_first": true, "recent_days": 30, "few": 3}, any of them.';
+comment on column pgrecall.bank.message_context_weight is
+'What a word in the messages right before and after one counts beside a word in its own text, as '
+'in BM25F; 0: nothing. Takes effect on stored messages at the next full refresh_statistics().';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

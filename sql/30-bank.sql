@@ -55,6 +55,52 @@ return (
 );
 comment on function pgrecall._arm_names() is 'The arms, for hints.';
 
+create or replace function pgrecall._check_time_settings(settings jsonb)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  name   text;
+  value  jsonb;
+  wanted text;
+begin
+  if settings is null or jsonb_typeof(settings) <> 'object' then
+    if settings is null then
+      return;
+    end if;
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('time_settings must be an object, not %s', left(settings::text, 80)),
+      hint    = 'Write {"language": "de", "recent_days": 14}, or {} for the defaults.';
+  end if;
+  for name, value in select e.key, e.value from jsonb_each(settings) as e loop
+    wanted := case
+      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
+        then 'a code of two small letters such as "de"'
+      when name = 'country' and coalesce(value #>> '{}' !~ '^[A-Z]{2}$', true)
+        then 'an ISO 3166 code such as "AT"'
+      when name in ('southern', 'day_first') and jsonb_typeof(value) <> 'boolean'
+        then 'true or false'
+      when name = 'recent_days' and coalesce(value #>> '{}' !~ '^[1-9][0-9]{0,3}$', true)
+        then 'a number of days from 1 to 9999'
+      when name = 'few' and coalesce(value #>> '{}' !~ '^([2-9]|[1-9][0-9])$', true)
+        then 'a number from 2 to 99'
+      when name not in ('language', 'country', 'southern', 'day_first', 'recent_days', 'few')
+        then 'left out: there is no such setting'
+    end;
+    if wanted is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('time_settings: "%s" must be %s, not %s', name, wanted, value),
+        hint    = 'Settings: language, country, southern, day_first, recent_days, few.';
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall._check_time_settings(jsonb) is
+'Raises 22023 for a setting of time_settings that there is not, or whose value is unusable.';
+
 create or replace function pgrecall.configure_bank(bank text, settings jsonb)
 returns void
 language plpgsql volatile parallel unsafe
@@ -73,18 +119,21 @@ begin
   select k into unknown from jsonb_object_keys(settings) as k
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
                    'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
-                   'gates', 'recency_half_life', 'recency_decay');
+                   'gates', 'recency_half_life', 'recency_decay', 'named_boost',
+                   'is_name_embedded', 'time_settings', 'message_context_weight');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
                 'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, '
-                'recency_half_life, recency_decay.';
+                'recency_half_life, recency_decay, named_boost, is_name_embedded, time_settings, '
+                'message_context_weight.';
   end if;
   perform pgrecall._check_by_arm('weight', settings -> 'weights');
   perform pgrecall._check_by_arm('gate', settings -> 'gates');
   perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
+  perform pgrecall._check_time_settings(settings -> 'time_settings');
   perform pgrecall._check_recency(
     (settings ->> 'recency_half_life')::interval,
     coalesce(settings ->> 'recency_decay', locked.recency_decay),
@@ -103,6 +152,12 @@ begin
          key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
          gates            = coalesce(settings -> 'gates', b.gates),
          recency_decay    = coalesce(settings ->> 'recency_decay', b.recency_decay),
+         named_boost      = coalesce((settings ->> 'named_boost')::real, b.named_boost),
+         is_name_embedded = coalesce((settings ->> 'is_name_embedded')::boolean,
+                                     b.is_name_embedded),
+         time_settings    = coalesce(settings -> 'time_settings', b.time_settings),
+         message_context_weight = coalesce((settings ->> 'message_context_weight')::real,
+                                           b.message_context_weight),
          -- Null takes the bank's own words away, or its half-life.
          type_hints       = case when settings ? 'type_hints'
                               then nullif(settings -> 'type_hints', 'null') else b.type_hints end,
@@ -123,7 +178,8 @@ $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
 'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, recency_half_life, '
-'recency_decay; others stay. '
+'recency_decay, named_boost, is_name_embedded, time_settings, message_context_weight; others '
+'stay. '
 'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
 'value out of range.';
 

@@ -1,5 +1,6 @@
 create or replace function pgrecall._fuse(
-  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text)
+  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text, named bigint[] default null,
+  boosts double precision[] default null)
 returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
 language sql immutable parallel safe
 begin atomic
@@ -16,16 +17,20 @@ begin atomic
                  then greatest(h.score, 0) / max(h.score) over (partition by h.arm)
                  else 1
                end
-             / case when fusion = 'linear' then 1 else k + h.rank end as contribution
+             / case when fusion = 'linear' then 1 else k + h.rank end
+             * coalesce(n.boost, 1) as contribution
       from   unnest(hits) as h
+      left   join unnest(named, boosts) as n(memory_id, boost) on n.memory_id = h.memory_id
     ) as c
     where  c.contribution > 0
     group  by c.memory_id
   ) as f
   order  by f.score desc, f.memory_id desc;
 end;
-comment on function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, text) is
-'Worker of rrf(), score_rrf() and linear(), named by fusion.';
+comment on function pgrecall._fuse(
+  pgrecall.arm_hit[], jsonb, integer, text, bigint[], double precision[]) is
+'Worker of rrf(), score_rrf() and linear(), named by fusion. Contributions to a memory in named '
+'are multiplied by its boost.';
 
 create or replace function pgrecall._check_fusion(weights jsonb, k integer)
 returns void

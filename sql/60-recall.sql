@@ -171,6 +171,48 @@ comment on function pgrecall._gather(
 'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
 'left out with warning 01RC1, one that its gate keeps out without.';
 
+create or replace function pgrecall._named(
+  bank pgrecall.bank, query text, hits pgrecall.arm_hit[],
+  out ids bigint[], out boosts double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  entities    bigint[];
+  confidences real[];
+begin
+  if bank.named_boost = 0 or query = '' then
+    return;
+  end if;
+  select array_agg(q.entity_id), array_agg(q.confidence)
+  into   entities, confidences
+  from   pgrecall.query_entities(bank.bank_id, query) as q;
+  if entities is null then
+    return;
+  end if;
+  select array_agg(n.memory_id), array_agg(1 + bank.named_boost * n.confidence)
+  into   ids, boosts
+  from (
+    select h.memory_id, max(e.confidence) as confidence
+    from   (select distinct x.memory_id from unnest(hits) as x) as h
+    cross  join unnest(entities, confidences) as e(entity_id, confidence)
+    cross  join lateral (
+      select from pgrecall.mention m
+      where  m.bank_id = bank.bank_id and m.memory_id = h.memory_id
+        and  m.entity_id = e.entity_id
+      limit  1
+    ) as stated
+    group  by h.memory_id
+  ) as n;
+end;
+$$;
+comment on function pgrecall._named(pgrecall.bank, text, pgrecall.arm_hit[]) is
+'Which of the memories found mention an entity named in the query, and what that multiplies their '
+'contributions by: 1 + named_boost * confidence.';
+
 create or replace function pgrecall._asked(query text)
 returns text
 language sql immutable parallel safe
@@ -334,12 +376,14 @@ declare
   ids      bigint[];
   scores   double precision[];
   shares   jsonb[];
+  named    record;
   arranged record;
   places   bigint[];
 begin
   hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
                             arms, weights, depth, as_of, hypothetical, budget, time_basis,
                             hinted_types, hint, gates)).hits;
+  named := pgrecall._named(bank, query, hits);
   word_mass := pgrecall._word_mass(bank, 'memory', query);
   if exists (select from unnest(hits) as h where h.arm = 'message') then
     message_mass := pgrecall._word_mass(bank, 'message', query);
@@ -347,7 +391,7 @@ begin
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall._fuse(hits, weights, k, fusion) as f
+  from   pgrecall._fuse(hits, weights, k, fusion, named.ids, named.boosts) as f
   where  (f.rank <= skip + top_k or collapse or diversity > 0 or half_life is not null
           or min_relevance > 0)
     and  (min_relevance = 0
@@ -451,6 +495,7 @@ comment on function pgrecall.hybrid_recall(
 'are joined; as_of answers as of an earlier time; depth is how deep each arm looks. '
 'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is '
 'memory or message (context: its speaker, source_id: its session). '
+'A memory that mentions an entity named in the query counts more, by the bank''s named_boost. '
 'time_basis => ''mentioned'' takes the time of saying where it is not known when something '
 'happened. use_hints searches only the types that type_hints() finds, unless too little comes. '
 'budget: mid runs the arms that can contribute, as arm_plan() says; low leaves out graph, messages '

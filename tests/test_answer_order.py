@@ -217,16 +217,13 @@ def test_a_date_without_bounds_is_of_no_age(connection: Connection) -> None:
     assert row.score == 1
 
 
-def test_a_gate_leaves_an_arm_out_and_says_so(
-    connection: Connection, bank: dict[int, Any]
-) -> None:
+def test_a_gate_leaves_an_arm_out_and_says_so(connection: Connection, bank: dict[int, Any]) -> None:
     gates = {"semantic": 0.999999}
     others = recall(connection, arms=["lexical"])
 
     rows = recall(connection, arms=["semantic", "lexical"], gates=gates)
     report = {
-        row.arm: row
-        for row in call(connection, "explain_recall", bank="b", **ASKED, gates=gates)
+        row.arm: row for row in call(connection, "explain_recall", bank="b", **ASKED, gates=gates)
     }
 
     assert [row[:-1] for row in rows] == [row[:-1] for row in others]

@@ -66,7 +66,12 @@ FACTS: list[dict[str, Any]] = [
 @pytest.fixture
 def bank(connection: Connection) -> dict[str, int]:
     """A bank in which every arm finds something; ids by the first word of a fact."""
-    create(connection, embedding_dimensions=3, settings={"similarity_floor": 0.1})
+    create(
+        connection,
+        embedding_dimensions=3,
+        # Contributions are then those of the arms alone.
+        settings={"similarity_floor": 0.1, "named_boost": 0},
+    )
     memory_ids = retain(connection, FACTS)
     messages = [{"text": "the kraken deploy broke", "speaker": "Ana", "session": "s"}, "hm"]
     call(

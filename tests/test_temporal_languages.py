@@ -165,7 +165,7 @@ def test_an_unknown_language_is_an_error_that_names_the_known_ones() -> None:
 @pytest.mark.parametrize("code", KNOWN)
 def test_the_values_of_a_lexicon_fit_their_letters(code: str) -> None:
     for phrase, (letters, value) in language(code).lexicon.items():
-        scan = Scan(phrase, NOW, language(code), True, False, "US", 30)
+        scan = Scan(phrase, NOW, language(code), True, False, "US", 30, 3)
 
         assert phrase == phrase.lower()
         assert scan.items, phrase

@@ -35,6 +35,7 @@ from pgrecall.models import (
     BankStatistics,
     Hit,
     Period,
+    Preparation,
     QueryEntity,
     Retained,
     RetainedMessage,
@@ -230,6 +231,17 @@ def last_session_end(
         " before => coalesce(%(before)s::timestamptz, now()))",
         _checked(bank=bank, before=before),
         scalar_row,
+        _single,
+    )
+
+
+def prepare_recall(bank: str, query: str, *, before: datetime) -> Call[Preparation, Preparation]:
+    """Ask what a bank knows about a question before it is embedded."""
+    return Call(
+        "select * from pgrecall.prepare_recall(bank => %(bank)s, query => %(query)s,"
+        " before => %(before)s)",
+        _checked(bank=bank, query=query, before=before),
+        class_row(Preparation),
         _single,
     )
 

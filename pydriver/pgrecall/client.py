@@ -176,7 +176,7 @@ class Recall:
             bank: Name of an existing bank.
             settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
                 type_hints, widen_below, context_weight, key_weight, gates, recency_half_life,
-                recency_decay.
+                recency_decay, named_boost, is_name_embedded, time_settings, message_context_weight.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -520,7 +520,8 @@ class Recall:
             during: (start, end) the question is about; either may be None. Default: what is read
                 out of the query.
             temporal: Whether to read a time out of the query.
-            language: Of the query, for the times in it: en, de, es, fr, it, nl or pt.
+            language: Of the query, for the times in it: en, de, es, fr, it, nl or pt. Default: that
+                of the bank's time_settings, else English.
             anchors: Instants of what "since I joined" may refer to: a mapping from the clause in
                 lower case ("i joined") to a datetime, or a function that may return None.
             time_mode: "boost" what lies in that time, or "filter" away what does not.
@@ -590,8 +591,9 @@ class Recall:
 
         """
         question = core.Question(self._settings, bank, query, **options)
-        if question.asks_session:
-            question.answer_session(self._run(question.session_call(), question.trace))
+        if question.needs_preparation:
+            call = question.preparation_call()
+            question.prepare(self._run(call, question.trace))
         _compute(question.embed)
         hits = self._run(question.call(), question.trace)
         arms = self._run(question.explain_call()) if question.explain else []

@@ -37,6 +37,7 @@ from pgrecall.models import (
     Degradation,
     Hit,
     Period,
+    Preparation,
     RecallReport,
     Retained,
     RetainedMessage,
@@ -124,7 +125,7 @@ class RecallOptions(TypedDict, total=False):
     filter: str | Sequence[object] | None
     during: Period | None
     temporal: bool
-    language: str
+    language: str | None
     anchors: Anchors | None
     time_mode: str
     time_basis: str
@@ -219,7 +220,7 @@ class Question:
     Attributes:
         trace: Notes about the sending.
         explain: Whether the user wants to know how each arm fared.
-        asks_session: Whether the query says "since we last talked" or the like.
+        needs_preparation: Whether the bank has to be asked before the question is embedded.
 
     """
 
@@ -234,7 +235,7 @@ class Question:
         filter: str | Sequence[object] | None = None,  # noqa: A002  as in SQL
         during: Period | None = None,
         temporal: bool = True,
-        language: str = "en",
+        language: str | None = None,
         anchors: Anchors | None = None,
         time_mode: str = "boost",
         time_basis: str = "occurred",
@@ -262,10 +263,9 @@ class Question:
         recency_half_life: timedelta | None = None,
         recency_decay: str | None = None,
     ) -> None:
-        """Read the time out of the query, and the filter out of its expression."""
+        """Read the filter out of its expression."""
         self.trace = Trace()
         self.explain = explain
-        self.asks_session = False
         self._settings = settings
         self._query = query
         self._language = language
@@ -279,6 +279,8 @@ class Question:
         self._reference_time = settings.moment(reference_time) or datetime.now(timezone.utc)
         self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
         self._constraint: TemporalConstraint | None = None
+        self._reads_time = temporal and during is None
+        self._embedded_text = query
         if self._reranker and skip >= 0:
             # Pages are cut from the reranked order.
             self._skip, skip = skip, 0
@@ -314,29 +316,40 @@ class Question:
             recency_decay=recency_decay,
         )
         self._bank = bank
-        if during is None and temporal:
-            self._read_time(None)
         self._parameters["during"] = calls.to_range(self._during)
+        self._embeds_query = (
+            settings.embedder is not None and embedding is None and query.strip() != ""
+        )
+        self.needs_preparation = self._embeds_query or (self._reads_time and query.strip() != "")
 
-    def session_call(self) -> Call[datetime | None, datetime | None]:
-        """Return the call that says when the last conversation ended."""
-        return calls.last_session_end(self._bank, before=self._reference_time)
+    def preparation_call(self) -> Call[Preparation, Preparation]:
+        """Return the call that says what the bank knows about the question."""
+        return calls.prepare_recall(self._bank, self._query, before=self._reference_time)
 
-    def answer_session(self, ended_at: datetime | None) -> None:
-        """Read the query's time once more, now that the last conversation's end is known."""
-        if ended_at is not None:
-            self._read_time(ended_at)
+    def prepare(self, preparation: Preparation) -> None:
+        """Read the time out of the query, and keep what is to be embedded of it.
+
+        Raises:
+            InvalidArgument: the language is not known.
+
+        """
+        self._embedded_text = preparation.embedded_text
+        if self._reads_time:
+            self._read_time(preparation)
             self._parameters["during"] = calls.to_range(self._during)
 
-    def _read_time(self, last_session: datetime | None) -> None:
+    def _read_time(self, preparation: Preparation) -> None:
+        arguments = dict(preparation.time_settings)
+        if self._language is not None:
+            arguments["language"] = self._language
+
         def anchor(name: str) -> datetime | None:
             if self._anchors is not None:
                 find = self._anchors if callable(self._anchors) else self._anchors.get
                 known = find(name)
                 if known is not None:
                     return self._settings.moment(known)
-            self.asks_session = self.asks_session or name == _LAST_SESSION
-            return last_session if name == _LAST_SESSION else None
+            return preparation.last_session_end if name == _LAST_SESSION else None
 
         with self._timed("temporal"):
             try:
@@ -344,8 +357,8 @@ class Question:
                     self._query,
                     self._reference_time,
                     timezone=self._settings.timezone,
-                    language=self._language,
                     anchors=anchor,
+                    **arguments,
                 )
             except ValueError as error:
                 raise InvalidArgument(
@@ -367,8 +380,8 @@ class Question:
             return
         with self._timed("embed"):
             texts: dict[str, str] = {}
-            if self._parameters["embedding"] is None and self._query.strip():
-                texts["embedding"] = self._query
+            if self._embeds_query:
+                texts["embedding"] = self._embedded_text
             if self._hypothetical is not None:
                 texts["hypothetical"] = self._hypothetical_text(self._hypothetical)
             if texts:

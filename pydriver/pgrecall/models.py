@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pgrecall.temporal import TemporalConstraint
 
 Period = tuple[datetime | None, datetime | None]
@@ -191,6 +193,22 @@ class QueryEntity:
     kind: str | None
     matched: str
     confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a bank knows about a question before it is embedded.
+
+    Attributes:
+        embedded_text: The question without the names of entities, unless the bank embeds them.
+        time_settings: Arguments of extract_temporal_constraint(), by name, that the bank sets.
+        last_session_end: When the last conversation ended; None when there was none.
+
+    """
+
+    embedded_text: str
+    time_settings: Mapping[str, Any]
+    last_session_end: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def extract_temporal_constraint(
     southern: bool = False,
     country: str = "US",
     recent_days: int = 30,
+    few: int = 3,
 ) -> TemporalConstraint | None:
     """Read the window of time that a question names, or None when it names none.
 
@@ -81,6 +82,7 @@ def extract_temporal_constraint(
         southern: Whether summer begins in December.
         country: ISO 3166 code, for holidays that differ by country.
         recent_days: Length of the window of "recently".
+        few: What "a few" is at most: "a few months ago" is as many to one.
 
     Raises:
         ValueError: the language is not known.
@@ -94,7 +96,7 @@ def extract_temporal_constraint(
         else:
             local = reference_time.astimezone(zone)
         first = table.day_first if day_first is None else day_first
-        scan = Scan(text, local, table, first, southern, country, recent_days)
+        scan = Scan(text, local, table, first, southern, country, recent_days, few)
         found = grammar.read(scan)
         if found is None:
             return _anchored(text, zone, table, anchors) if anchors is not None else None

@@ -609,13 +609,13 @@ def _last_weekend(scan: Scan) -> date:
 
 @rule(r"A?v(?P<u>U)O?g")
 def _few_ago(scan: Scan, got: Group) -> Value:
-    """Read "a few months ago": three to one of them."""
-    unit, today = got["u"], scan.today
+    """Read "a few months ago": three to one of them, or as many as the caller calls few."""
+    unit, today, few = got["u"], scan.today, scan.few
     if unit == "month":
-        return Span(today - 90 * DAY, today - 30 * DAY, "fuzzy", 0.6)
+        return Span(today - few * 30 * DAY, today - 30 * DAY, "fuzzy", 0.6)
     if unit == "day":
-        return Span(today - 3 * DAY, today - 2 * DAY, "fuzzy", 0.6)
-    return Span(cal.add(today, unit, -3), cal.add(today, unit, -1), "fuzzy", 0.6)
+        return Span(today - few * DAY, today - (few - 1) * DAY, "fuzzy", 0.6)
+    return Span(cal.add(today, unit, -few), cal.add(today, unit, -1), "fuzzy", 0.6)
 
 
 @rule(r"(?P<n>[nA])(?P<c>[WC])g")

@@ -71,6 +71,7 @@ class Scan:
         "south",
         "country",
         "recent_days",
+        "few",
         "spots",
         "words",
         "items",
@@ -86,6 +87,7 @@ class Scan:
         south: bool,
         country: str,
         recent_days: int,
+        few: int,
     ) -> None:
         self.text = text
         self.now = now
@@ -95,6 +97,7 @@ class Scan:
         self.south = south
         self.country = country
         self.recent_days = recent_days
+        self.few = few
         self.spots: list[tuple[int, int]] = []
         self.words: list[str] = []
         self.items: list[Item] = []

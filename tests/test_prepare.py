@@ -1,0 +1,173 @@
+"""What a question names: embedded without it, counted with it, read by the bank's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import psycopg
+import pytest
+
+from banks import Connection, call, create, retain
+from pgrecall import InvalidArgument, Recall
+from toys import toy_embed
+
+ASKED = datetime(2026, 6, 30, tzinfo=timezone.utc)
+
+
+class Listener:
+    """An embedder that notes down what it is asked to embed."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Any]:
+        self.heard += texts
+        return toy_embed(texts)
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def recall(connection: Connection, listener: Listener) -> Recall:
+    recall = Recall(connection, embedder=listener, model="toy")
+    recall.create_bank("b")
+    recall.retain("b", [{"text": "Ana moved to Oslo", "entities": ["Ana", "Oslo"]}, "Bo moved"])
+    listener.heard.clear()
+    return recall
+
+
+def test_a_question_is_embedded_without_the_names_in_it(recall: Recall, listener: Listener) -> None:
+    recall.recall("b", "When did Ana move?")
+
+    assert listener.heard == ["When did move?"]
+
+
+def test_a_bank_can_have_its_questions_embedded_with_the_names(
+    recall: Recall, listener: Listener
+) -> None:
+    recall.configure_bank("b", {"is_name_embedded": True})
+
+    recall.recall("b", "When did Ana move?")
+
+    assert listener.heard == ["When did Ana move?"]
+
+
+def test_a_recall_without_question_asks_the_bank_but_once(
+    recall: Recall, listener: Listener
+) -> None:
+    hits = recall.recall("b", "", embedding=list(toy_embed(["moved"])[0]))
+
+    assert hits
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("boost", [0, 0.5, 3])
+def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, boost: float) -> None:
+    create(connection, settings={"named_boost": boost})
+    ana, bo = retain(connection, [{"text": "she moved", "entities": ["Ana"]}, {"text": "he moved"}])
+
+    rows = call(connection, "hybrid_recall", bank="b", query="has Ana moved", arms=["lexical"])
+
+    contributions = {row.memory_id: row.arms["lexical"]["contribution"] for row in rows}
+    alone = {row.memory_id: row for row in call(connection, "lexical_arm", bank="b", query="moved")}
+    plain = {i: 1.5 / (60 + alone[i].rank) for i in (ana, bo)}
+    assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost))
+    assert contributions[bo] == pytest.approx(plain[bo])
+    assert [row.score for row in rows] == [row.arms["lexical"]["contribution"] for row in rows]
+
+
+def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) -> None:
+    create(connection, settings={"named_boost": 1})
+    first, second = retain(
+        connection,
+        [{"text": "one moved", "entities": ["Ana"]}, {"text": "two moved", "entities": ["Ana"]}],
+    )
+    other = connection.execute(
+        "insert into pgrecall.entity (bank_id, name) values ('b', 'Ana Silva') returning entity_id"
+    ).fetchone()
+    assert other is not None
+    connection.execute(
+        "insert into pgrecall.entity_alias (bank_id, alias, entity_id) values ('b', 'ana', %s)",
+        other,
+    )
+    connection.execute(
+        "update pgrecall.mention set entity_id = %s where memory_id = %s", (*other, second)
+    )
+
+    rows = call(connection, "hybrid_recall", bank="b", query="Ana moved", arms=["lexical"])
+
+    assert {row.memory_id for row in rows} == {first, second}
+    for row in rows:
+        rank = row.arms["lexical"]["rank"]
+        assert row.score == pytest.approx(1.5 / (60 + rank) * 1.5)
+
+
+def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
+    create(connection, settings={"time_settings": {"recent_days": 7, "language": "de"}})
+    ended = ASKED - timedelta(days=2)
+    call(connection, "log_session", bank="b", session="s", started_at=ended, ended_at=ended)
+
+    (row,) = call(connection, "prepare_recall", bank="b", query="wer kam?", before=ASKED)
+
+    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended)
+
+
+def test_times_are_read_as_the_bank_says(recall: Recall) -> None:
+    recall.configure_bank("b", {"time_settings": {"recent_days": 7, "few": 5}})
+
+    recent = recall.recall_report("b", "what happened recently?", reference_time=ASKED)
+    few = recall.recall_report("b", "what happened a few months ago?", reference_time=ASKED)
+
+    assert recent.temporal is not None
+    assert recent.temporal.start == ASKED - timedelta(days=7)
+    assert few.temporal is not None
+    assert few.temporal.start == ASKED - timedelta(days=150)
+
+
+def test_the_language_of_a_call_goes_before_that_of_the_bank(recall: Recall) -> None:
+    recall.configure_bank("b", {"time_settings": {"language": "de"}})
+
+    german = recall.recall_report("b", "Was war am 5. März 2026?", reference_time=ASKED)
+    english = recall.recall_report(
+        "b", "What was on March 5, 2026?", language="en", reference_time=ASKED
+    )
+
+    assert german.facts == ("5. März 2026 = 2026-03-05",)
+    assert english.facts == ("March 5, 2026 = 2026-03-05",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ([], "an object"),
+        (None, "an object"),
+        ({"tone": 1}, '"tone" must be left out'),
+        ({"language": "german"}, '"language" must be a code'),
+        ({"country": "at"}, '"country" must be an ISO 3166 code'),
+        ({"southern": "yes"}, '"southern" must be true or false'),
+        ({"recent_days": 0}, '"recent_days" must be a number'),
+        ({"recent_days": None}, '"recent_days" must be a number'),
+        ({"few": 1}, '"few" must be a number'),
+    ],
+)
+def test_time_settings_that_cannot_be_meant_are_errors(
+    recall: Recall, settings: object, what: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=what) as error:
+        recall.configure_bank("b", {"time_settings": settings})
+
+    assert error.value.hint
+
+
+def test_an_unknown_bank_is_named_before_anything_is_embedded(
+    recall: Recall, listener: Listener, connection: psycopg.Connection[Any]
+) -> None:
+    with pytest.raises(Exception, match='"nowhere"'), connection.transaction():
+        recall.recall("nowhere", "When did Ana move?")
+
+    assert listener.heard == []
