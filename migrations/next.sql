@@ -18,10 +18,10 @@ comment on column pgrecall.bank.fusion is
 comment on column pgrecall.bank.gates is
 'Least best score per arm: {"semantic": 0.3}. An arm that stays below is left out of the answer.';
 comment on column pgrecall.bank.recency_half_life is
-'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
+'Age at which recency neither lifts nor lowers; with fusion linear alone. Null: age says nothing.';
 comment on column pgrecall.bank.recency_decay is
 'exponential, or linear: gone at twice the half-life.';
-alter type pgrecall.recalled add attribute relevance real;
+alter type pgrecall.recalled add attribute relevance double precision;
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, '
