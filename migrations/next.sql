@@ -28,6 +28,17 @@ comment on type pgrecall.recalled is
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
 '...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
 drop function pgrecall._check_weights(jsonb);
+-- They hold on to _fuse(); the upgrade makes them anew.
+create or replace function pgrecall.rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+language plpgsql immutable parallel safe
+as $$ begin end; $$;
+create or replace function pgrecall.score_rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+language plpgsql immutable parallel safe
+as $$ begin end; $$;
 drop function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, boolean);
 drop function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,

@@ -44,7 +44,8 @@ comment on function pgrecall._relevance(
 'How likely a row answers, 0 to 1, by what the arms said of it: the logistic function of '
 '9 * similarity + 15 * words + 3 * nearness in time - 7.2; without an embedding 15 * words + 3 * '
 'nearness - 3, without words 16 * similarity - 8.5. words is the share of the query''s IDFs in '
-'the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is only a date: the nearness. '
+'the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is only a date: the '
+'nearness. '
 'Fitted to LoCoMo with all-MiniLM-L6-v2 so that of the best row of an answer it is the probability '
 'that the bank holds the answer, where half the questions have none (bench/relevance.py). What '
 'only the graph leads to counts as little: there was nothing to fit that to.';

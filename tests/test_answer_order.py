@@ -142,9 +142,9 @@ def test_variety_takes_the_greatest_marginal_relevance_each_time(
 
     def similarity(first: int, second: int) -> float:
         vectors = [bank[memory].get("embedding") for memory in (first, second)]
-        return max(0.0, cosine(*vectors)) if all(vectors) else 0.0  # type: ignore[arg-type]
+        return max(0.0, cosine(*vectors)) if all(vectors) else 0.0
 
-    def worth(memory: int, before: list[int]) -> float:
+    def worth(memory: int, before: list[int]) -> Any:
         nearest = max((similarity(memory, other) for other in before), default=0.0)
         return (1 - diversity) * score[memory] / plain[0].score - diversity * nearest
 
@@ -171,7 +171,7 @@ def test_recency_lifts_and_lowers_by_a_tenth_at_most(
         connection, fusion="linear", recency_half_life=f"{days} days", recency_decay=decay
     )
 
-    def boost(row: Any) -> float:
+    def boost(row: Any) -> Any:
         happened = row.occurred.lower if row.occurred else row.mentioned_at
         half_lives = (NOW - happened) / timedelta(days=days)
         new = 0.5**half_lives if decay == "exponential" else max(0, 1 - half_lives / 2)

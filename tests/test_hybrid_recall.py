@@ -120,7 +120,7 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
     found = {row.memory_id: row.arms[arm] for row in rows if arm in row.arms}
     scores = [row.score for row in alone]
 
-    def share(row: Any) -> float:
+    def share(row: Any) -> Any:
         if fusion == "linear":
             spread = scores[0] - scores[-1]
             return (row.score - scores[-1]) / spread if spread else 1
