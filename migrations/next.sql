@@ -20,16 +20,27 @@ comment on column pgrecall.bank.fusion is
 comment on column pgrecall.bank.gates is
 'Least best score per arm: {"semantic": 0.3}. An arm that stays below is left out of the answer.';
 comment on column pgrecall.bank.recency_half_life is
-'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
+'Age at which recency neither lifts nor lowers; with fusion linear alone. Null: age says nothing.';
 comment on column pgrecall.bank.recency_decay is
 'exponential, or linear: gone at twice the half-life.';
-alter type pgrecall.recalled add attribute relevance real;
+alter type pgrecall.recalled add attribute relevance double precision;
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, '
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
 '...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
 drop function pgrecall._check_weights(jsonb);
+-- They hold on to _fuse(); the upgrade makes them anew.
+create or replace function pgrecall.rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+language plpgsql immutable parallel safe
+as $$ begin end; $$;
+create or replace function pgrecall.score_rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+language plpgsql immutable parallel safe
+as $$ begin end; $$;
 drop function pgrecall._fuse(pgrecall.arm_hit[], jsonb, integer, boolean);
 drop function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,

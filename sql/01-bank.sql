@@ -84,7 +84,7 @@ comment on column pgrecall.bank.key_weight is
 comment on column pgrecall.bank.gates is
 'Least best score per arm: {"semantic": 0.3}. An arm that stays below is left out of the answer.';
 comment on column pgrecall.bank.recency_half_life is
-'Age at which recency says neither more nor less, with fusion linear alone. Null: age says nothing.';
+'Age at which recency neither lifts nor lowers; with fusion linear alone. Null: age says nothing.';
 comment on column pgrecall.bank.recency_decay is
 'exponential, or linear: gone at twice the half-life.';
 comment on column pgrecall.bank.named_boost is

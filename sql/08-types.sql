@@ -26,7 +26,7 @@ create type pgrecall.recalled as (
   confidence   real,
   score        double precision,
   arms         jsonb,
-  relevance    real
+  relevance    double precision
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '

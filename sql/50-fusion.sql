@@ -13,16 +13,24 @@ begin atomic
     from (
       select h.arm, h.memory_id, h.rank, h.score,
              coalesce((weights ->> h.arm)::double precision, 1)
-             * case when fusion <> 'rrf' and max(h.score) over (partition by h.arm) > 0
-                 then greatest(h.score, 0) / max(h.score) over (partition by h.arm)
-                 else 1
+             * case fusion
+                 when 'linear' then case
+                   when max(h.score) over of_arm > min(h.score) over of_arm
+                     then (h.score - min(h.score) over of_arm)
+                          / (max(h.score) over of_arm - min(h.score) over of_arm)
+                   else 1 end
+                 when 'score_rrf' then case
+                   when max(h.score) over of_arm > 0
+                     then greatest(h.score, 0) / max(h.score) over of_arm
+                   else 1 end / (k + h.rank)
+                 else 1.0 / (k + h.rank)
                end
-             / case when fusion = 'linear' then 1 else k + h.rank end
              * coalesce(n.boost, 1) as contribution
       from   unnest(hits) as h
       left   join unnest(named, boosts) as n(memory_id, boost) on n.memory_id = h.memory_id
+      where  coalesce((weights ->> h.arm)::double precision, 1) > 0
+      window of_arm as (partition by h.arm)
     ) as c
-    where  c.contribution > 0
     group  by c.memory_id
   ) as f
   order  by f.score desc, f.memory_id desc;
@@ -96,18 +104,19 @@ begin
 end;
 $$;
 comment on function pgrecall.linear(pgrecall.arm_hit[], jsonb) is
-'Linear fusion: score = sum over arms of weight * score / best score of the arm, whatever the '
-'ranks. A single hit, and hits of equal score, count in full. '
-'Scores are not spread from 0 to 1 between the worst and the best of the arm (min-max): that did '
-'worse (bench/README.md), for the worst of a hundred is not worth nothing. '
-'The rest as score_rrf(), but without a k.';
+'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
+'of the arm - worst), whatever the ranks. '
+'The worst hit of an arm gets 0 from it and stays in; a single hit, and hits of equal score, get '
+'the whole weight. Score / best score in its place did worse (bench/README.md). '
+'The rest as rrf(), but without a k.';
 
 create or replace function pgrecall._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
 returns text[]
 language sql immutable parallel safe
 begin atomic
   -- How near an arm came to its gate is what arms can be compared by.
-  select coalesce(array_agg(a.arm order by a.arm) filter (where a.nearness < 1 and a.place > 1), '{}')
+  select coalesce(
+           array_agg(a.arm order by a.arm) filter (where a.nearness < 1 and a.place > 1), '{}')
   from (
     select b.arm, b.nearness, row_number() over (order by b.nearness desc, b.arm) as place
     from (
@@ -146,8 +155,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('recency_half_life does not go with fusion "%s"', fusion),
-      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion "linear", '
-                'whose scores say how good a row is; elsewhere recency settles ties.';
+      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion '
+                '"linear", whose scores say how good a row is; elsewhere recency settles ties.';
   end if;
 end;
 $$;

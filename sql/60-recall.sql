@@ -371,6 +371,8 @@ as $$
 declare
   hits     pgrecall.arm_hit[];
   is_embedded  boolean := embedding is not null;
+  is_date      boolean := during is not null and (query = '' and not is_embedded
+                                                  or pgrecall._is_only_date(query));
   word_mass    double precision;
   message_mass double precision;
   ids      bigint[];
@@ -395,7 +397,8 @@ begin
   where  (f.rank <= skip + top_k or collapse or diversity > 0 or half_life is not null
           or min_relevance > 0)
     and  (min_relevance = 0
-          or pgrecall._relevance(f.arms, word_mass, message_mass, is_embedded) >= min_relevance);
+          or pgrecall._relevance(f.arms, word_mass, message_mass, is_embedded, is_date)
+             >= min_relevance);
   if collapse or diversity > 0 or half_life is not null then
     arranged := pgrecall._arranged(
       bank, skip + top_k, collapse, diversity, half_life, decay, as_of, ids, scores, shares);
@@ -410,7 +413,7 @@ begin
            order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
          r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
          r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
-         pgrecall._relevance(r.arms, word_mass, message_mass, is_embedded)::real
+         pgrecall._relevance(r.arms, word_mass, message_mass, is_embedded, is_date)
   from (
     select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id, m.tags,
            m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms, f.place
@@ -486,13 +489,13 @@ comment on function pgrecall.hybrid_recall(
   timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
   double precision, double precision, interval, text) is
 'The memories of a bank that best answer a query, best first: every arm that can help runs, '
-'reciprocal rank fusion joins them. '
+'fusion joins them. '
 'Without an embedding the lexical, key, graph, temporal and message arms answer. during boosts '
 'what occurred in the window, or filters with time_mode => ''filter''. '
 'tags keeps memories with any of them; filter is a condition such as ["and", [">=", "confidence", '
 '0.8], ["=", "metadata.team", "core"]]. '
-'arms and weights ({"graph": 0.5}) choose and weigh arms, fusion (rrf, score_rrf) and k how they '
-'are joined; as_of answers as of an earlier time; depth is how deep each arm looks. '
+'arms and weights ({"graph": 0.5}) choose and weigh arms, fusion (rrf, score_rrf, linear) and k '
+'how they are joined; as_of answers as of an earlier time; depth is how deep each arm looks. '
 'arms of a row holds rank, score and contribution per arm; contributions add up to score. kind is '
 'memory or message (context: its speaker, source_id: its session). '
 'A memory that mentions an entity named in the query counts more, by the bank''s named_boost. '
@@ -501,6 +504,13 @@ comment on function pgrecall.hybrid_recall(
 'budget: mid runs the arms that can contribute, as arm_plan() says; low leaves out graph, messages '
 'and the hypothetical answer and looks half as deep; high skips only what has nothing to work on '
 'and looks twice as deep. arms runs those and no others. '
+'skip leaves out the first: pages of one order, which ends with what the arms find at this depth. '
+'gates ({"semantic": 0.3}) leave out arms whose best score is lower, but never all. collapse keeps '
+'the best of each source_id. diversity, 0 to 1, puts off what is like the rows before it (maximal '
+'marginal relevance among the first 200): rows are then no longer in the order of their scores. '
+'relevance says how likely a row answers the query; min_relevance, 0 to 1, leaves out what is '
+'less likely, and may leave nothing. recency_half_life, with fusion linear alone, multiplies '
+'scores by recency_boost(); everywhere ties go to what was said last. '
 'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
 'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
@@ -558,9 +568,10 @@ comment on function pgrecall.explain_recall(
   text, text, halfvec, tstzrange, text[], text[], jsonb, text[], jsonb, integer, integer,
   timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
   double precision, double precision, interval, text) is
-'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, '
-'best score, milliseconds. The reason of an arm that ran says whether types were narrowed or '
-'widened. Errors: as hybrid_recall().';
+'What each arm does for a recall with these arguments: ran, gated, skipped or failed and why, '
+'rows found, best score, milliseconds. The reason of an arm that ran says whether types were '
+'narrowed or widened; gated is an arm that ran but whose best score is below its gate. '
+'Errors: as hybrid_recall().';
 
 create or replace function pgrecall.arm_plan(
   bank         text,

@@ -47,15 +47,17 @@ def reference(
     hits: list[Hit], weights: dict[str, float], k: int, fusion: str
 ) -> dict[int, dict[str, float]]:
     """Contribution of each arm to each memory that gets any."""
-    best: dict[str, float] = defaultdict(lambda: -1.0)
-    for arm, _, _, score in hits:
-        best[arm] = max(best[arm], score)
     found: dict[int, dict[str, float]] = defaultdict(dict)
     for arm, memory, rank, score in hits:
-        share = max(score, 0) / best[arm] if fusion != "rrf" and best[arm] > 0 else 1
-        contribution = weights.get(arm, 1) * share / (1 if fusion == "linear" else k + rank)
-        if contribution > 0:
-            found[memory][arm] = contribution
+        scores = [s for a, _, _, s in hits if a == arm]
+        best, worst = max(scores), min(scores)
+        share = 1.0
+        if fusion == "score_rrf" and best > 0:
+            share = max(score, 0) / best
+        elif fusion == "linear" and best > worst:
+            share = (score - worst) / (best - worst)
+        if weight := weights.get(arm, 1):
+            found[memory][arm] = weight * share / (1 if fusion == "linear" else k + rank)
     return found
 
 
@@ -156,12 +158,15 @@ def test_an_arm_whose_scores_are_all_negative_counts_by_rank(connection: Connect
     )
 
 
-def test_linear_scores_are_shares_of_the_best_whatever_the_ranks(connection: Connection) -> None:
-    hits: list[Hit] = [("key", 1, 1, 8.0), ("key", 2, 2, 6.0), ("graph", 2, 1, 0.5)]
+def test_linear_spreads_the_scores_of_an_arm_whatever_the_ranks(connection: Connection) -> None:
+    hits: list[Hit] = [
+        *(("key", 1, 1, 8.0), ("key", 2, 2, 7.0), ("key", 3, 3, 4.0)),
+        ("graph", 2, 1, 0.5),
+    ]
 
     rows = fused(connection, "linear", hits, weights={"graph": 0.2})
 
-    assert {row.memory_id: row.score for row in rows} == pytest.approx({1: 1, 2: 0.95})
+    assert {row.memory_id: row.score for row in rows} == pytest.approx({1: 1, 2: 0.95, 3: 0})
 
 
 @pytest.mark.parametrize(

@@ -123,16 +123,19 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
     rows = recall(connection, **FULL, arms=asked, weights={arm: weight}, fusion=fusion, k=k)
 
     found = {row.memory_id: row.arms[arm] for row in rows if arm in row.arms}
-    best = None if fusion == "rrf" else alone[0].score
+    scores = [row.score for row in alone]
+
+    def share(row: Any) -> Any:
+        if fusion == "linear":
+            spread = scores[0] - scores[-1]
+            return (row.score - scores[-1]) / spread if spread else 1
+        return (row.score / scores[0] if fusion == "score_rrf" else 1) / (k + row.rank)
+
     assert found == {
         row[0]: {
             "rank": row.rank,
             "score": pytest.approx(row.score),
-            "contribution": pytest.approx(
-                weight
-                * (row.score / best if best else 1)
-                / (1 if fusion == "linear" else k + row.rank)
-            ),
+            "contribution": pytest.approx(weight * share(row)),
         }
         for row in alone
     }
@@ -424,6 +427,7 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
                key=lambda part: part["rank"])  # fmt: skip
     full_share = 1.5 / (60 + last["rank"])
     assert (last["contribution"] == pytest.approx(full_share)) == (fusion == "rrf")
+    assert (last["contribution"] == 0) == (fusion == "linear")
 
 
 BREAK = (

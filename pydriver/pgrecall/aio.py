@@ -544,8 +544,8 @@ class AsyncRecall:
             diversity: 0 to 1: how much a hit is put off for being like those before it; 0 by
                 default.
             min_relevance: 0 to 1: leave out what is less likely to answer; 0 by default.
-            recency_half_life: Age at which recency neither lifts nor lowers a hit, at most 10% either
-                way; only with fusion "linear". Default: the bank's.
+            recency_half_life: Age at which recency neither lifts nor lowers a hit; it does so by at
+                most 10%, and only with fusion "linear". Default: the bank's.
             recency_decay: "exponential" or "linear". Default: the bank's.
             top_k: Upper bound on the number of hits, 1 to 1000; 10 by default.
             skip: How many of the best to leave out, 0 to 10000: the next page skips top_k more.
