@@ -95,22 +95,19 @@ comment on function pgrecall._companions(text, bigint) is
 create or replace function pgrecall._kind(kind text)
 returns text
 language sql immutable parallel safe
-return (
-  select case
-           when w.kind in ('person', 'people', 'human', 'individual', 'user', 'speaker', 'per')
-             then 'person'
-           when w.kind in ('organisation', 'organization', 'company', 'business', 'firm', 'org',
-                           'corporation', 'institution', 'employer') then 'organisation'
-           when w.kind in ('place', 'location', 'city', 'town', 'village', 'country', 'region',
-                           'gpe', 'loc') then 'place'
-           when w.kind in ('product', 'tool', 'app', 'application', 'software', 'service',
-                           'system', 'platform') then 'product'
-           when w.kind in ('', 'other', 'misc', 'unknown', 'entity', 'thing', 'object', 'concept',
-                           'topic') then null
-           else w.kind
-         end
-  from   (values (pgrecall.normalised_name(_kind.kind))) as w(kind)
-);
+return nullif(coalesce('{
+  "people": "person", "human": "person", "individual": "person", "user": "person",
+  "speaker": "person", "per": "person",
+  "organization": "organisation", "company": "organisation", "business": "organisation",
+  "firm": "organisation", "org": "organisation", "corporation": "organisation",
+  "institution": "organisation", "employer": "organisation",
+  "location": "place", "city": "place", "town": "place", "village": "place", "country": "place",
+  "region": "place", "gpe": "place", "loc": "place",
+  "tool": "product", "app": "product", "application": "product", "software": "product",
+  "service": "product", "system": "product", "platform": "product",
+  "other": "", "misc": "", "unknown": "", "entity": "", "thing": "", "object": "",
+  "concept": "", "topic": ""
+}'::jsonb ->> lower(trim(kind)), lower(trim(kind))), '');
 comment on function pgrecall._kind(text) is
 'A kind of entity as it is compared: a company is an organisation. Null: it says nothing.';
 
@@ -448,6 +445,24 @@ end;
 $$;
 comment on function pgrecall._retain_relations(text, jsonb, bigint[]) is
 'Writes the relations of checked facts, between the entities whom these mention.';
+
+create or replace function pgrecall._mentions(bank text, entity_id bigint)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select count(*) from (
+      select from pgrecall.mention m
+      where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
+      limit  1000
+    ) as bounded
+  );
+end;
+$$;
+comment on function pgrecall._mentions(text, bigint) is
+'In how many facts an entity is named; counting stops at 1,000.';
 
 create or replace function pgrecall._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
