@@ -515,7 +515,7 @@ def test_entities_of_another_bank_are_not_merged(connection: Connection) -> None
 
 
 def test_writers_who_merge_split_and_rename_leave_a_bank_whole(database: str) -> None:
-    people = [f"Person {n}" for n in range(6)]
+    people = [f"Person {n}" for n in range(12)]
 
     def fact(choose: random.Random) -> dict[str, Any]:
         one, two = choose.sample(people, 2)
@@ -526,7 +526,7 @@ def test_writers_who_merge_split_and_rename_leave_a_bank_whole(database: str) ->
         with psycopg.connect(database, autocommit=True) as connection:
             for _ in range(12):
                 known = connection.execute("select entity_id from pgrecall.entity").fetchall()
-                (one,), (two,) = choose.sample(known, 2)
+                (one,), (two,) = choose.choices(known, k=2)
                 memory_ids = [
                     row[0]
                     for row in connection.execute(
