@@ -84,3 +84,15 @@ comment on column pgrecall.bank.time_settings is
 comment on column pgrecall.bank.message_context_weight is
 'What a word in the messages right before and after one counts beside a word in its own text, as '
 'in BM25F; 0: nothing. Takes effect on stored messages at the next full refresh_statistics().';
+
+-- retain() keeps how sure it was of whom a name means.
+alter table pgrecall.mention add column confidence real not null default 1;
+alter table pgrecall.mention
+  add constraint mention_confidence_check check (confidence between 0 and 1);
+comment on column pgrecall.mention.confidence is
+'Belief that the fact means this entity and none of the same name, 0 to 1. See resolution in '
+'retain().';
+comment on column pgrecall.relation.confidence is
+'Belief in the edge, 0 to 1: as given, times the belief that the fact means these two entities.';
+-- Names are resolved for all facts at once.
+drop function pgrecall._entity(text, text);

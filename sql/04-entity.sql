@@ -37,16 +37,21 @@ create table pgrecall.mention (
   entity_id bigint not null,
   fact_type text not null,
   memory_id bigint not null,
+  confidence real not null default 1,
   constraint mention_pkey primary key (bank_id, entity_id, fact_type, memory_id),
   constraint mention_bank_id_entity_id_fkey
     foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
     on delete cascade,
   constraint mention_bank_id_memory_id_fkey
     foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
-    on delete cascade
+    on delete cascade,
+  constraint mention_confidence_check check (confidence between 0 and 1)
 );
 comment on table pgrecall.mention is 'Which fact names which entity.';
 comment on column pgrecall.mention.fact_type is 'As in memory: the arms ask per fact type.';
+comment on column pgrecall.mention.confidence is
+'Belief that the fact means this entity and none of the same name, 0 to 1. See resolution in '
+'retain().';
 
 create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id);
 
@@ -78,7 +83,8 @@ create table pgrecall.relation (
 comment on table pgrecall.relation is 'Typed edges between entities: Ana reports_to Sam.';
 comment on column pgrecall.relation.kind is 'reports_to, lives_in, owns, ...; any word.';
 comment on column pgrecall.relation.memory_id is 'The fact that says so.';
-comment on column pgrecall.relation.confidence is 'Belief in the edge, 0 to 1.';
+comment on column pgrecall.relation.confidence is
+'Belief in the edge, 0 to 1: as given, times the belief that the fact means these two entities.';
 comment on column pgrecall.relation.valid_from is 'The edge holds from here on. Null: always did.';
 comment on column pgrecall.relation.valid_to is 'The edge ended here. Null: it still holds.';
 

@@ -371,7 +371,7 @@ begin
   ),
   alias as (
     select pgrecall.normalised_name(n.name) as owner, pgrecall.normalised_name(a.alias) as alias,
-           min(n.position) as position
+           min(pgrecall._kind(n.kind)) as kind, min(n.position) as position
     from   named n, jsonb_array_elements_text(n.aliases) as a(alias)
     group  by 1, 2
   ),
@@ -402,13 +402,14 @@ begin
     ) as u
     -- The older of two that share a name is the one meant: that is the one named first.
     order  by u.position
-    returning e.entity_id, e.name
+    returning e.entity_id, e.name, e.kind
   ),
   known as (
-    select e.entity_id, pgrecall.normalised_name(e.name) as alias from new_entity e
+    select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
     union
-    select a.entity_id, a.alias
+    select a.entity_id, e.kind, a.alias
     from   pgrecall.entity_alias a
+    join   pgrecall.entity e on e.bank_id = _retain_entities.bank and e.entity_id = a.entity_id
     where  a.bank_id = _retain_entities.bank
       and  a.alias in (select pgrecall.normalised_name(n.name) from named n)
   )
@@ -418,66 +419,13 @@ begin
   select _retain_entities.bank, a.alias, k.entity_id
   from   alias a
   join   known k on k.alias = a.owner
+  where  not pgrecall._differ(a.kind, pgrecall._kind(k.kind))
   on conflict do nothing;
 
-  -- A name that several entities go by is taken for the one best believed in, then the oldest.
-  insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id)
-  select distinct _retain_entities.bank,
-         pgrecall._entity(_retain_entities.bank, n.name),
-         coalesce(n.fact ->> 'fact_type', 'world'), memory_ids[n.position]
-  from (
-    select f.fact, f.n as position,
-           case jsonb_typeof(e.value)
-             when 'string' then e.value #>> '{}'
-             else e.value ->> 'name'
-           end as name
-    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
-           jsonb_array_elements(coalesce(nullif(f.fact -> 'entities', 'null'), '[]')) as e
-    union all
-    select f.fact, f.n, r.value ->> s.side
-    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
-           jsonb_array_elements(coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r,
-           unnest(array['from', 'to']) as s(side)
-  ) as n
-  on conflict do nothing;
-
-  insert into pgrecall.relation
-         (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
-  select _retain_entities.bank, s.from_id, s.kind, s.to_id, s.memory_id, s.confidence,
-         s.valid_from, s.valid_to
-  from (
-    select pgrecall._entity(_retain_entities.bank, r.value ->> 'from') as from_id,
-           r.value ->> 'kind' as kind,
-           pgrecall._entity(_retain_entities.bank, r.value ->> 'to') as to_id,
-           memory_ids[f.n] as memory_id,
-           coalesce((r.value ->> 'confidence')::real, 1) as confidence,
-           (r.value ->> 'valid_from')::timestamptz as valid_from,
-           (r.value ->> 'valid_to')::timestamptz as valid_to
-    from   jsonb_array_elements(facts) with ordinality as f(fact, n),
-           jsonb_array_elements(coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r
-  ) as s
-  where  s.from_id <> s.to_id
-  on conflict do nothing;
+  perform pgrecall._retain_mentions(bank, facts, memory_ids);
+  perform pgrecall._retain_relations(bank, facts, memory_ids);
 end;
 $$;
 comment on function pgrecall._retain_entities(text, jsonb, bigint[]) is
 'Writes entities, aliases, mentions and relations of checked facts; memory_ids are those of the '
 'facts, in order.';
-
-create or replace function pgrecall._entity(bank text, name text)
-returns bigint
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return (
-    select a.entity_id
-    from   pgrecall.entity_alias a
-    where  a.bank_id = _entity.bank and a.alias = pgrecall.normalised_name(_entity.name)
-    order  by a.confidence desc, a.entity_id
-    limit  1
-  );
-end;
-$$;
-comment on function pgrecall._entity(text, text) is
-'The entity that a name most likely means, null when nobody goes by it.';

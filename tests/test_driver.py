@@ -20,6 +20,7 @@ from pgrecall import (
     BankNotFound,
     DimensionMismatch,
     EmptyQuery,
+    EntityNotFound,
     InstallError,
     InvalidArgument,
     InvalidEmbedding,
@@ -479,6 +480,20 @@ def test_entities_in_a_query_are_listed(recall: Recall) -> None:
     assert (entity.name, entity.kind, entity.matched) == ("Ana Silva", "person", "ana silva")
 
 
+def test_entities_are_merged_split_and_renamed(recall: Recall) -> None:
+    facts = [{"text": f"{name} sails", "entities": [name]} for name in ("Ana Silva", "Silva Ana")]
+    _, second = recall.retain("b", facts)
+    (pair,) = recall.duplicate_entities("b", top_k=5)
+
+    merged = recall.merge_entities("b", pair.entity_id, [pair.other_id])
+    new = recall.split_entity("b", pair.entity_id, [second.memory_id], "Ana Costa")
+    recall.rename_entity("b", new, "Ana Bell")
+
+    assert (pair.name, pair.other_name, merged) == ("Ana Silva", "Silva Ana", 1)
+    assert pair.score == pytest.approx(0.475)
+    assert [entity.entity_id for entity in recall.query_entities("b", "Ana Bell")] == [new]
+
+
 def test_statistics_are_counted_anew(recall: Recall) -> None:
     recall.retain("b", ["Ana leads Atlas"])
 
@@ -511,6 +526,7 @@ def test_the_end_of_the_last_session_is_known(recall: Recall) -> None:
     [
         (BankNotFound, 'bank "no" does not exist', "recall", ("no", "x")),
         (BankExists, 'bank "b" already exists', "create_bank", ("b",)),
+        (EntityNotFound, 'bank "b" has no entity 12345', "rename_entity", ("b", 12345, "x")),
         (MemoryNotFound, 'bank "b" has no memory 12345', "supersede", ("b", 12345)),
         (InvalidArgument, "bank must not be null", "drop_bank", (None,)),
         (

@@ -33,6 +33,13 @@ WRITES = {
     "add_fact_type": "('{}', 'decision')",
     "refresh_statistics": "('{}', true)",
     "link_pending": "('{}')",
+    "merge_entities": "('{0}', (select min(entity_id) from pgrecall.entity"
+    " where bank_id = '{0}'), array(select entity_id from pgrecall.entity))",
+    "split_entity": "('{0}', (select entity_id from pgrecall.mention where bank_id = '{0}'"
+    " group by 1 having count(*) > 1), array(select min(memory_id) from pgrecall.mention"
+    " where bank_id = '{0}'), 'New')",
+    "rename_entity": "('{0}', (select min(entity_id) from pgrecall.entity"
+    " where bank_id = '{0}'), 'New')",
     "drop_bank": "('{}')",
 }
 

@@ -33,6 +33,7 @@ from pgrecall.models import (
     ArmReport,
     Bank,
     BankStatistics,
+    DuplicateEntities,
     Hit,
     Period,
     Preparation,
@@ -321,6 +322,51 @@ def query_entities(bank: str, query: str) -> Call[QueryEntity, list[QueryEntity]
         "select * from pgrecall.query_entities(bank => %(bank)s, query => %(query)s)",
         _checked(bank=bank, query=query),
         class_row(QueryEntity),
+        list,
+    )
+
+
+def merge_entities(bank: str, entity_id: int, others: Iterable[int]) -> Call[int, int]:
+    """Make entities one."""
+    return Call(
+        "select pgrecall.merge_entities(bank => %(bank)s, entity_id => %(entity_id)s,"
+        " others => %(others)s::bigint[])",
+        _checked(bank=bank, entity_id=entity_id, others=list(others)),
+        scalar_row,
+        _single,
+    )
+
+
+def split_entity(bank: str, entity_id: int, memory_ids: Iterable[int], name: str) -> Call[int, int]:
+    """Part an entity in two."""
+    return Call(
+        "select pgrecall.split_entity(bank => %(bank)s, entity_id => %(entity_id)s,"
+        " memory_ids => %(memory_ids)s::bigint[], name => %(name)s)",
+        _checked(bank=bank, entity_id=entity_id, memory_ids=list(memory_ids), name=name),
+        scalar_row,
+        _single,
+    )
+
+
+def rename_entity(bank: str, entity_id: int, name: str) -> Call[object, None]:
+    """Give an entity another name."""
+    return Call(
+        "select pgrecall.rename_entity(bank => %(bank)s, entity_id => %(entity_id)s,"
+        " name => %(name)s)",
+        _checked(bank=bank, entity_id=entity_id, name=name),
+        scalar_row,
+        _nothing,
+    )
+
+
+def duplicate_entities(
+    bank: str, *, top_k: int
+) -> Call[DuplicateEntities, list[DuplicateEntities]]:
+    """List entities that may be one."""
+    return Call(
+        "select * from pgrecall.duplicate_entities(bank => %(bank)s, top_k => %(top_k)s)",
+        _checked(bank=bank, top_k=top_k),
+        class_row(DuplicateEntities),
         list,
     )
 

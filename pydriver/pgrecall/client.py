@@ -21,6 +21,7 @@ from pgrecall.errors import from_database
 from pgrecall.models import (
     Bank,
     BankStatistics,
+    DuplicateEntities,
     Hit,
     QueryEntity,
     RecallReport,
@@ -506,6 +507,69 @@ class Recall:
 
         """
         return self._run(calls.query_entities(bank, query))
+
+    def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
+        """Make other entities one with an entity, which keeps its name and goes by theirs.
+
+        Args:
+            bank: Name of an existing bank.
+            entity_id: The entity that stays.
+            others: Entities that become one with it; those gone already are passed over.
+
+        Returns:
+            How many became one with it.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no such entity.
+
+        """
+        return self._run(calls.merge_entities(bank, entity_id, others))
+
+    def split_entity(self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str) -> int:
+        """Part an entity in two: what these memories say of it they say of a new one.
+
+        Args:
+            bank: Name of an existing bank.
+            entity_id: The entity that stands for two.
+            memory_ids: Memories that are about the new one; some others must name the old.
+            name: The name of the new one.
+
+        Returns:
+            Key of the new entity, also when this was done before.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no such entity.
+            InvalidArgument: none of the memories names it, or no other, or the name is unusable.
+
+        """
+        return self._run(calls.split_entity(bank, entity_id, memory_ids, name))
+
+    def rename_entity(self, bank: str, entity_id: int, name: str) -> None:
+        """Give an entity another name; it still goes by the old one.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no such entity.
+            InvalidArgument: the name has no letter or digit, or more than 500 characters.
+
+        """
+        self._run(calls.rename_entity(bank, entity_id, name))
+
+    def duplicate_entities(self, bank: str, *, top_k: int = 50) -> list[DuplicateEntities]:
+        """List pairs of entities that may be one, likeliest first.
+
+        Args:
+            bank: Name of an existing bank.
+            top_k: Upper bound on the number of pairs, 1 to 10,000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: top_k is out of its range.
+
+        """
+        return self._run(calls.duplicate_entities(bank, top_k=top_k))
 
     def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.

@@ -212,6 +212,28 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True)
+class DuplicateEntities:
+    """Two entities that may be one.
+
+    Attributes:
+        entity_id: Key of the one that facts name more often.
+        name: Its name.
+        other_id: Key of the other.
+        other_name: The other's name.
+        score: How likely they are one, 0 to 1.
+        reason: What speaks for it, in words.
+
+    """
+
+    entity_id: int
+    name: str
+    other_id: int
+    other_name: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ArmReport:
     """How one retrieval arm fared.
 
