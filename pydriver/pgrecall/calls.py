@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from psycopg import DataError
+from psycopg import DataError, sql
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
-from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row
+from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range, TimestamptzRange
@@ -36,6 +36,7 @@ from pgrecall.models import (
     Hit,
     Period,
     QueryEntity,
+    Ranking,
     Retained,
     RetainedMessage,
 )
@@ -64,7 +65,7 @@ class Call(Generic[Row, Result]):
 
     """
 
-    sql: LiteralString
+    sql: LiteralString | sql.Composed
     parameters: Mapping[str, object]
     row_factory: BaseRowFactory[Row]
     result: Callable[[list[Row]], Result]
@@ -390,6 +391,97 @@ def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[Arm
         "select * from pgrecall.explain_recall" + _RECALL_ARGUMENTS,
         parameters,
         class_row(ArmReport),
+        list,
+    )
+
+
+def ranking(bank: str) -> Call[Ranking, Ranking]:
+    """Say how a bank ranks: its own settings over the defaults."""
+    return Call(
+        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights"
+        " from pgrecall._bank(bank => %(bank)s) as b",
+        _checked(bank=bank),
+        class_row(Ranking),
+        _single,
+    )
+
+
+def fusions() -> Call[str, list[str]]:
+    """List the ways to join arms: the functions of hits, weights and k."""
+    return Call(
+        "select p.proname::text from pg_catalog.pg_proc p"
+        " where p.pronamespace = 'pgrecall'::regnamespace and p.proname !~ '^_'"
+        " and p.proargnames[1:3] = '{hits,weights,k}' order by 1",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def fuse(
+    hits: Sequence[tuple[str, int, int, float]],
+    rankings: Sequence[Ranking],
+    fusions: Sequence[str],
+    *,
+    top_k: int,
+) -> Call[tuple[list[int], list[float]], list[tuple[list[int], list[float]]]]:
+    """Join the same hits in many ways: ids and scores each, equals at the last rank included."""
+    arms, memory_ids, ranks, scores = zip(*hits, strict=True) if hits else ((), (), (), ())
+    ways = sql.SQL(" union all ").join(
+        sql.SQL(
+            "select f.memory_id, f.rank, f.score"
+            " from pgrecall.{}(hits => h.hits, weights => c.weights, k => c.k) as f"
+            " where c.fusion = {}"
+        ).format(sql.Identifier(name), sql.Literal(name))
+        for name in fusions
+    )
+    return Call(
+        sql.SQL(
+            "with h as materialized (select array("
+            "select (t.arm, t.memory_id, t.rank, t.score)::pgrecall.arm_hit"
+            " from unnest(%(arms)s::text[], %(memory_ids)s::bigint[], %(ranks)s::integer[],"
+            " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
+            " select array_remove(array_agg(f.memory_id), null),"
+            " array_remove(array_agg(f.score), null)"
+            " from h cross join"
+            " unnest(%(fusions)s::text[], %(ks)s::integer[], %(weights)s::jsonb[])"
+            " with ordinality as c(fusion, k, weights, place)"
+            " left join lateral ({}) as f on f.rank <= %(top_k)s"
+            " group by c.place order by c.place"
+        ).format(ways),
+        {
+            "arms": list(arms),
+            "memory_ids": list(memory_ids),
+            "ranks": list(ranks),
+            "scores": list(scores),
+            "fusions": [ranking.fusion for ranking in rankings],
+            "ks": [ranking.rrf_k for ranking in rankings],
+            "weights": [Jsonb(dict(ranking.weights)) for ranking in rankings],
+            "top_k": top_k,
+        },
+        tuple_row,
+        list,
+    )
+
+
+def known_ids(bank: str, ids: Sequence[str]) -> Call[tuple[str, str], list[tuple[str, str]]]:
+    """Say which of the ids a bank holds, and as what: (memory_id, fact_key or source_id, id)."""
+    return Call(
+        "select 'memory_id', m.memory_id::text from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.memory_id = any (%(numbers)s::bigint[])"
+        " union select 'memory_id', t.message_id::text from pgrecall.message t"
+        " where t.bank_id = %(bank)s and t.message_id = any (%(numbers)s::bigint[])"
+        " union select 'fact_key', m.fact_key from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.fact_key = any (%(ids)s::text[])"
+        " union select 'source_id', m.source_id from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.source_id = any (%(ids)s::text[])"
+        " union select 'source_id', t.session_id from pgrecall.message t"
+        " where t.bank_id = %(bank)s and t.session_id = any (%(ids)s::text[])",
+        {
+            **_checked(bank=bank, ids=list(ids)),
+            "numbers": [int(i) for i in ids if i.isascii() and i.isdigit() and int(i) < 2**63],
+        },
+        tuple_row,
         list,
     )
 
