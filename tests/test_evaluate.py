@@ -62,7 +62,7 @@ FACTS = [
     }
     for i in range(SIZE)
 ]
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"question": f"Where is thing{i}?", "relevant": [f"thing.{i}"], "category": PLACES[i % 4]}
     for i in range(SIZE)
 ]
@@ -296,17 +296,16 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     rows = [{**row, "question": f"{row['question']} garden on 2026-03-05"} for row in ROWS[:8]]
     asking = Asking(recall, "b", judged_questions(rows), by=None)
     weights = dict(asking.ranking.weights)
+    fusions = recall._run(calls.fusions())
     ways = [
         Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0})
-        for fusion in recall._run(calls.fusions())
+        for fusion in fusions
         for k in (2, 60)
     ]
     assert len(ways) >= 4
 
     for position in range(len(rows)):
-        fused = asking.pool(position).fused(
-            recall, ways, recall._run(calls.fusions()), top_k=CUTOFF
-        )
+        fused = asking.pool(position).fused(recall, ways, fusions, top_k=CUTOFF)
 
         for way, ids in zip(ways, fused, strict=True):
             hits = recall.recall(

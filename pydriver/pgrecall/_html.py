@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from pgrecall.models import ArmReport, Hit, Period, QueryEntity, RecallReport, Timings
 
@@ -29,6 +29,7 @@ STAGES = {
     "rerank": ("reranking", "#56B4E9"),
 }
 _OTHER = "#999999"
+_DAY_LENGTH = len("2026-03-05")
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #5c5c5c; --line: #d5d5d5;
@@ -61,8 +62,9 @@ rect { stroke: var(--paper); stroke-width: 1px; vector-effect: non-scaling-strok
 .legend li { list-style: none; font-size: .875rem; font-variant-numeric: tabular-nums; }
 .swatch { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px;
   border: 1px solid var(--faint); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: .3rem 0; }
-dd { margin: 0; overflow-wrap: anywhere; }
+dl { display: flex; flex-wrap: wrap; gap: 0 1.2rem; margin: .2rem 0; font-size: .875rem; }
+dl div { display: flex; gap: .4rem; min-width: 0; }
+dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 @media print {
   :root { --ink: #000; --paper: #fff; --faint: #444; --line: #bbb; --track: #eee; }
   body { max-width: none; padding: 0; font-size: 11pt; }
@@ -119,9 +121,6 @@ def page(bank: str, question: str, report: RecallReport, entities: Iterable[Quer
 
 def _understood(report: RecallReport, entities: Iterable[QueryEntity]) -> str:
     rows = [("time", fact) for fact in report.facts]
-    if report.temporal is not None:
-        rows.append(("from", _moment(report.temporal.start) or "any time"))
-        rows.append(("to, not included", _moment(report.temporal.end) or "any time"))
     for entity in entities:
         kind = f", {entity.kind}" if entity.kind else ""
         rows.append(
@@ -137,8 +136,7 @@ def _answers(hits: Sequence[Hit]) -> str:
         return _section("Answers", "<p>Nothing found.</p>")
     best = max(hit.score for hit in hits)
     names = {name for hit in hits for name in hit.arms}
-    shown = [name for name in COLOURS if name in names] + sorted(names - COLOURS.keys())
-    legend = _legend((name, _colour(name), "") for name in shown)
+    legend = _legend((name, _colour(name), "") for name in sorted(names, key=_place))
     note = (
         '<p class="faint">The length of a bar is the fused score, its parts are what each arm gave'
         " to it.</p>"
@@ -148,7 +146,7 @@ def _answers(hits: Sequence[Hit]) -> str:
 
 
 def _answer(hit: Hit, best: float) -> str:
-    arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
+    arms = sorted(hit.arms.items(), key=lambda item: _place(item[0]))
     parts = [(name, said.contribution, _colour(name)) for name, said in arms]
     said = _legend(
         (name, _colour(name), f"+{arm.contribution:.4f}, its #{arm.rank} at {arm.score:.3f}")
@@ -266,7 +264,10 @@ def _swatch(colour: str) -> str:
 
 
 def _descriptions(rows: Iterable[tuple[str, str]]) -> str:
-    items = "".join(f'<dt>{_text(n)}</dt><dd dir="auto">{_text(v)}</dd>' for n, v in rows)
+    items = "".join(
+        f'<div><dt>{_text(name)}</dt><dd dir="auto">{_text(value)}</dd></div>'
+        for name, value in rows
+    )
     return f"<dl>{items}</dl>"
 
 
@@ -282,9 +283,18 @@ def _colour(arm: str) -> str:
     return COLOURS.get(arm, _OTHER)
 
 
+def _place(arm: str) -> tuple[int, str]:
+    """Give an arm the same place in every bar."""
+    return list(COLOURS).index(arm) if arm in COLOURS else len(COLOURS), arm
+
+
 def _period(period: Period) -> str:
-    start, end = (_moment(side) or "open" for side in period)
-    return f"from {start} to {end}, not included"
+    """Write a period, its last day included where it ends at midnight."""
+    start, end = period
+    if end is not None and len(_moment(end)) == _DAY_LENGTH:
+        end -= timedelta(days=1)
+    first, last = _moment(start) or "open", _moment(end) or "open"
+    return first if first == last else f"{first} to {last}"
 
 
 def _moment(moment: datetime | None) -> str:

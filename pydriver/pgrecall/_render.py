@@ -60,8 +60,17 @@ def found_by(hit: Hit, *, is_long: bool = False) -> str:
     """Name the arms that found a hit, the one with the most say first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
     if is_long:
-        return "\n".join(f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms)
+        said = [f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms]
+        return "\n".join([*said, *reranked(hit)])
     return ", ".join(name for name, _ in arms)
+
+
+def reranked(hit: Hit) -> list[str]:
+    """Say where a hit stood before it was reranked, and what the reranker and the boosts made."""
+    if hit.rerank_score is None:
+        return []
+    boosts = f" x{hit.final_score / hit.rerank_score:.3f}" if hit.rerank_score else ""
+    return [f"fused #{hit.fused_rank}", f"reranked {hit.rerank_score:.3f}{boosts}"]
 
 
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
