@@ -296,13 +296,14 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     rows = [{**row, "question": f"{row['question']} garden on 2026-03-05"} for row in ROWS[:8]]
     asking = Asking(recall, "b", judged_questions(rows), by=None)
     weights = dict(asking.ranking.weights)
-    fusions = recall._run(calls.fusions())
+    fusions = recall._run(calls.fusions("b"))
     ways = [
-        Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0})
+        Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0}, gates)
         for fusion in fusions
         for k in (2, 60)
+        for gates in ({}, {"semantic": 0.9, "lexical": 1.0}, dict.fromkeys(weights, 1000.0))
     ]
-    assert len(ways) >= 4
+    assert {"linear", "rrf", "score_rrf"} <= fusions.keys()
 
     for position in range(len(rows)):
         fused = asking.pool(position).fused(recall, ways, fusions, top_k=CUTOFF)
@@ -312,6 +313,7 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
                 "b",
                 str(rows[position]["question"]),
                 weights=dict(way.weights),
+                gates=dict(way.gates),
                 fusion=way.fusion,
                 k=way.rrf_k,
                 top_k=CUTOFF,

@@ -70,6 +70,7 @@ def answer(
 
 def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection[Any]) -> None:
     report, entities = answer(connection, "Ana leads Atlas", "Ben left Atlas")
+    report = replace(report, degradations=(Degradation("arm", "because", "do this"),))
 
     page = Page(_html.page("b", "Who leads Atlas in March 2026?", report, entities))
 
@@ -82,7 +83,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
         "happened 2026-03-05",
         "doc:Ben left Atlas",
         "no embedding given",
-        "no reranker is set",
+        "because. do this",
         "ms together",
         f"lexical +{report.hits[0].arms['lexical'].contribution:.4f}",
     ):

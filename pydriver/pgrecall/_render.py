@@ -187,6 +187,10 @@ def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]
     yield "k", str(present.rrf_k), str(best.rrf_k)
     for arm, weight in present.weights.items():
         yield f"weight of {arm}", f"{weight:g}", f"{best.weights[arm]:g}"
+    for arm in present.weights:
+        before, after = present.gates.get(arm, 0), best.gates.get(arm, 0)
+        if before or after:
+            yield f"gate of {arm}", f"{before:g}", f"{after:g}"
 
 
 def gains_table(tuning: Tuning) -> Table:

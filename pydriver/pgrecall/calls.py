@@ -398,7 +398,7 @@ def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[Arm
 def ranking(bank: str) -> Call[Ranking, Ranking]:
     """Say how a bank ranks: its own settings over the defaults."""
     return Call(
-        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights"
+        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights, b.gates"
         " from pgrecall._bank(bank => %(bank)s) as b",
         _checked(bank=bank),
         class_row(Ranking),
@@ -406,34 +406,46 @@ def ranking(bank: str) -> Call[Ranking, Ranking]:
     )
 
 
-def fusions() -> Call[str, list[str]]:
-    """List the ways to join arms: the functions of hits, weights and k."""
+def fusions(bank: str) -> Call[tuple[str, bool], dict[str, bool]]:
+    """List the ways to join arms that a bank can be set to, and whether each takes a k.
+
+    They are the functions of hits and weights. Where age counts, it is the one that is set alone.
+    """
     return Call(
-        "select p.proname::text from pg_catalog.pg_proc p"
+        "select p.proname::text, 'k' = any (p.proargnames) from pg_catalog.pg_proc p"
+        " cross join pgrecall._bank(bank => %(bank)s) as b"
         " where p.pronamespace = 'pgrecall'::regnamespace and p.proname !~ '^_'"
-        " and p.proargnames[1:3] = '{hits,weights,k}' order by 1",
-        {},
-        scalar_row,
-        list,
+        " and p.proargnames[1:2] = '{hits,weights}'"
+        " and (b.recency_half_life is null or p.proname = b.fusion) order by 1",
+        _checked(bank=bank),
+        tuple_row,
+        dict,
     )
 
 
 def fuse(
     hits: Sequence[tuple[str, int, int, float]],
     rankings: Sequence[Ranking],
-    fusions: Sequence[str],
+    fusions: Mapping[str, bool],
     *,
     top_k: int,
 ) -> Call[tuple[list[int], list[float]], list[tuple[list[int], list[float]]]]:
-    """Join the same hits in many ways: ids and scores each, equals at the last rank included."""
+    """Join the same hits in many ways: ids and scores each, equals at the last rank included.
+
+    Args:
+        hits: Arm, memory, rank and score of all that any arm found.
+        rankings: The ways.
+        fusions: Of the functions that they name, whether each takes a k.
+        top_k: How many rows to return of each.
+
+    """
     arms, memory_ids, ranks, scores = zip(*hits, strict=True) if hits else ((), (), (), ())
-    ways = sql.SQL(" union all ").join(
+    joined = sql.SQL(" union all ").join(
         sql.SQL(
             "select f.memory_id, f.rank, f.score"
-            " from pgrecall.{}(hits => h.hits, weights => c.weights, k => c.k) as f"
-            " where c.fusion = {}"
-        ).format(sql.Identifier(name), sql.Literal(name))
-        for name in fusions
+            " from pgrecall.{}(hits => g.hits, weights => c.weights{}) as f where c.fusion = {}"
+        ).format(sql.Identifier(name), sql.SQL(", k => c.k" if takes_k else ""), sql.Literal(name))
+        for name, takes_k in fusions.items()
     )
     return Call(
         sql.SQL(
@@ -443,12 +455,19 @@ def fuse(
             " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
             " select array_remove(array_agg(f.memory_id), null),"
             " array_remove(array_agg(f.score), null)"
-            " from h cross join"
-            " unnest(%(fusions)s::text[], %(ks)s::integer[], %(weights)s::jsonb[])"
-            " with ordinality as c(fusion, k, weights, place)"
+            " from h cross join unnest(%(fusions)s::text[], %(ks)s::integer[],"
+            " %(weights)s::jsonb[], %(gates)s::jsonb[])"
+            " with ordinality as c(fusion, k, weights, gates, place)"
+            # An arm of weight 0 is not asked, so it is not the one that a gate lets through.
+            " cross join lateral (select array(select x from unnest(h.hits) as x"
+            " where (c.weights ->> x.arm)::double precision > 0) as hits) as w"
+            " cross join lateral (select case when c.gates = '{{}}' then w.hits else"
+            " array(select x from unnest(w.hits) as x"
+            " where x.arm <> all ((select pgrecall._gated_arms(w.hits, c.gates))::text[]))"
+            " end as hits) as g"
             " left join lateral ({}) as f on f.rank <= %(top_k)s"
             " group by c.place order by c.place"
-        ).format(ways),
+        ).format(joined),
         {
             "arms": list(arms),
             "memory_ids": list(memory_ids),
@@ -457,6 +476,7 @@ def fuse(
             "fusions": [ranking.fusion for ranking in rankings],
             "ks": [ranking.rrf_k for ranking in rankings],
             "weights": [Jsonb(dict(ranking.weights)) for ranking in rankings],
+            "gates": [Jsonb(dict(ranking.gates)) for ranking in rankings],
             "top_k": top_k,
         },
         tuple_row,

@@ -16,6 +16,7 @@ from pgrecall import calls
 from pgrecall.core import Progress, RecallOptions
 from pgrecall.errors import InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.models import Degradation, Hit, Ranking
+from pgrecall.rerankers import SETTING
 
 if TYPE_CHECKING:
     import ir_measures
@@ -26,7 +27,7 @@ ID_FIELDS = ("fact_key", "source_id", "memory_id")
 FUSED = "fused"
 RERANKED = "reranked"
 PLAIN = "rrf"
-PLAIN_RANKING = Ranking("rrf", 60, {"semantic": 1, "lexical": 1})
+PLAIN_ARMS = ("semantic", "lexical")
 CUTOFF = 10
 
 _RESAMPLES = 2000
@@ -282,11 +283,18 @@ def evaluate(
     """
     if not 1 <= k <= _POOL:
         raise InvalidArgument(f"k must be between 1 and {_POOL}, not {k}")
+    if rerank and recall._settings.reranker is None:
+        raise RerankerUnavailable(
+            "no reranker is set",
+            hint=f"Pass reranker=..., or set {SETTING} to the directory of a cross-encoder.",
+        )
     asking = Asking(recall, bank, questions, by=by)
     top_k = max(k, CUTOFF)
     found: dict[str, list[list[str]]] = {FUSED: []}
     alone: dict[str, list[list[str]]] = {arm: [] for arm in asking.ranking.weights}
     plain: list[list[str]] = []
+    weights = {arm: float(arm in PLAIN_ARMS) for arm in asking.ranking.weights}
+    plain_ranking = Ranking("rrf", 60, weights, {})
     for position in range(len(asking.judged)):
         found[FUSED].append(asking.answer(position, top_k=top_k, rerank=False))
         if rerank:
@@ -294,7 +302,7 @@ def evaluate(
         pool = asking.pool(position)
         for arm, rankings in alone.items():
             rankings.append(pool.alone(arm)[:top_k])
-        plain += pool.fused(recall, [PLAIN_RANKING], top_k=top_k)
+        plain += pool.fused(recall, [plain_ranking], {"rrf": True}, top_k=top_k)
         if progress:
             progress(1)
     found[PLAIN] = plain
@@ -306,7 +314,7 @@ def evaluate(
         questions=len(asking.judged),
         left_out=asking.left_out,
         unknown_ids=asking.unknown_ids,
-        degradations=tuple(asking.degradations),
+        degradations=asking.degradations,
         scores=tuple(_scores(asking, found, k)),
     )
 
@@ -330,7 +338,6 @@ class Asking:
         by: Which field of a hit the judges' ids are.
         unknown_ids: Relevant ids that the bank does not hold.
         ranking: How the bank ranks.
-        degradations: What was left out of the answers so far.
 
     """
 
@@ -343,7 +350,7 @@ class Asking:
         self.judged = [judged for judged in everything if judged.relevant]
         self.left_out = len(everything) - len(self.judged)
         self.ranking = recall._run(calls.ranking(bank))
-        self.degradations: list[Degradation] = []
+        self._degradations: dict[tuple[str, str | None], Degradation] = {}
         self._recall = recall
         self._bank = bank
         self._asked_at = datetime.now(timezone.utc)
@@ -382,6 +389,11 @@ class Asking:
             for text, vector in zip(texts, embedder.embed(texts), strict=True):
                 self._options[text] = {"embedding": list(vector), "model": embedder.model}
 
+    @property
+    def degradations(self) -> tuple[Degradation, ...]:
+        """What was left out of the answers so far, the first of each kind."""
+        return tuple(self._degradations.values())
+
     def categories(self) -> Iterable[tuple[str | None, list[int]]]:
         """Give the positions of all questions, then those of each category by its name."""
         yield None, list(range(len(self.judged)))
@@ -399,6 +411,7 @@ class Asking:
             position,
             {
                 "weights": dict.fromkeys(self.ranking.weights, 1),
+                "gates": dict.fromkeys(self.ranking.weights, 0),
                 "fusion": "rrf",
                 "top_k": _POOL,
                 "rerank": False,
@@ -413,10 +426,10 @@ class Asking:
         asked.update(options)
         report = self._recall.recall_report(self._bank, judged.question, **asked)
         for degradation in report.degradations:
-            if degradation.what == "reranker":
+            is_reranked = any(hit.rerank_score is not None for hit in report.hits)
+            if degradation.what == "reranker" and report.hits and not is_reranked:
                 raise RerankerUnavailable(degradation.why, hint=degradation.hint)
-            if degradation not in self.degradations:
-                self.degradations.append(degradation)
+            self._degradations.setdefault((degradation.what, degradation.hint), degradation)
         return report.hits
 
     def _ids(self, hits: Sequence[Hit]) -> list[str]:
@@ -452,7 +465,7 @@ class Pool:
         self,
         recall: Recall,
         rankings: Sequence[Ranking],
-        fusions: Sequence[str] = ("rrf",),
+        fusions: Mapping[str, bool],
         *,
         top_k: int,
     ) -> list[list[str]]:

@@ -157,12 +157,14 @@ class Ranking:
         fusion: How the arms are joined, such as "score_rrf".
         rrf_k: What ranks are added to.
         weights: Weight of each arm, by name.
+        gates: Least best score of an arm, by name; an arm without is let through.
 
     """
 
     fusion: str
     rrf_k: int
     weights: Mapping[str, float]
+    gates: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

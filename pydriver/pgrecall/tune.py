@@ -1,4 +1,4 @@
-"""Which weights, k and fusion answer best, found by search and judged on questions held out.
+"""Which weights, k, fusion and gates answer best, found by search and judged on questions held out.
 
 What the arms find is fetched once a question and joined on the server in every way that is tried,
 so a way to rank costs about as much as one fusion. The gain is cross-validated: each fold of the
@@ -8,7 +8,7 @@ questions is answered by the ranking that was best on the others, and compared w
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgrecall import calls
 from pgrecall.core import Progress
 from pgrecall.errors import InvalidArgument
-from pgrecall.evaluate import CUTOFF, Asking, Figure, Judged, intervals, measure
+from pgrecall.evaluate import CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
 from pgrecall.models import Degradation, Ranking
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _SURE = 1.96  # standard errors: the lower end of a 95% interval
 _BATCH = 50  # rankings in one statement
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
+_RETURNS = (0.25, 0.5, 1.0)
+_SHARES = (0.1, 0.25, 0.5)
 _KS = (1, 2, 5, 10, 20, 40, 60, 100, 200, 500)
 
 
@@ -95,6 +97,7 @@ class Tuning:
             "fusion": self.best.fusion,
             "rrf_k": self.best.rrf_k,
             "weights": dict(self.best.weights),
+            "gates": dict(self.best.gates),
         }
 
 
@@ -111,6 +114,7 @@ def tune(
     """Search for the ranking that answers best. Changes nothing.
 
     The same questions of the same bank give the same result, unless the budget ends the search.
+    The age of memories is left out on both sides, also where it counts in the bank.
 
     Args:
         recall: A client; its embedder embeds each question once.
@@ -136,20 +140,19 @@ def tune(
             f"folds must be between 2 and {size}, the number of questions, not {folds}",
             hint="Bring more questions, or ask for fewer folds.",
         )
-    trials = _Trials(recall, asking, progress)
+    trials = _Trials(recall, bank, asking, progress)
     parts = _parts(asking, folds)
     everything = list(range(size))
     splits = [[i for i in everything if i not in set(part)] for part in parts] + [everything]
 
-    shared = _first(asking.ranking, trials.arms, trials.fusions)
-    is_complete = trials.run(shared, until)
+    is_complete = trials.run(trials.space.first(), until)
     known = [list(range(len(trials.figures))) for _ in splits]
     for _ in range(_ROUNDS):
         if not is_complete:
             break
         wanted = [
-            _neighbours(trials.rankings[trials.best(known[i], split)], trials.arms, trials.fusions)
-            for i, split in enumerate(splits)
+            trials.space.neighbours(trials.rankings[trials.best(mine, split)])
+            for mine, split in zip(known, splits, strict=True)
         ]
         is_complete = trials.run([ranking for near in wanted for ranking in near], until)
         # A fold knows what it asked for itself: the others have seen the questions it holds out.
@@ -170,7 +173,7 @@ def tune(
         is_complete=is_complete,
         left_out=asking.left_out,
         unknown_ids=asking.unknown_ids,
-        degradations=tuple(asking.degradations),
+        degradations=asking.degradations,
         present=asking.ranking,
         best=trials.rankings[best[-1]],
         gains=tuple(_gains(asking, trials, chosen)),
@@ -194,54 +197,86 @@ def _parts(asking: Asking, folds: int) -> list[list[int]]:
     return [order[first::folds] for first in range(folds)]
 
 
-def _first(present: Ranking, arms: Sequence[str], fusions: Sequence[str]) -> list[Ranking]:
-    """Return the bank's own ranking, what is near it, and some at random."""
-    randomly = random.Random(_SEED)
-    wanted = [present, *_neighbours(present, arms, fusions)]
-    for _ in range(_RANDOM):
-        weights = {arm: randomly.choice(_WEIGHTS) for arm in arms}
-        ranking = Ranking(
-            randomly.choice(fusions), randomly.choice(_KS), {**present.weights, **weights}
-        )
-        if any(weights.values()):
-            wanted.append(ranking)
-    return wanted
+class _Space:
+    """The rankings that can be tried: of the arms that find anything for these questions."""
 
+    def __init__(
+        self, present: Ranking, fusions: Mapping[str, bool], pools: Sequence[Pool]
+    ) -> None:
+        self.present = present
+        self.fusions = dict(fusions)
+        best: dict[str, list[float]] = {}
+        for pool in pools:
+            tops: dict[str, float] = {}
+            for arm, _, _, score in pool.hits:
+                tops[arm] = max(score, tops.get(arm, score))
+            for arm, top in tops.items():
+                best.setdefault(arm, []).append(top)
+        self.arms = [arm for arm in present.weights if arm in best]
+        # Gates that would keep an arm out of a tenth, a quarter, half of the answers.
+        self._gates = {
+            arm: [float(f"{sorted(tops)[int(len(tops) * share)]:.4g}") for share in _SHARES]
+            for arm, tops in best.items()
+        }
 
-def _neighbours(ranking: Ranking, arms: Sequence[str], fusions: Sequence[str]) -> list[Ranking]:
-    """Return the rankings that differ in one thing: a weight, k or the fusion."""
-    found = [replace(ranking, fusion=name) for name in fusions if name != ranking.fusion]
-    below = [k for k in _KS if k < ranking.rrf_k]
-    above = [k for k in _KS if k > ranking.rrf_k]
-    found += [replace(ranking, rrf_k=k) for k in below[-2:] + above[:2]]
-    for arm in arms:
-        weight = ranking.weights[arm]
-        changed = [round(weight * factor, 3) for factor in _FACTORS] if weight else [0.25, 0.5, 1.0]
-        for new in changed:
-            weights = {**ranking.weights, arm: new}
-            if any(weights[name] for name in arms):
-                found.append(replace(ranking, weights=weights))
-    return found
+    def first(self) -> list[Ranking]:
+        """Return the bank's own ranking, what is near it, and some at random."""
+        randomly = random.Random(_SEED)
+        wanted = [self.present, *self.neighbours(self.present)]
+        for _ in range(_RANDOM):
+            weights = {arm: randomly.choice(_WEIGHTS) for arm in self.arms}
+            fusion, k = randomly.choice(sorted(self.fusions)), randomly.choice(_KS)
+            ranking = Ranking(
+                fusion,
+                k if self.fusions[fusion] else self.present.rrf_k,
+                {**self.present.weights, **weights},
+                self.present.gates,
+            )
+            if any(weights.values()):
+                wanted.append(ranking)
+        return wanted
+
+    def neighbours(self, ranking: Ranking) -> list[Ranking]:
+        """Return the rankings that differ in one thing: fusion, k, a weight or a gate."""
+        found = [replace(ranking, fusion=name) for name in self.fusions if name != ranking.fusion]
+        if self.fusions.get(ranking.fusion):
+            below = [k for k in _KS if k < ranking.rrf_k]
+            above = [k for k in _KS if k > ranking.rrf_k]
+            found += [replace(ranking, rrf_k=k) for k in below[-2:] + above[:2]]
+        for arm in self.arms:
+            weight = ranking.weights[arm]
+            for new in [round(weight * factor, 3) for factor in _FACTORS] if weight else _RETURNS:
+                weights = {**ranking.weights, arm: new}
+                if any(weights[name] for name in self.arms):
+                    found.append(replace(ranking, weights=weights))
+            others = {name: gate for name, gate in ranking.gates.items() if name != arm}
+            found += [
+                replace(ranking, gates={**others, arm: gate} if gate > 0 else others)
+                for gate in (0.0, *self._gates[arm])
+                if weight
+            ]
+        return found
 
 
 class _Trials:
     """Rankings that were tried, and the nDCG of each for each question; the bank's own is first."""
 
-    def __init__(self, recall: Recall, asking: Asking, progress: Progress | None) -> None:
+    def __init__(
+        self, recall: Recall, bank: str, asking: Asking, progress: Progress | None
+    ) -> None:
         self.rankings: list[Ranking] = []
         self.figures: list[Any] = []
         self._recall = recall
         self._asking = asking
         self._places: dict[str, int] = {}
-        self._pools = []
+        self._pools: list[Pool] = []
         for position in range(len(asking.judged)):
             self._pools.append(asking.pool(position))
             if progress:
                 progress(1)
-        found = {arm for pool in self._pools for arm, *_ in pool.hits}
-        self.arms = [arm for arm in asking.ranking.weights if arm in found]
-        self.fusions = recall._run(calls.fusions())
-        if not self.arms:
+        fusions = recall._run(calls.fusions(bank))
+        self.space = _Space(asking.ranking, fusions, self._pools)
+        if not self.space.arms:
             raise InvalidArgument(
                 "no arm finds anything for any of the questions",
                 hint="See what each arm does with: pgrecall recall BANK QUESTION --explain",
@@ -255,7 +290,8 @@ class _Trials:
                 return False
             batch = list(new.values())[first : first + _BATCH]
             answers = [
-                pool.fused(self._recall, batch, self.fusions, top_k=CUTOFF) for pool in self._pools
+                pool.fused(self._recall, batch, self.space.fusions, top_k=CUTOFF)
+                for pool in self._pools
             ]
             measured = measure(
                 self._asking.judged, [list(found) for found in zip(*answers, strict=True)]
@@ -285,4 +321,5 @@ class _Trials:
 
 
 def _name(ranking: Ranking) -> str:
-    return f"{ranking.fusion} {ranking.rrf_k} {sorted(ranking.weights.items())}"
+    parts = (sorted(ranking.weights.items()), sorted(ranking.gates.items()))
+    return f"{ranking.fusion} {ranking.rrf_k} {parts}"
