@@ -85,6 +85,8 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
         "no embedding given",
         "because. do this",
         "ms together",
+        f"relevance {report.hits[0].relevance:.0%}",
+        f"Confidence that the answer is among them: {report.confidence:.0%}.",
         f"lexical +{report.hits[0].arms['lexical'].contribution:.4f}",
     ):
         assert words in page.words
@@ -123,8 +125,8 @@ def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) 
 
     page = Page(_html.page("b", "?", report, entities))
 
-    boosts = first.final_score / 0.9
-    assert f"#1 reranked: relevance 0.900, times boosts {boosts:.3f}" in page.words
+    said = f"#1 reranked: the reranker says 0.900, in the end {first.final_score:.3f}"
+    assert f"#2 fused at {first.score:.4f}, {said}" in page.words
 
 
 def test_what_is_remembered_cannot_become_part_of_the_page(

@@ -68,7 +68,7 @@ def test_the_commands_run(
     monkeypatch.setenv("PGRECALL_DSN", database)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "facts.jsonl").write_text(FACT)
-    (tmp_path / "questions.jsonl").write_text(2 * QUESTION)
+    (tmp_path / "questions.jsonl").write_text(5 * QUESTION)
     lines = [shlex.split(line, comments=True) for code in blocks("sh") for line in code.split("\n")]
 
     for line in filter(None, lines):

@@ -105,7 +105,7 @@ def page(bank: str, question: str, report: RecallReport, entities: Iterable[Quer
     """
     sections = [
         _understood(report, entities),
-        _answers(report.hits),
+        _answers(report),
         _arms(report.arms),
         _timings(report.timings),
         _left_out(report),
@@ -131,7 +131,8 @@ def _understood(report: RecallReport, entities: Iterable[QueryEntity]) -> str:
     return _section("Understood", _descriptions(rows))
 
 
-def _answers(hits: Sequence[Hit]) -> str:
+def _answers(report: RecallReport) -> str:
+    hits = report.hits
     if not hits:
         return _section("Answers", "<p>Nothing found.</p>")
     best = max(hit.score for hit in hits)
@@ -139,7 +140,7 @@ def _answers(hits: Sequence[Hit]) -> str:
     legend = _legend((name, _colour(name), "") for name in sorted(names, key=_place))
     note = (
         '<p class="faint">The length of a bar is the fused score, its parts are what each arm gave'
-        " to it.</p>"
+        f" to it. Confidence that the answer is among them: {report.confidence:.0%}.</p>"
     )
     items = "\n".join(_answer(hit, best) for hit in hits)
     return _section("Answers", f"{note}\n{legend}\n<ol>\n{items}\n</ol>")
@@ -168,16 +169,14 @@ def _path(hit: Hit) -> str:
     if hit.rerank_score is None:
         moved = "" if hit.rank == hit.fused_rank else f", then #{hit.rank}"
         return f"score {hit.score:.4f}, #{hit.fused_rank} of the fused order{moved}"
-    words = (
+    return (
         f"#{hit.fused_rank} fused at {hit.score:.4f}, #{hit.rank} reranked:"
-        f" relevance {hit.rerank_score:.3f}"
+        f" the reranker says {hit.rerank_score:.3f}, in the end {hit.final_score:.3f}"
     )
-    if hit.rerank_score > 0:
-        words += f", times boosts {hit.final_score / hit.rerank_score:.3f}"
-    return f"{words}, in the end {hit.final_score:.3f}"
 
 
 def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
+    yield "relevance", f"{hit.relevance:.0%}"
     yield "type", hit.fact_type or hit.kind
     if hit.occurred is not None:
         yield "happened", _period(hit.occurred)

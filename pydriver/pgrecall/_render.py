@@ -66,11 +66,14 @@ def found_by(hit: Hit, *, is_long: bool = False) -> str:
 
 
 def reranked(hit: Hit) -> list[str]:
-    """Say where a hit stood before it was reranked, and what the reranker and the boosts made."""
+    """Say where a hit stood before it was reranked, what the reranker said, and what came of it."""
     if hit.rerank_score is None:
         return []
-    boosts = f" x{hit.final_score / hit.rerank_score:.3f}" if hit.rerank_score else ""
-    return [f"fused #{hit.fused_rank}", f"reranked {hit.rerank_score:.3f}{boosts}"]
+    return [
+        f"fused #{hit.fused_rank}",
+        f"reranker {hit.rerank_score:.3f}",
+        f"final {hit.final_score:.3f}",
+    ]
 
 
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:

@@ -471,7 +471,11 @@ def _parser() -> argparse.ArgumentParser:
 
     for name, command, what in (
         ("eval", _eval, "measure answers to questions with known ones, by arm and together"),
-        ("tune", _tune, "search for the weights, k and fusion that answer such questions best"),
+        (
+            "tune",
+            _tune,
+            "search for the weights, k, fusion and gates that answer such questions best",
+        ),
     ):
         new = add(commands, name, command, what)
         new.add_argument("bank")

@@ -114,7 +114,8 @@ def tune(
     """Search for the ranking that answers best. Changes nothing.
 
     The same questions of the same bank give the same result, unless the budget ends the search.
-    The age of memories is left out on both sides, also where it counts in the bank.
+    The age of memories is left out on both sides, also where it counts in the bank. An arm of
+    weight 0 still gives the graph arm something to start from here, which it does not in the bank.
 
     Args:
         recall: A client; its embedder embeds each question once.
