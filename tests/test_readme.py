@@ -16,7 +16,8 @@ from pgrecall import cli
 
 TEXT = readme.README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-FACT = '{"text": "Maya leads Atlas."}\n'
+FACT = '{"text": "Maya leads Atlas.", "source_id": "atlas"}\n'
+QUESTION = '{"question": "Who leads Atlas?", "relevant": ["atlas"]}\n'
 
 
 def blocks(language: str) -> list[str]:
@@ -67,6 +68,7 @@ def test_the_commands_run(
     monkeypatch.setenv("PGRECALL_DSN", database)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "facts.jsonl").write_text(FACT)
+    (tmp_path / "questions.jsonl").write_text(5 * QUESTION)
     lines = [shlex.split(line, comments=True) for code in blocks("sh") for line in code.split("\n")]
 
     for line in filter(None, lines):

@@ -13,7 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Timings
+from pgrecall.evaluate import FUSED, PLAIN, RERANKED, Evaluation, Figure
+from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Ranking, Timings
+from pgrecall.tune import Tuning
 
 WIDTH = 100
 TEXT_LENGTH = 240
@@ -58,8 +60,20 @@ def found_by(hit: Hit, *, is_long: bool = False) -> str:
     """Name the arms that found a hit, the one with the most say first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
     if is_long:
-        return "\n".join(f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms)
+        said = [f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms]
+        return "\n".join([*said, *reranked(hit)])
     return ", ".join(name for name, _ in arms)
+
+
+def reranked(hit: Hit) -> list[str]:
+    """Say where a hit stood before it was reranked, what the reranker said, and what came of it."""
+    if hit.rerank_score is None:
+        return []
+    return [
+        f"fused #{hit.fused_rank}",
+        f"reranker {hit.rerank_score:.3f}",
+        f"final {hit.final_score:.3f}",
+    ]
 
 
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
@@ -126,6 +140,89 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
     return table
 
 
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """Make a table of how well each way to answer did, on all questions and by category."""
+    names = {FUSED: "all arms, fused", RERANKED: "the same, reranked", PLAIN: "plain RRF"}
+    table = _table("", f"recall@{evaluation.k}", "nDCG@10", "MRR")
+    table.columns[0].justify = "left"
+    category: str | None = ""
+    for score in evaluation.scores:
+        if score.category != category:
+            category = score.category
+            what = "all questions" if category is None else line(category, 40)
+            if table.row_count:
+                table.add_section()
+            table.add_row(Text(f"{what} ({score.questions:,})", style="bold"))
+        table.add_row(
+            f"  {names.get(score.name, f'{score.name} alone')}",
+            figure(score.recall),
+            figure(score.ndcg),
+            figure(score.mrr),
+        )
+    return table
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """Say whether joining the arms does better than the best of them alone."""
+    best = evaluation.best_arm
+    if best is None:
+        return "No arm found anything."
+    difference = best.behind
+    word = "better than" if difference.low > 0 else "worse than" if difference.high < 0 else None
+    said = (
+        f"{word} the best arm alone, {best.name}"
+        if word
+        else (f"neither surely better nor worse than the best arm alone, {best.name}")
+    )
+    return f"All arms together are {said}: nDCG@10 {figure(difference, is_signed=True)}."
+
+
+def ranking_table(tuning: Tuning) -> Table:
+    """Make a table of the bank's ranking and the one found."""
+    table = _table("setting", "present", "found")
+    for name, present, best in _settings(tuning.present, tuning.best):
+        table.add_row(name, present, Text(best, style="" if best == present else "bold"))
+    return table
+
+
+def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]:
+    yield "fusion", present.fusion, best.fusion
+    yield "k", str(present.rrf_k), str(best.rrf_k)
+    for arm, weight in present.weights.items():
+        yield f"weight of {arm}", f"{weight:g}", f"{best.weights[arm]:g}"
+    for arm in present.weights:
+        before, after = present.gates.get(arm, 0), best.gates.get(arm, 0)
+        if before or after:
+            yield f"gate of {arm}", f"{before:g}", f"{after:g}"
+
+
+def gains_table(tuning: Tuning) -> Table:
+    """Make a table of what was gained on questions held out from the search."""
+    table = _table("held-out nDCG@10", "questions", "present", "tuned", "gain")
+    for gain in tuning.gains:
+        table.add_row(
+            Text("all questions" if gain.category is None else line(gain.category, 40)),
+            f"{gain.questions:,}",
+            f"{gain.present.mean:.3f}",
+            f"{gain.tuned.mean:.3f}",
+            figure(gain.gain, is_signed=True),
+        )
+    return table
+
+
+def unknown(ids: Sequence[str], field: str) -> str:
+    """Say which relevant ids are not in the bank."""
+    shown = ", ".join(line(name, 30) for name in ids[:5])
+    more = ", ..." if len(ids) > 5 else ""
+    return f"No memory has as {field}, and so none was found for: {shown}{more} ({len(ids):,} ids)."
+
+
+def figure(value: Figure, *, is_signed: bool = False) -> str:
+    """Write a mean with its interval."""
+    form = "+.3f" if is_signed else ".3f"
+    return f"{value.mean:{form}} ({value.low:{form}} to {value.high:{form}})"
+
+
 def times(timings: Timings) -> str:
     """Write where the time went, on one line."""
     stages = (
@@ -166,7 +263,13 @@ def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         is_number = column in ("", "rows", "ms", "best score", "counted", "waiting")
-        is_number = is_number or column in ("memories", "messages", "entities", "vocabulary")
+        is_number = is_number or column in (
+            "memories",
+            "messages",
+            "entities",
+            "vocabulary",
+            "questions",
+        )
         table.add_column(
             column,
             justify="right" if is_number or column == "words each" else "left",

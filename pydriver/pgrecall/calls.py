@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from psycopg import DataError
+from psycopg import DataError, sql
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
-from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row
+from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range, TimestamptzRange
@@ -38,6 +38,7 @@ from pgrecall.models import (
     Period,
     Preparation,
     QueryEntity,
+    Ranking,
     Retained,
     RetainedMessage,
 )
@@ -66,7 +67,7 @@ class Call(Generic[Row, Result]):
 
     """
 
-    sql: LiteralString
+    sql: LiteralString | sql.Composed
     parameters: Mapping[str, object]
     row_factory: BaseRowFactory[Row]
     result: Callable[[list[Row]], Result]
@@ -466,6 +467,117 @@ def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[Arm
         "select * from pgrecall.explain_recall" + _RECALL_ARGUMENTS,
         parameters,
         class_row(ArmReport),
+        list,
+    )
+
+
+def ranking(bank: str) -> Call[Ranking, Ranking]:
+    """Say how a bank ranks: its own settings over the defaults."""
+    return Call(
+        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights, b.gates"
+        " from pgrecall._bank(bank => %(bank)s) as b",
+        _checked(bank=bank),
+        class_row(Ranking),
+        _single,
+    )
+
+
+def fusions(bank: str) -> Call[tuple[str, bool], dict[str, bool]]:
+    """List the ways to join arms that a bank can be set to, and whether each takes a k.
+
+    They are the functions of hits and weights. Where age counts, it is the one that is set alone.
+    """
+    return Call(
+        "select p.proname::text, 'k' = any (p.proargnames) from pg_catalog.pg_proc p"
+        " cross join pgrecall._bank(bank => %(bank)s) as b"
+        " where p.pronamespace = 'pgrecall'::regnamespace and p.proname !~ '^_'"
+        " and p.proargnames[1:2] = '{hits,weights}'"
+        " and (b.recency_half_life is null or p.proname = b.fusion) order by 1",
+        _checked(bank=bank),
+        tuple_row,
+        dict,
+    )
+
+
+def fuse(
+    hits: Sequence[tuple[str, int, int, float]],
+    rankings: Sequence[Ranking],
+    fusions: Mapping[str, bool],
+    *,
+    top_k: int,
+) -> Call[tuple[list[int], list[float]], list[tuple[list[int], list[float]]]]:
+    """Join the same hits in many ways: ids and scores each, equals at the last rank included.
+
+    Args:
+        hits: Arm, memory, rank and score of all that any arm found.
+        rankings: The ways.
+        fusions: Of the functions that they name, whether each takes a k.
+        top_k: How many rows to return of each.
+
+    """
+    arms, memory_ids, ranks, scores = zip(*hits, strict=True) if hits else ((), (), (), ())
+    joined = sql.SQL(" union all ").join(
+        sql.SQL(
+            "select f.memory_id, f.rank, f.score"
+            " from pgrecall.{}(hits => g.hits, weights => c.weights{}) as f where c.fusion = {}"
+        ).format(sql.Identifier(name), sql.SQL(", k => c.k" if takes_k else ""), sql.Literal(name))
+        for name, takes_k in fusions.items()
+    )
+    return Call(
+        sql.SQL(
+            "with h as materialized (select array("
+            "select (t.arm, t.memory_id, t.rank, t.score)::pgrecall.arm_hit"
+            " from unnest(%(arms)s::text[], %(memory_ids)s::bigint[], %(ranks)s::integer[],"
+            " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
+            " select array_remove(array_agg(f.memory_id), null),"
+            " array_remove(array_agg(f.score), null)"
+            " from h cross join unnest(%(fusions)s::text[], %(ks)s::integer[],"
+            " %(weights)s::jsonb[], %(gates)s::jsonb[])"
+            " with ordinality as c(fusion, k, weights, gates, place)"
+            # An arm of weight 0 is not asked, so it is not the one that a gate lets through.
+            " cross join lateral (select array(select x from unnest(h.hits) as x"
+            " where (c.weights ->> x.arm)::double precision > 0) as hits) as w"
+            " cross join lateral (select case when c.gates = '{{}}' then w.hits else"
+            " array(select x from unnest(w.hits) as x"
+            " where x.arm <> all ((select pgrecall._gated_arms(w.hits, c.gates))::text[]))"
+            " end as hits) as g"
+            " left join lateral ({}) as f on f.rank <= %(top_k)s"
+            " group by c.place order by c.place"
+        ).format(joined),
+        {
+            "arms": list(arms),
+            "memory_ids": list(memory_ids),
+            "ranks": list(ranks),
+            "scores": list(scores),
+            "fusions": [ranking.fusion for ranking in rankings],
+            "ks": [ranking.rrf_k for ranking in rankings],
+            "weights": [Jsonb(dict(ranking.weights)) for ranking in rankings],
+            "gates": [Jsonb(dict(ranking.gates)) for ranking in rankings],
+            "top_k": top_k,
+        },
+        tuple_row,
+        list,
+    )
+
+
+def known_ids(bank: str, ids: Sequence[str]) -> Call[tuple[str, str], list[tuple[str, str]]]:
+    """Say which of the ids a bank holds, and as what: (memory_id, fact_key or source_id, id)."""
+    return Call(
+        "select 'memory_id', m.memory_id::text from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.memory_id = any (%(numbers)s::bigint[])"
+        " union select 'memory_id', t.message_id::text from pgrecall.message t"
+        " where t.bank_id = %(bank)s and t.message_id = any (%(numbers)s::bigint[])"
+        " union select 'fact_key', m.fact_key from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.fact_key = any (%(ids)s::text[])"
+        " union select 'source_id', m.source_id from pgrecall.memory m"
+        " where m.bank_id = %(bank)s and m.source_id = any (%(ids)s::text[])"
+        " union select 'source_id', t.session_id from pgrecall.message t"
+        " where t.bank_id = %(bank)s and t.session_id = any (%(ids)s::text[])",
+        {
+            **_checked(bank=bank, ids=list(ids)),
+            "numbers": [int(i) for i in ids if i.isascii() and i.isdigit() and int(i) < 2**63],
+        },
+        tuple_row,
         list,
     )
 

@@ -21,14 +21,16 @@ except ImportError as error:  # pragma: no cover
         f"pgrecall: package {error.name} is missing. Run: pip install 'pgrecall[cli]'"
     ) from error
 
-from pgrecall import _doctor, _render, schema
+from pgrecall import _doctor, _html, _render, schema
 from pgrecall._demo import run_demo
 from pgrecall._version import __version__
 from pgrecall.client import Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder
 from pgrecall.errors import BankExists, BankNotFound, InvalidFact, RecallError
-from pgrecall.models import Retention
+from pgrecall.evaluate import ID_FIELDS, Judged, evaluate, judged_questions, trec_questions
+from pgrecall.models import Degradation, Retention
 from pgrecall.server import DSN_VARIABLE, resolve_dsn
+from pgrecall.tune import tune
 
 Command = Callable[[argparse.Namespace, Console], int]
 
@@ -189,8 +191,12 @@ def _recall(options: argparse.Namespace, console: Console) -> int:
             fact_types=options.fact_type,
             tags=options.tag,
             reference_time=options.at,
-            explain=options.explain,
+            explain=options.explain or options.html is not None,
         )
+        if options.html is not None:
+            entities = recall.query_entities(options.bank, options.question)
+            page = _html.page(options.bank, options.question, report, entities)
+            options.html.write_text(page, encoding="utf-8")
     if options.json:
         _print_json(console, report)
         return 0
@@ -206,6 +212,93 @@ def _recall(options: argparse.Namespace, console: Console) -> int:
         console.print(_render.left_out(degradation), style="dim", markup=False)
     console.print(_render.times(report.timings), style="dim")
     return 0
+
+
+def _eval(options: argparse.Namespace, console: Console) -> int:
+    with (
+        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        _render.progress_bar(_render.make_console(stderr=True)) as progress,
+    ):
+        questions = _judged(options)
+        task = progress.add_task("asking", total=sum(1 for q in questions if q.relevant))
+        found = evaluate(
+            recall,
+            options.bank,
+            questions,
+            k=options.k,
+            by=options.by,
+            rerank=options.rerank,
+            progress=lambda n: progress.advance(task, n),
+        )
+    if options.json:
+        _print_json(console, found)
+        return 0
+    console.print(_render.evaluation_table(found))
+    console.print(_render.verdict(found))
+    _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+    return 0
+
+
+def _tune(options: argparse.Namespace, console: Console) -> int:
+    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+        questions = _judged(options)
+        with _render.progress_bar(_render.make_console(stderr=True)) as progress:
+            task = progress.add_task("asking", total=sum(1 for q in questions if q.relevant))
+            found = tune(
+                recall,
+                options.bank,
+                questions,
+                by=options.by,
+                folds=options.folds,
+                budget=options.budget,
+                progress=lambda n: progress.advance(task, n),
+            )
+        is_applied = options.apply and (found.is_gain or options.force)
+        if is_applied:
+            recall.configure_bank(options.bank, found.settings)
+    if options.json:
+        _print_json(console, {"tuning": found, "is_applied": is_applied})
+    else:
+        console.print(_render.ranking_table(found))
+        console.print(_render.gains_table(found))
+        cut = "" if found.is_complete else "; the budget ended the search early"
+        console.print(f"{found.tried:,} rankings tried, {found.folds} folds{cut}.", style="dim")
+        _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+        if is_applied:
+            console.print(f'These are now the defaults of bank "{options.bank}".', markup=False)
+        elif not options.apply:
+            console.print("Nothing was changed: add --apply to make these the bank's defaults.")
+    if options.apply and not is_applied:
+        return _fail(
+            "nothing was changed: the interval of the held-out gain includes 0",
+            "Bring more questions, or add --force.",
+        )
+    return 0
+
+
+def _judged(options: argparse.Namespace) -> list[Judged]:
+    if options.topics is not None:
+        return trec_questions(options.qrels, options.topics)
+    lines = JsonLines(options.qrels, '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}')
+    try:
+        return judged_questions(lines)
+    except RecallError as error:
+        raise lines.located(error) from error
+
+
+def _print_notes(
+    console: Console,
+    left_out: int,
+    unknown_ids: Sequence[str],
+    by: str,
+    degradations: Sequence[Degradation],
+) -> None:
+    if left_out:
+        console.print(f"{left_out:,} questions were not asked: nothing is relevant to them.")
+    if unknown_ids:
+        console.print(_render.unknown(unknown_ids, by), style="yellow", markup=False)
+    for degradation in degradations:
+        console.print(_render.left_out(degradation), style="dim", markup=False)
 
 
 def _forget(options: argparse.Namespace, console: Console) -> int:
@@ -232,9 +325,10 @@ def _run_doctor(options: argparse.Namespace, console: Console) -> int:
 class JsonLines:
     """The objects of a JSONL file, one a line, which can say on which line each stood."""
 
-    def __init__(self, path: Path) -> None:
-        """Keep the path; blank lines are passed over."""
+    def __init__(self, path: Path, example: str = '{"text": "Maya leads Atlas."}') -> None:
+        """Keep the path, and what a line looks like; blank lines are passed over."""
         self._path = path
+        self._example = example
         self._numbers: list[int] = []
 
     def count(self) -> int:
@@ -272,7 +366,7 @@ class JsonLines:
             problem = "not an object"
         raise InvalidFact(
             f"{self._path}, line {number}: {problem}",
-            hint='Each line is one JSON object, such as {"text": "Maya leads Atlas."}.',
+            hint=f"Each line is one JSON object, such as {self._example}.",
         )
 
     def located(self, error: RecallError) -> RecallError:
@@ -372,7 +466,41 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--tag", action="append", help="only facts with this tag")
     new.add_argument("--at", type=_moment, metavar="TIME", help="ask as if it were that time")
     new.add_argument("--explain", action="store_true", help="say what each arm did")
+    new.add_argument("--html", type=Path, metavar="FILE", help="write the explanation as a page")
     new.add_argument("--no-embed", action="store_true", help="do without the query's embedding")
+
+    for name, command, what in (
+        ("eval", _eval, "measure answers to questions with known ones, by arm and together"),
+        (
+            "tune",
+            _tune,
+            "search for the weights, k, fusion and gates that answer such questions best",
+        ),
+    ):
+        new = add(commands, name, command, what)
+        new.add_argument("bank")
+        new.add_argument(
+            "qrels",
+            type=Path,
+            metavar="QRELS",
+            help='a JSONL file of {"question": "...", "relevant": ["id", ...]}, with "category" and'
+            ' "asked_at" where known; or qrels as TREC has them',
+        )
+        new.add_argument(
+            "--topics", type=Path, metavar="FILE", help="the questions of TREC qrels: id, tab, text"
+        )
+        new.add_argument("--by", choices=ID_FIELDS, help="what the ids are; default: what most are")
+        new.add_argument("--no-embed", action="store_true", help="do without embeddings")
+        if command is _eval:
+            new.add_argument("--k", type=int, default=10, metavar="N", help="of recall@k; 10")
+            new.add_argument("--rerank", action="store_true", help="measure reranking, too")
+        else:
+            new.add_argument("--folds", type=int, default=5, metavar="N", help="parts held out; 5")
+            new.add_argument(
+                "--budget", type=float, default=300, metavar="SECONDS", help="to search for; 300"
+            )
+            new.add_argument("--apply", action="store_true", help="make it the bank's default")
+            new.add_argument("--force", action="store_true", help="apply also an uncertain gain")
 
     new = add(commands, "forget", _forget, "erase memories", has_json=False)
     new.add_argument("bank")

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psycopg
 
-_POSITION = re.compile(r"^(facts|messages)\[(\d+)\]")
+_POSITION = re.compile(r"^(facts|messages|questions)\[(\d+)\]")
 
 
 class RecallError(Exception):

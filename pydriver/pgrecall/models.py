@@ -154,6 +154,24 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """How a bank joins what its arms found; named as its settings are.
+
+    Attributes:
+        fusion: How the arms are joined, such as "score_rrf".
+        rrf_k: What ranks are added to.
+        weights: Weight of each arm, by name.
+        gates: Least best score of an arm, by name; an arm without is let through.
+
+    """
+
+    fusion: str
+    rrf_k: int
+    weights: Mapping[str, float]
+    gates: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class BankStatistics:
     """What keyword search knows of a bank's memories, or of its messages.
 
