@@ -15,6 +15,9 @@ create table pgrecall.bank (
   widen_below          integer not null default 5,
   context_weight       real not null default 0.5,
   key_weight           real not null default 1,
+  next_model           text,
+  next_dimensions      integer,
+  previous_model       text,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -29,7 +32,10 @@ create table pgrecall.bank (
   constraint bank_type_hints_check check (jsonb_typeof(type_hints) = 'object'),
   constraint bank_widen_below_check check (widen_below between 0 and 1000),
   constraint bank_context_weight_check check (context_weight between 0 and 100),
-  constraint bank_key_weight_check check (key_weight between 0 and 100)
+  constraint bank_key_weight_check check (key_weight between 0 and 100),
+  constraint bank_next_model_check check (next_model <> '' and next_model <> embedding_model),
+  constraint bank_next_dimensions_check check (next_dimensions between 1 and 4000),
+  constraint bank_next_check check ((next_model is null) = (next_dimensions is null))
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -67,6 +73,13 @@ comment on column pgrecall.bank.context_weight is
 'Takes effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
 'What a word in the fact_key counts, as context_weight.';
+comment on column pgrecall.bank.next_model is
+'Model that the bank is being re-embedded with; nothing is searched by it before '
+'reembed_finish(). Null: none.';
+comment on column pgrecall.bank.next_dimensions is 'Length of the embeddings of next_model.';
+comment on column pgrecall.bank.previous_model is
+'Model before the last reembed_finish(), while reembed_clean() has still to remove its '
+'embeddings; empty when it had no name. Null: none.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,
