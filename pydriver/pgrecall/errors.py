@@ -81,6 +81,10 @@ class MemoryNotFound(RecallError):
     """The bank holds no memory with that id."""
 
 
+class ReembedRefused(RecallError):
+    """The bank is not ready for that step of re-embedding: none or another is under way."""
+
+
 class InvalidFilter(RecallError):
     """A filter is not one that pgrecall understands; the message names the part."""
 
@@ -114,6 +118,7 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "RC010": MemoryNotFound,
     "RC011": InvalidFilter,
     "RC012": InstallError,
+    "RC013": ReembedRefused,
     "22003": InvalidArgument,  # a number that no column of its type can hold
     "22004": InvalidArgument,  # null where a value is needed
     "22023": InvalidArgument,

@@ -150,6 +150,50 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
+class Reembedding:
+    """How far the re-embedding of a bank is.
+
+    Attributes:
+        model: The model the bank is searched by; None where it has no name.
+        dimensions: Length of each of its embeddings; None while there are none.
+        next_model: The model it is being re-embedded with; None while it is not.
+        next_dimensions: Length of that model's embeddings.
+        previous_model: The model before, while its embeddings are still to be removed.
+        vectors: How many embeddings the bank is searched by.
+        pending: How many of them the next model lacks.
+        textless: How many questions it cannot get, for they were retained without their text.
+
+    """
+
+    model: str | None
+    dimensions: int | None
+    next_model: str | None
+    next_dimensions: int | None
+    previous_model: str | None
+    vectors: int
+    pending: int
+    textless: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """A text that has still to be embedded with the next model.
+
+    Attributes:
+        memory_id: Key of the memory.
+        kind: "text", or "question" for one that the memory answers.
+        ordinal: Which question, from 0.
+        text: What to embed.
+
+    """
+
+    memory_id: int
+    kind: str
+    ordinal: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class BankStatistics:
     """What keyword search knows of a bank's memories, or of its messages.
 
