@@ -476,7 +476,7 @@ class FactBatch:
             if following is None:
                 self._model = self._model or embedder.model
         # What has no embedding of the bank's own model cannot be found, and is not retained so.
-        own = [place for place in places if {"embedding", "embeddings"} & place.keys()]
+        own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             for place, vector in zip(own, _vectors(following, own), strict=True):
                 known = cast("dict[str, object]", place.get("embeddings") or {})
