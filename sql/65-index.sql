@@ -124,8 +124,9 @@ begin
       state := pgrecall._hnsw_state(searched, name);
       fresh := pgrecall._hnsw_state(searched, name || '_new');
       continue when state = 'building' or fresh = 'building';
-      is_due   := state in ('ready', 'other') or held.count >= searched.hnsw_threshold;
-      is_built := is_due and state is distinct from 'ready' and fresh = 'ready';
+      is_due   := coalesce(state, '') in ('ready', 'other')
+                  or held.count >= searched.hnsw_threshold;
+      is_built := is_due and state is distinct from 'ready' and coalesce(fresh, '') = 'ready';
       elements := held.count;
       if is_due and state is distinct from 'ready' then
         select count(*) into elements
