@@ -66,13 +66,17 @@ begin
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
-                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight');
+                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
+                   'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction', 'ef_search',
+                   'vector_search', 'leading_dimensions');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-                'candidate_limit, type_hints, widen_below, context_weight, key_weight.';
+                'candidate_limit, type_hints, widen_below, context_weight, key_weight, '
+                'hnsw_threshold, hnsw_m, hnsw_ef_construction, ef_search, vector_search, '
+                'leading_dimensions.';
   end if;
   perform pgrecall._check_weights(settings -> 'weights');
   perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
@@ -88,6 +92,14 @@ begin
          widen_below      = coalesce((settings ->> 'widen_below')::integer, b.widen_below),
          context_weight   = coalesce((settings ->> 'context_weight')::real, b.context_weight),
          key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
+         hnsw_threshold   = coalesce((settings ->> 'hnsw_threshold')::integer, b.hnsw_threshold),
+         hnsw_m           = coalesce((settings ->> 'hnsw_m')::integer, b.hnsw_m),
+         hnsw_ef_construction =
+           coalesce((settings ->> 'hnsw_ef_construction')::integer, b.hnsw_ef_construction),
+         ef_search        = coalesce((settings ->> 'ef_search')::integer, b.ef_search),
+         vector_search    = coalesce(settings ->> 'vector_search', b.vector_search),
+         leading_dimensions =
+           coalesce((settings ->> 'leading_dimensions')::integer, b.leading_dimensions),
          -- Null takes the bank's own words away.
          type_hints       = case when settings ? 'type_hints'
                               then nullif(settings -> 'type_hints', 'null') else b.type_hints end
@@ -104,7 +116,8 @@ end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-'candidate_limit, type_hints, widen_below, context_weight, key_weight; others stay. '
+'candidate_limit, type_hints, widen_below, context_weight, key_weight, hnsw_threshold, hnsw_m, '
+'hnsw_ef_construction, ef_search, vector_search, leading_dimensions; others stay. '
 'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
 'value out of range.';
 

@@ -1,3 +1,28 @@
+create or replace function pgrecall._vector_key(
+  bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
+returns text
+language sql immutable parallel safe
+return case bank.vector_search
+  when 'full' then format('%s::%shalfvec(%s)', vector, prefix, dimensions)
+  when 'binary' then format('%sbinary_quantize(%s)::bit(%s)', prefix, vector, dimensions)
+  else format('%1$ssubvector(%2$s, 1, %3$s)::%1$shalfvec(%3$s)', prefix, vector,
+              least(bank.leading_dimensions, dimensions))
+end;
+comment on function pgrecall._vector_key(pgrecall.bank, integer, text, text) is
+'SQL of what a bank''s searches compare of a vector, by its vector_search: the expression that its '
+'HNSW indexes are on. prefix goes before the names of pgvector.';
+
+create or replace function pgrecall._hnsw_name(
+  bank pgrecall.bank, fact_type text, model text, dimensions integer)
+returns text
+language sql immutable parallel safe
+return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
+  bank.bank_id, fact_type, model, pgrecall._vector_key(bank, dimensions, '')
+)::text, 'UTF8')), 'hex'), 24);
+comment on function pgrecall._hnsw_name(pgrecall.bank, text, text, integer) is
+'Name of the HNSW index over the vectors of a bank, fact type and model: always the same, and '
+'another one where vector_search or the dimensions differ.';
+
 create or replace function pgrecall._semantic(
   searched pgrecall.bank, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz,
   depth integer)
