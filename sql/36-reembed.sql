@@ -224,7 +224,8 @@ comment on function pgrecall._reembed_counts(text, text, text) is
 
 create or replace function pgrecall.reembed_status(bank text)
 returns table (model text, dimensions integer, next_model text, next_dimensions integer,
-               previous_model text, vectors bigint, pending bigint, textless bigint)
+               previous_model text, vectors bigint, pending bigint, textless bigint,
+               leftover bigint)
 language plpgsql stable parallel safe rows 1
 set search_path from current
 as $$
@@ -234,8 +235,14 @@ begin
   return query
   select searched.embedding_model, searched.embedding_dimensions, searched.next_model,
          searched.next_dimensions, searched.previous_model, c.vectors,
-         case when searched.next_model is null then 0 else c.pending end,
-         case when searched.next_model is null then 0 else c.textless end
+         case when searched.next_model is null then 0 else c.pending end, c.textless,
+         (select count(distinct e.memory_id)
+          from   pgrecall._embedding_models(bank) as u
+          join   pgrecall.embedding e
+            on   e.bank_id = reembed_status.bank and e.fact_type = u.fact_type
+            and  e.model = u.model
+          where  u.model <> coalesce(searched.embedding_model, '')
+            and  u.model is distinct from searched.next_model)
   from   pgrecall._reembed_counts(bank, coalesce(searched.embedding_model, ''),
                                   searched.next_model) as c;
 end;
@@ -243,8 +250,9 @@ $$;
 comment on function pgrecall.reembed_status(text) is
 'How far the re-embedding of a bank is: its model, next_model while it is being re-embedded, '
 'previous_model while reembed_clean() has work; the embeddings it searches (vectors), those that '
-'next_model still lacks (pending), and questions that were retained without their text (textless), '
-'which cannot be re-embedded. Counts them: a scan of the bank''s embeddings. Errors: RC001.';
+'next_model still lacks (pending), questions that were retained without their text and cannot be '
+'re-embedded (textless), and memories that another model left embeddings of (leftover). Counts '
+'them: a scan of the bank''s embeddings. Errors: RC001.';
 
 create or replace function pgrecall.reembed_finish(bank text, is_lossy boolean default false)
 returns void

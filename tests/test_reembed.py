@@ -99,7 +99,7 @@ def test_the_bank_is_searched_by_one_model_and_then_by_the_other(
 
     assert before == filled == after == cleaned == ["even 2", "even 0"]
     assert column(connection, "select distinct model from pgrecall.embedding") == ["new"]
-    assert status(connection) == ("new", 2, None, None, None, 4, 0, 0)
+    assert status(connection) == ("new", 2, None, None, None, 4, 0, 0, 0)
 
 
 def test_another_models_query_is_refused_before_and_after(
@@ -181,7 +181,7 @@ def test_texts_and_questions_are_pending_in_order(connection: Connection, bank: 
         (asked, "text", 0, "even 4"),
     ]
     assert pending(connection, bank[2], 2) == found[2:4]
-    assert status(connection) == ("old", 2, "new", 2, None, 8, 7, 1)
+    assert status(connection) == ("old", 2, "new", 2, None, 8, 7, 1, 0)
 
 
 def test_what_is_stored_is_pending_no_more(connection: Connection, bank: list[int]) -> None:
@@ -191,7 +191,7 @@ def test_what_is_stored_is_pending_no_more(connection: Connection, bank: list[in
 
     assert stored == 2
     assert [row[0] for row in pending(connection)] == [bank[0], bank[2]]
-    assert status(connection)[5:] == (4, 2, 0)
+    assert status(connection)[5:] == (4, 2, 0, 0)
 
 
 def test_a_batch_is_found_by_look_ups_in_an_index(connection: Connection) -> None:
@@ -371,7 +371,7 @@ def test_cleaning_links_anew(connection: Connection, bank: list[int]) -> None:
     store(connection, {"memory_id": bank[0], "embedding": [1, 0, 0]})
     store(connection, *({"memory_id": n, "embedding": [0, 0, 1]} for n in bank[1:]))
     finish(connection)
-    assert status(connection)[4] == "old"
+    assert (status(connection)[4], status(connection)[8]) == ("old", 4)
 
     assert [clean(connection, 3), clean(connection, 3), clean(connection, 3)] == [3, 1, 0]
 
@@ -392,7 +392,7 @@ def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None
         pass
 
     assert nearest(connection, EVEN["new"], "new") == ["even 2", "even 0"]
-    assert status(connection) == ("new", 2, None, None, None, 4, 0, 0)
+    assert status(connection) == ("new", 2, None, None, None, 4, 0, 0, 0)
 
 
 # What is refused
@@ -523,7 +523,7 @@ def test_cleaning_leaves_both_sets_alone(connection: Connection, bank: list[int]
     fill(connection)
 
     assert clean(connection) == 0
-    assert status(connection)[5:] == (4, 0, 0)
+    assert status(connection)[5:] == (4, 0, 0, 0)
     finish(connection)
 
 

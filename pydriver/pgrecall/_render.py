@@ -13,7 +13,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Timings
+from pgrecall.models import (
+    ArmReport,
+    Bank,
+    BankStatistics,
+    Degradation,
+    Hit,
+    IndexStep,
+    Timings,
+)
 
 WIDTH = 100
 TEXT_LENGTH = 240
@@ -124,6 +132,40 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
             day(row.refreshed_at),
         )
     return table
+
+
+def index_table(steps: Iterable[IndexStep]) -> Table:
+    """Make a table of what is due for vector indexes."""
+    table = _table("bank", "type", "action", "reason", "size", "takes")
+    table.columns[3].ratio = 1
+    for step in steps:
+        table.add_row(
+            Text(line(step.bank_id, 24)),
+            step.fact_type,
+            step.action,
+            Text(line(step.reason)),
+            "" if step.estimated_bytes is None else size(step.estimated_bytes),
+            "" if step.estimated_seconds is None else duration(step.estimated_seconds),
+        )
+    return table
+
+
+def size(count: int) -> str:
+    """Write a number of bytes."""
+    amount, unit = float(count), ""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if amount < 1024 or unit == "TB":
+            break
+        amount /= 1024
+    return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
 
 
 def times(timings: Timings) -> str:

@@ -22,6 +22,7 @@ from pgrecall.models import (
     Bank,
     BankStatistics,
     Hit,
+    IndexStep,
     QueryEntity,
     RecallReport,
     Reembedding,
@@ -606,6 +607,20 @@ class AsyncRecall:
 
         """
         await self._run(calls.reembed_cancel(bank))
+
+    async def index_plan(self, bank: str | None = None) -> list[IndexStep]:
+        """List the statements that create and drop vector indexes and are due, in order.
+
+        Each runs outside a transaction block; ``pgrecall index --apply`` runs them.
+
+        Args:
+            bank: Name of an existing bank. Default: all banks, and those that are gone.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.index_plan(bank))
 
     async def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
         """List the people, places, projects, ... that a query names.

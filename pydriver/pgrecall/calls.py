@@ -34,6 +34,7 @@ from pgrecall.models import (
     Bank,
     BankStatistics,
     Hit,
+    IndexStep,
     PendingText,
     Period,
     QueryEntity,
@@ -404,6 +405,16 @@ def reembed_cancel(bank: str) -> Call[object, None]:
     )
 
 
+def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
+    """List the statements that are due for vector indexes."""
+    return Call(
+        "select * from pgrecall.index_plan(bank => %(bank)s)",
+        _checked(bank=bank),
+        class_row(IndexStep),
+        list,
+    )
+
+
 def query_entities(bank: str, query: str) -> Call[QueryEntity, list[QueryEntity]]:
     """List the entities that a query names."""
     return Call(
@@ -492,6 +503,38 @@ def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[Arm
         parameters,
         class_row(ArmReport),
         list,
+    )
+
+
+def unanalysed_tables() -> Call[str, list[str]]:
+    """Name tables of more than a megabyte that PostgreSQL has never counted."""
+    return Call(
+        "select c.relname from pg_catalog.pg_class c"
+        " where c.relnamespace = 'pgrecall'::regnamespace and c.relkind = 'r'"
+        " and c.reltuples < 0 and pg_relation_size(c.oid) > 1048576 order by c.relname",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def vector_index_memory() -> Call[tuple[int, int], tuple[int, int]]:
+    """Say how large the vector indexes are, and how much memory pages are kept in, in bytes."""
+    return Call(
+        "select coalesce(sum(pg_relation_size(c.oid)), 0)::bigint,"
+        " pg_size_bytes(current_setting('shared_buffers'))"
+        " from pg_catalog.pg_class c where c.relnamespace = 'pgrecall'::regnamespace"
+        " and c.relkind = 'i' and c.relname like 'embedding\\_hnsw\\_%%'",
+        {},
+        tuple_row,
+        _single,
+    )
+
+
+def maintenance_memory() -> Call[int, int]:
+    """Say how much memory an index is built in, in bytes."""
+    return Call(
+        "select pg_size_bytes(current_setting('maintenance_work_mem'))", {}, scalar_row, _single
     )
 
 

@@ -162,6 +162,7 @@ class Reembedding:
         vectors: How many embeddings the bank is searched by.
         pending: How many of them the next model lacks.
         textless: How many questions it cannot get, for they were retained without their text.
+        leftover: How many memories have embeddings of yet another model.
 
     """
 
@@ -173,6 +174,33 @@ class Reembedding:
     vectors: int
     pending: int
     textless: int
+    leftover: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStep:
+    """One statement that is due for the vector indexes of a bank.
+
+    Attributes:
+        bank_id: The bank's name; that of one which is gone where its index is left over.
+        fact_type: The kind of fact whose vectors the index holds.
+        action: "create", "drop" or "rename".
+        statement: What to run, outside a transaction block.
+        reason: Why it is due.
+        index_name: Name of the index.
+        estimated_bytes: About how large it will be, where it is to be created.
+        estimated_seconds: About how long that takes on one core.
+
+    """
+
+    bank_id: str
+    fact_type: str
+    action: str
+    statement: str
+    reason: str
+    index_name: str
+    estimated_bytes: int | None
+    estimated_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
