@@ -13,6 +13,7 @@ import pytest
 
 import readme
 from pgrecall import cli
+from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
@@ -67,6 +68,7 @@ def test_the_commands_run(
     monkeypatch.setenv("PGRECALL_DSN", database)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "facts.jsonl").write_text(FACT)
+    save_embedder(tmp_path / "new-model")
     lines = [shlex.split(line, comments=True) for code in blocks("sh") for line in code.split("\n")]
 
     for line in filter(None, lines):
