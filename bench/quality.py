@@ -11,7 +11,9 @@ fact, `speaker: text [caption]`, with the speaker as its entity and the time of 
 
 The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
 fusions, over banks without that context too (`no_context`), and the reranked order where
-PGRECALL_RERANKER names a cross-encoder. Figures are means over the questions, those without a relevant turn left out:
+PGRECALL_RERANKER names a cross-encoder.
+
+Figures are means over the questions, those without a relevant turn left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.

@@ -96,3 +96,60 @@ comment on column pgrecall.relation.confidence is
 'Belief in the edge, 0 to 1: as given, times the belief that the fact means these two entities.';
 -- Names are resolved for all facts at once.
 drop function pgrecall._entity(text, text);
+-- Vector indexes.
+alter table pgrecall.bank add column hnsw_threshold integer not null default 10000;
+alter table pgrecall.bank add column hnsw_m integer not null default 16;
+alter table pgrecall.bank add column hnsw_ef_construction integer not null default 64;
+alter table pgrecall.bank add column ef_search integer not null default 100;
+alter table pgrecall.bank add column vector_search text not null default 'full';
+alter table pgrecall.bank add column leading_dimensions integer not null default 256;
+alter table pgrecall.bank add constraint bank_hnsw_threshold_check
+  check (hnsw_threshold between 1 and 1000000000);
+alter table pgrecall.bank add constraint bank_hnsw_m_check
+  check (hnsw_m between 2 and 100);
+alter table pgrecall.bank add constraint bank_hnsw_ef_construction_check
+  check (hnsw_ef_construction between greatest(4, 2 * hnsw_m) and 1000);
+alter table pgrecall.bank add constraint bank_ef_search_check
+  check (ef_search between 1 and 1000);
+alter table pgrecall.bank add constraint bank_vector_search_check
+  check (vector_search in ('full', 'binary', 'leading'));
+alter table pgrecall.bank add constraint bank_leading_dimensions_check
+  check (leading_dimensions between 1 and 4000);
+comment on column pgrecall.bank.hnsw_threshold is
+'Vectors of one fact type from which index_plan() wants an HNSW index; below half of it, none.';
+comment on column pgrecall.bank.hnsw_m is
+'Neighbours that an element of an HNSW index has, 2 to 100.';
+comment on column pgrecall.bank.hnsw_ef_construction is
+'Candidates weighed when an HNSW index takes in an element, from twice hnsw_m to 1000.';
+comment on column pgrecall.bank.ef_search is
+'Candidates that a search of an HNSW index keeps, 1 to 1000; never fewer than it is to find.';
+comment on column pgrecall.bank.vector_search is
+'full: by the whole vectors. binary: by the signs of their elements. leading: by their first '
+'leading_dimensions, for models trained for that (Matryoshka). The whole vectors rank what the '
+'last two find.';
+comment on column pgrecall.bank.leading_dimensions is
+'Elements that vector_search leading compares first; all of a shorter vector.';
+
+-- Re-embedding.
+alter table pgrecall.bank add column next_model text;
+alter table pgrecall.bank add column next_dimensions integer;
+alter table pgrecall.bank add column previous_model text;
+alter table pgrecall.bank add constraint bank_next_model_check
+  check (next_model <> '' and next_model <> embedding_model);
+alter table pgrecall.bank add constraint bank_next_dimensions_check
+  check (next_dimensions between 1 and 4000);
+alter table pgrecall.bank add constraint bank_next_check
+  check ((next_model is null) = (next_dimensions is null));
+comment on column pgrecall.bank.next_model is
+'Model that the bank is being re-embedded with; nothing is searched by it before '
+'reembed_finish(). Null: none.';
+comment on column pgrecall.bank.next_dimensions is 'Length of the embeddings of next_model.';
+comment on column pgrecall.bank.previous_model is
+'Model before the last reembed_finish(), while reembed_clean() has still to remove its '
+'embeddings; empty when it had no name. Null: none.';
+alter table pgrecall.embedding add column text text;
+comment on column pgrecall.embedding.text is
+'The question that was embedded; null for the text of the memory, and where nobody gave it: such '
+'a question cannot be re-embedded.';
+drop function pgrecall._semantic(text, halfvec, text[], jsonb, timestamptz, integer);
+drop function pgrecall._seeds(text, text, halfvec, text[], jsonb, timestamptz);

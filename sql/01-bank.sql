@@ -22,6 +22,15 @@ create table pgrecall.bank (
   is_name_embedded     boolean not null default false,
   time_settings        jsonb not null default '{}',
   message_context_weight real not null default 0,
+  hnsw_threshold       integer not null default 10000,
+  hnsw_m               integer not null default 16,
+  hnsw_ef_construction integer not null default 64,
+  ef_search            integer not null default 100,
+  vector_search        text not null default 'full',
+  leading_dimensions   integer not null default 256,
+  next_model           text,
+  next_dimensions      integer,
+  previous_model       text,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -43,7 +52,17 @@ create table pgrecall.bank (
   constraint bank_recency_decay_check check (recency_decay in ('exponential', 'linear')),
   constraint bank_named_boost_check check (named_boost between 0 and 10),
   constraint bank_time_settings_check check (jsonb_typeof(time_settings) = 'object'),
-  constraint bank_message_context_weight_check check (message_context_weight between 0 and 100)
+  constraint bank_message_context_weight_check check (message_context_weight between 0 and 100),
+  constraint bank_hnsw_threshold_check check (hnsw_threshold between 1 and 1000000000),
+  constraint bank_hnsw_m_check check (hnsw_m between 2 and 100),
+  constraint bank_hnsw_ef_construction_check
+    check (hnsw_ef_construction between greatest(4, 2 * hnsw_m) and 1000),
+  constraint bank_ef_search_check check (ef_search between 1 and 1000),
+  constraint bank_vector_search_check check (vector_search in ('full', 'binary', 'leading')),
+  constraint bank_leading_dimensions_check check (leading_dimensions between 1 and 4000),
+  constraint bank_next_model_check check (next_model <> '' and next_model <> embedding_model),
+  constraint bank_next_dimensions_check check (next_dimensions between 1 and 4000),
+  constraint bank_next_check check ((next_model is null) = (next_dimensions is null))
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -99,6 +118,27 @@ comment on column pgrecall.bank.time_settings is
 comment on column pgrecall.bank.message_context_weight is
 'What a word in the messages right before and after one counts beside a word in its own text, as '
 'in BM25F; 0: nothing. Takes effect on stored messages at the next full refresh_statistics().';
+comment on column pgrecall.bank.hnsw_threshold is
+'Vectors of one fact type from which index_plan() wants an HNSW index; below half of it, none.';
+comment on column pgrecall.bank.hnsw_m is
+'Neighbours that an element of an HNSW index has, 2 to 100.';
+comment on column pgrecall.bank.hnsw_ef_construction is
+'Candidates weighed when an HNSW index takes in an element, from twice hnsw_m to 1000.';
+comment on column pgrecall.bank.ef_search is
+'Candidates that a search of an HNSW index keeps, 1 to 1000; never fewer than it is to find.';
+comment on column pgrecall.bank.vector_search is
+'full: by the whole vectors. binary: by the signs of their elements. leading: by their first '
+'leading_dimensions, for models trained for that (Matryoshka). The whole vectors rank what the '
+'last two find.';
+comment on column pgrecall.bank.leading_dimensions is
+'Elements that vector_search leading compares first; all of a shorter vector.';
+comment on column pgrecall.bank.next_model is
+'Model that the bank is being re-embedded with; nothing is searched by it before '
+'reembed_finish(). Null: none.';
+comment on column pgrecall.bank.next_dimensions is 'Length of the embeddings of next_model.';
+comment on column pgrecall.bank.previous_model is
+'Model before the last reembed_finish(), while reembed_clean() has still to remove its '
+'embeddings; empty when it had no name. Null: none.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -6,6 +6,7 @@ create table pgrecall.embedding (
   ordinal   smallint not null default 0,
   fact_type text not null,
   embedding halfvec not null,
+  text      text,
   constraint embedding_pkey primary key (bank_id, memory_id, model, kind, ordinal),
   constraint embedding_bank_id_memory_id_fkey
     foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
@@ -21,6 +22,9 @@ comment on column pgrecall.embedding.kind is
 'text: of the fact itself. question: of a question that the fact answers.';
 comment on column pgrecall.embedding.ordinal is 'Tells apart the questions of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is 'As in memory: the arms ask per fact type.';
+comment on column pgrecall.embedding.text is
+'The question that was embedded; null for the text of the memory, and where nobody gave it: such '
+'a question cannot be re-embedded.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;

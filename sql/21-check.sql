@@ -191,12 +191,16 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  if model <> bank.embedding_model then
+  -- A bank whose model has no name is still not embedded with the one that is to replace it.
+  if model <> bank.embedding_model or model = bank.next_model then
     raise exception using
       errcode = 'RC005',
       message = format('bank "%s" is embedded with model "%s", not "%s"',
-                       bank.bank_id, bank.embedding_model, model),
-      hint    = format('Embed the %s with "%s".', name, bank.embedding_model);
+                       bank.bank_id, coalesce(bank.embedding_model, ''), model),
+      hint    = case when model = bank.next_model
+        then format('It is being re-embedded; use "%s" until reembed_finish() was called.',
+                    coalesce(bank.embedding_model, ''))
+        else format('Embed the %s with "%s".', name, bank.embedding_model) end;
   end if;
   if embedding is null then
     return;

@@ -101,6 +101,18 @@ $$;
 comment on function pgrecall._check_time_settings(jsonb) is
 'Raises 22023 for a setting of time_settings that there is not, or whose value is unusable.';
 
+create or replace function pgrecall._settings()
+returns text[]
+language sql immutable parallel safe
+return array[
+  'weights', 'fusion', 'rrf_k', 'gates', 'recency_half_life', 'recency_decay', 'named_boost',
+  'is_name_embedded', 'time_settings', 'similarity_floor', 'hnsw_threshold', 'hnsw_m',
+  'hnsw_ef_construction', 'ef_search', 'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b',
+  'candidate_limit', 'context_weight', 'key_weight', 'message_context_weight', 'type_hints',
+  'widen_below'];
+comment on function pgrecall._settings() is
+'The columns of bank that configure_bank() sets.';
+
 create or replace function pgrecall.configure_bank(bank text, settings jsonb)
 returns void
 language plpgsql volatile parallel unsafe
@@ -117,18 +129,12 @@ begin
       hint    = 'Pass ''{"rrf_k": 20}'', for example.';
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
-  where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
-                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
-                   'gates', 'recency_half_life', 'recency_decay', 'named_boost',
-                   'is_name_embedded', 'time_settings', 'message_context_weight');
+  where  k <> all (pgrecall._settings());
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
-      hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-                'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, '
-                'recency_half_life, recency_decay, named_boost, is_name_embedded, time_settings, '
-                'message_context_weight.';
+      hint    = format('Settings: %s.', array_to_string(pgrecall._settings(), ', '));
   end if;
   perform pgrecall._check_by_arm('weight', settings -> 'weights');
   perform pgrecall._check_by_arm('gate', settings -> 'gates');
@@ -139,32 +145,17 @@ begin
     coalesce(settings ->> 'recency_decay', locked.recency_decay),
     coalesce(settings ->> 'fusion', locked.fusion));
 
-  update pgrecall.bank b
-  set    weights          = coalesce(settings -> 'weights', b.weights),
-         fusion           = coalesce(settings ->> 'fusion', b.fusion),
-         rrf_k            = coalesce((settings ->> 'rrf_k')::integer, b.rrf_k),
-         similarity_floor = coalesce((settings ->> 'similarity_floor')::real, b.similarity_floor),
-         bm25_k1          = coalesce((settings ->> 'bm25_k1')::real, b.bm25_k1),
-         bm25_b           = coalesce((settings ->> 'bm25_b')::real, b.bm25_b),
-         candidate_limit  = coalesce((settings ->> 'candidate_limit')::integer, b.candidate_limit),
-         widen_below      = coalesce((settings ->> 'widen_below')::integer, b.widen_below),
-         context_weight   = coalesce((settings ->> 'context_weight')::real, b.context_weight),
-         key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
-         gates            = coalesce(settings -> 'gates', b.gates),
-         recency_decay    = coalesce(settings ->> 'recency_decay', b.recency_decay),
-         named_boost      = coalesce((settings ->> 'named_boost')::real, b.named_boost),
-         is_name_embedded = coalesce((settings ->> 'is_name_embedded')::boolean,
-                                     b.is_name_embedded),
-         time_settings    = coalesce(settings -> 'time_settings', b.time_settings),
-         message_context_weight = coalesce((settings ->> 'message_context_weight')::real,
-                                           b.message_context_weight),
-         -- Null takes the bank's own words away, or its half-life.
-         type_hints       = case when settings ? 'type_hints'
-                              then nullif(settings -> 'type_hints', 'null') else b.type_hints end,
-         recency_half_life = case when settings ? 'recency_half_life'
-                               then (settings ->> 'recency_half_life')::interval
-                               else b.recency_half_life end
-  where  b.bank_id = configure_bank.bank;
+  -- Null takes the bank's own words away, or its half-life; any other setting has no null.
+  select coalesce(jsonb_object_agg(s.key, nullif(s.value, 'null')), '{}') into settings
+  from   jsonb_each(settings) as s
+  where  s.value <> 'null' or s.key in ('type_hints', 'recency_half_life');
+  execute (
+    select format('update pgrecall.bank b set %s from jsonb_populate_record($1, $2) as n '
+                  'where b.bank_id = $1.bank_id',
+                  string_agg(format('%1$I = n.%1$I', s.name), ', '))
+    from   unnest(pgrecall._settings()) as s(name)
+  )
+  using locked, settings;
 exception when check_violation or data_exception then
   if sqlstate = '22023' then
     raise;
@@ -176,10 +167,8 @@ exception when check_violation or data_exception then
 end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
-'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-'candidate_limit, type_hints, widen_below, context_weight, key_weight, gates, recency_half_life, '
-'recency_decay, named_boost, is_name_embedded, time_settings, message_context_weight; others '
-'stay. '
+'Sets defaults of a bank, named as the columns of pgrecall.bank that hold them and say what they '
+'do: {"rrf_k": 20, "weights": {"graph": 0}}; others stay. '
 'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
 'value out of range.';
 

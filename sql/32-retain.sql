@@ -195,6 +195,56 @@ $$;
 comment on function pgrecall._fact_embedding(text, jsonb, pgrecall.bank) is
 'An embedding in a fact, array or string, null when absent. Errors: RC004, RC006.';
 
+create or replace function pgrecall._vector(item jsonb, model text, is_own boolean)
+returns jsonb
+language sql immutable parallel safe
+return coalesce(case when is_own then nullif(item -> 'embedding', 'null') end,
+                nullif(item -> 'embeddings' -> model, 'null'));
+comment on function pgrecall._vector(jsonb, text, boolean) is
+'The embedding that a fact or question brings for a model: under its name in embeddings; where it '
+'is the bank''s own (is_own) also as embedding, which goes first. Null when it brings none.';
+
+create or replace function pgrecall._check_vectors(
+  place text, item jsonb, bank pgrecall.bank)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  own jsonb := pgrecall._vector(item, bank.embedding_model, true);
+begin
+  if jsonb_typeof(item -> 'embeddings') not in ('object', 'null') then
+    perform pgrecall._invalid_fact(
+      place || '.embeddings',
+      format('expected an object, not %s', left((item -> 'embeddings')::text, 80)),
+      'Write {"name of the model": [0.1, 0.2]}.');
+  end if;
+  if own is null and nullif(nullif(item -> 'embeddings', 'null'), '{}') is not null then
+    raise exception using
+      errcode = 'RC005',
+      message = format('%s: bank "%s" is embedded with model "%s", not "%s"',
+                       place, bank.bank_id, coalesce(bank.embedding_model, ''),
+                       (select string_agg(k, '", "' order by k)
+                        from   jsonb_object_keys(item -> 'embeddings') as k)),
+      hint    = case when bank.embedding_model is null
+        then 'Name the model that the bank is to have with model => as well.'
+        else format('Bring an embedding of "%s" as well.', bank.embedding_model) end;
+  end if;
+  perform pgrecall._fact_embedding(place || '.embedding', own, bank);
+  if bank.next_model is not null then
+    bank.embedding_model := bank.next_model;
+    bank.embedding_dimensions := bank.next_dimensions;
+    perform pgrecall._fact_embedding(
+      format('%s.embeddings.%s', place, bank.next_model),
+      pgrecall._vector(item, bank.next_model, false), bank);
+  end if;
+  return own is not null;
+end;
+$$;
+comment on function pgrecall._check_vectors(text, jsonb, pgrecall.bank) is
+'Whether a fact or question brings an embedding of the bank''s model. Errors: RC003, RC004, RC005 '
+'only embeddings of other models, RC006.';
+
 create or replace function pgrecall._check_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns void
@@ -209,7 +259,8 @@ declare
 begin
   perform pgrecall._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
-    'mentioned_at', 'confidence', 'entities', 'relations', 'links', 'questions', 'embedding']);
+    'mentioned_at', 'confidence', 'entities', 'relations', 'links', 'questions', 'embedding',
+    'embeddings']);
   perform pgrecall._check_string(place || '.text', fact -> 'text', true);
   perform pgrecall._check_string(place || '.context', fact -> 'context');
   -- Indexed: what is longer would not fit.
@@ -233,7 +284,7 @@ begin
   perform pgrecall._check_time(place || '.occurred', fact -> 'occurred', true);
   perform pgrecall._check_time(place || '.mentioned_at', fact -> 'mentioned_at', false);
   perform pgrecall._check_fraction(place || '.confidence', fact -> 'confidence');
-  perform pgrecall._fact_embedding(place || '.embedding', fact -> 'embedding', bank);
+  perform pgrecall._check_vectors(place, fact, bank);
 
   perform pgrecall._check_string(place || '.tags', e.value, true)
   from    jsonb_array_elements(pgrecall._array(place || '.tags', fact -> 'tags')) as e;
@@ -312,9 +363,9 @@ begin
              with ordinality as e(value, n)
   loop
     field := format('%s.questions[%s]', place, n);
-    perform pgrecall._check_keys(field, item, array['text', 'embedding']);
+    perform pgrecall._check_keys(field, item, array['text', 'embedding', 'embeddings']);
     perform pgrecall._check_string(field || '.text', item -> 'text');
-    if pgrecall._fact_embedding(field || '.embedding', item -> 'embedding', bank) is null then
+    if not pgrecall._check_vectors(field, item, bank) then
       perform pgrecall._invalid_fact(field || '.embedding', 'missing',
                                      'A question is found by its embedding only.');
     end if;
@@ -322,8 +373,8 @@ begin
 end;
 $$;
 comment on function pgrecall._check_fact(jsonb, integer, integer, pgrecall.bank, text[]) is
-'Raises RC003 (field), RC004, RC006 (embedding) or RC008 (fact type), naming the fact and the '
-'field.';
+'Raises RC003 (field), RC004, RC005, RC006 (embedding) or RC008 (fact type), naming the fact and '
+'the field.';
 
 create or replace function pgrecall._check_name(place text, value jsonb)
 returns void

@@ -50,6 +50,8 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  own_model text := coalesce((pgrecall._bank(bank)).embedding_model, '');
 begin
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link.bank, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
@@ -57,13 +59,13 @@ begin
   cross  join lateral (
     select e.memory_id, 1 - (e.embedding <=> v.embedding) as similarity
     from   pgrecall.embedding e
-    where  e.bank_id = _link.bank and e.model = v.model and e.kind = 'text'
+    where  e.bank_id = _link.bank and e.model = own_model and e.kind = 'text'
       and  e.memory_id <> v.memory_id
     order  by e.embedding <=> v.embedding
     limit  5
   ) as n
   where  v.bank_id = _link.bank and v.memory_id = any (_link.memory_ids) and v.kind = 'text'
-    and  n.similarity >= 0.7
+    and  v.model = own_model and n.similarity >= 0.7
   on conflict on constraint link_pkey do nothing;
 
   -- The fact that happened just before, at most a day earlier: chains of a day, one link a fact.

@@ -41,6 +41,7 @@ declare
   fact_types text[] := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
+  own_model  text := coalesce(locked.embedding_model, model);
   average    double precision;
   first_place     text;
   first_embedding jsonb;
@@ -61,12 +62,12 @@ begin
   into   first_place, first_embedding
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral (
-    select 'embedding', f.fact -> 'embedding'
+    select 'embedding', pgrecall._vector(f.fact, own_model, true)
     union all
-    select format('questions[%s].embedding', q.n - 1), q.value -> 'embedding'
+    select format('questions[%s].embedding', q.n - 1), pgrecall._vector(q.value, own_model, true)
     from   jsonb_path_query(f.fact, 'lax $.questions[*]') with ordinality as q(value, n)
   ) as e(place, embedding)
-  where  e.embedding <> 'null'
+  where  e.embedding is not null
   limit  1;
   perform pgrecall._check_embedding(locked, 'facts', null, model);
   if first_embedding is not null then
@@ -159,18 +160,26 @@ begin
     order  by h.n
   );
 
-  insert into pgrecall.embedding (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
-  select retain.bank, memory_ids[f.n], coalesce(locked.embedding_model, ''), e.kind, e.ordinal,
-         coalesce(f.fact ->> 'fact_type', 'world'), e.embedding
+  -- While the bank is being re-embedded, what comes with both models' vectors lands in both sets.
+  insert into pgrecall.embedding
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+  select retain.bank, memory_ids[f.n], v.model, e.kind, e.ordinal,
+         coalesce(f.fact ->> 'fact_type', 'world'), (v.embedding #>> '{}')::halfvec, e.text
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral (
-    select 'text' as kind, 0::smallint as ordinal, (f.fact ->> 'embedding')::halfvec as embedding
+    select 'text' as kind, 0::smallint as ordinal, f.fact as item, null as text
     union all
-    select 'question', (q.n - 1)::smallint, (q.value ->> 'embedding')::halfvec
+    select 'question', (q.n - 1)::smallint, q.value, q.value ->> 'text'
     from   jsonb_array_elements(coalesce(nullif(f.fact -> 'questions', 'null'), '[]'))
              with ordinality as q(value, n)
   ) as e
-  where  e.embedding is not null
+  cross  join lateral (
+    select coalesce(locked.embedding_model, '') as model,
+           pgrecall._vector(e.item, locked.embedding_model, true) as embedding
+    union all
+    select locked.next_model, pgrecall._vector(e.item, locked.next_model, false)
+  ) as v
+  where  v.embedding is not null
   on conflict on constraint embedding_pkey do nothing;
 
   perform pgrecall._retain_entities(bank, facts, memory_ids);
@@ -191,10 +200,11 @@ comment on function pgrecall.retain(text, jsonb, text, text) is
 'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, '
 'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, entities, '
-'relations, links, questions, embedding. '
+'relations, links, questions, embedding, embeddings ({"model": embedding}). '
 'All or nothing; a fact that is there already is not stored again. One row a fact, in order; index '
 'counts from 0. '
-'model names what made the embeddings. link => ''deferred'' leaves semantic and temporal links to '
+'model names what made each embedding; of embeddings those of the bank''s model and of the one it '
+'is being re-embedded with are kept. link => ''deferred'' leaves semantic and temporal links to '
 'link_pending(). '
 'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 '
 'fact type, 22023.';

@@ -1,5 +1,31 @@
+create or replace function pgrecall._vector_key(
+  bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
+returns text
+language sql immutable parallel safe
+return case bank.vector_search
+  when 'full' then format('%s::%shalfvec(%s)', vector, prefix, dimensions)
+  when 'binary' then format('%sbinary_quantize(%s)::bit(%s)', prefix, vector, dimensions)
+  else format('%1$ssubvector(%2$s, 1, %3$s)::%1$shalfvec(%3$s)', prefix, vector,
+              least(bank.leading_dimensions, dimensions))
+end;
+comment on function pgrecall._vector_key(pgrecall.bank, integer, text, text) is
+'SQL of what a bank''s searches compare of a vector, by its vector_search: the expression that its '
+'HNSW indexes are on. prefix goes before the names of pgvector.';
+
+create or replace function pgrecall._hnsw_name(
+  bank pgrecall.bank, fact_type text, model text, dimensions integer)
+returns text
+language sql immutable parallel safe
+return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
+  bank.bank_id, fact_type, model, pgrecall._vector_key(bank, dimensions, '')
+)::text, 'UTF8')), 'hex'), 24);
+comment on function pgrecall._hnsw_name(pgrecall.bank, text, text, integer) is
+'Name of the HNSW index over the vectors of a bank, fact type and model: always the same, and '
+'another one where vector_search or the dimensions differ.';
+
 create or replace function pgrecall._semantic(
-  bank text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz, depth integer)
+  searched pgrecall.bank, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz,
+  depth integer)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
@@ -8,7 +34,6 @@ set hnsw.ef_search = 100
 set hnsw.iterative_scan = relaxed_order
 as $$
 declare
-  searched pgrecall.bank := pgrecall._bank(bank);
   nearest  text;
   fetched  bigint := greatest(100, 5 * depth);
   ids      bigint[];
@@ -68,8 +93,8 @@ begin
       pgrecall._union_all(nearest, fact_types)
     )
     into  ids, scores, is_crowded
-    using bank, as_of, filter, depth, embedding, coalesce(searched.embedding_model, ''), fetched,
-          searched.similarity_floor::double precision;
+    using searched.bank_id, as_of, filter, depth, embedding, coalesce(searched.embedding_model, ''),
+          fetched, searched.similarity_floor::double precision;
     -- Memories no longer held true, or many questions of one, took the place of others.
     exit when not is_crowded;
     fetched := 10 * fetched;
@@ -81,8 +106,10 @@ begin
   order  by u.n;
 end;
 $$;
-comment on function pgrecall._semantic(text, halfvec, text[], jsonb, timestamptz, integer) is
-'Worker of the semantic arms; its arguments are checked.';
+comment on function pgrecall._semantic(
+  pgrecall.bank, halfvec, text[], jsonb, timestamptz, integer) is
+'Worker of the semantic arms. The embedding was checked against this very row of the bank: were it '
+'read again, the bank could have been given another model in between.';
 
 create or replace function pgrecall.semantic_arm(
   bank       text,
@@ -96,15 +123,17 @@ returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
 as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
 begin
-  perform pgrecall._check_embedding(pgrecall._bank(bank), 'embedding', embedding, model);
+  perform pgrecall._check_embedding(searched, 'embedding', embedding, model);
   perform pgrecall._check_range('depth', depth, 1, 10000);
   if embedding is null then
     return;
   end if;
   return query
-  select * from pgrecall._semantic(bank, embedding, pgrecall._fact_types(bank, fact_types), filter,
-                                   as_of, depth);
+  select * from pgrecall._semantic(searched, embedding, pgrecall._fact_types(bank, fact_types),
+                                   filter, as_of, depth);
 end;
 $$;
 comment on function pgrecall.semantic_arm(

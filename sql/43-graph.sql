@@ -332,7 +332,8 @@ comment on function pgrecall._graph(
 'walk from the entities of the query.';
 
 create or replace function pgrecall._seeds(
-  bank text, query text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz)
+  searched pgrecall.bank, query text, embedding halfvec, fact_types text[], filter jsonb,
+  as_of timestamptz)
 returns pgrecall.arm_hit[]
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -340,14 +341,16 @@ as $$
 begin
   return array(
     select ('semantic', s.memory_id, s.rank, s.score)::pgrecall.arm_hit
-    from   pgrecall.semantic_arm(bank, embedding, fact_types, filter, as_of, 20) as s
+    from   pgrecall._semantic(searched, embedding, fact_types, filter, as_of, 20) as s
+    where  embedding is not null
     union all
     select ('lexical', l.memory_id, l.rank, l.score)::pgrecall.arm_hit
-    from   pgrecall.lexical_arm(bank, query, fact_types, filter, as_of, 20) as l
+    from   pgrecall.lexical_arm(searched.bank_id, query, fact_types, filter, as_of, 20) as l
   );
 end;
 $$;
-comment on function pgrecall._seeds(text, text, halfvec, text[], jsonb, timestamptz) is
+comment on function pgrecall._seeds(
+  pgrecall.bank, text, halfvec, text[], jsonb, timestamptz) is
 'Where link expansion starts: the 20 best of the semantic and of the lexical arm.';
 
 create or replace function pgrecall.graph_arm(
@@ -363,12 +366,16 @@ returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
 as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
 begin
-  perform pgrecall._check_embedding(pgrecall._bank(bank), 'embedding', embedding, model);
+  perform pgrecall._check_embedding(searched, 'embedding', embedding, model);
   perform pgrecall._check_range('depth', depth, 1, 10000);
   return query
   select * from pgrecall._graph(
-    bank, query, pgrecall._seeds(bank, query, embedding, fact_types, filter, as_of),
+    bank, query,
+    pgrecall._seeds(searched, query, embedding, pgrecall._fact_types(bank, fact_types), filter,
+                    as_of),
     fact_types, filter, as_of, depth);
 end;
 $$;

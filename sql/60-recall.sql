@@ -19,7 +19,7 @@ begin
     when 'semantic', 'hypothetical' then
       return query
       select * from pgrecall._semantic(
-        bank.bank_id, embedding, fact_types, filter, as_of, depth);
+        bank, embedding, fact_types, filter, as_of, depth);
     when 'lexical' then
       return query
       select * from pgrecall._lexical_search(
@@ -35,12 +35,12 @@ begin
       return query
       select * from pgrecall.temporal_arm(
         bank.bank_id, during, embedding, fact_types, filter, as_of, depth,
-        time_basis => time_basis);
+        coalesce(bank.embedding_model, ''), time_basis);
     when 'graph' then
       return query
       select * from pgrecall._graph(
         bank.bank_id, query,
-        coalesce(seeds, pgrecall._seeds(bank.bank_id, query, embedding, fact_types, filter, as_of)),
+        coalesce(seeds, pgrecall._seeds(bank, query, embedding, fact_types, filter, as_of)),
         fact_types, filter, as_of, depth);
   end case;
 end;

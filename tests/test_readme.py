@@ -13,6 +13,7 @@ import pytest
 
 import readme
 from pgrecall import cli
+from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
@@ -69,6 +70,7 @@ def test_the_commands_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "facts.jsonl").write_text(FACT)
     (tmp_path / "questions.jsonl").write_text(5 * QUESTION)
+    save_embedder(tmp_path / "new-model")
     lines = [shlex.split(line, comments=True) for code in blocks("sh") for line in code.split("\n")]
 
     for line in filter(None, lines):

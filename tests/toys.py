@@ -42,3 +42,28 @@ def save_cross_encoder(path: Path, *, outputs: int = 1) -> Path:
     BertForSequenceClassification(config).save_pretrained(path)
     BertTokenizerFast(vocab_file=str(vocabulary), model_max_length=64).save_pretrained(path)
     return path
+
+
+def save_embedder(path: Path, *, seed: int = 7) -> Path:
+    """Save an untrained embedding model of 16 dimensions, as a directory that libraries can load.
+
+    Words are whole, so that texts with common words are near each other.
+    """
+    from transformers import BertConfig, BertModel, BertTokenizerFast, set_seed
+
+    path.mkdir()
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] who leads atlas maya ana ben borealis tea the".split()
+    vocabulary = path / "vocab.txt"
+    vocabulary.write_text("\n".join(words))
+    set_seed(seed)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=DIMENSIONS,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(path)
+    BertTokenizerFast(vocab_file=str(vocabulary), model_max_length=64).save_pretrained(path)
+    return path

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import groupby
 
 import psycopg
 from rich.console import Console
 
-from pgrecall import calls, schema
+from pgrecall import _render, calls, schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.errors import RecallError
@@ -46,7 +47,8 @@ def examine(dsn: str) -> list[Finding]:
         findings = [_server(connection), _vector(recall), _pgrecall(connection)]
         findings += [_embedder(), _reranker()]
         if findings[2].status != "bad":
-            findings += _banks(recall)
+            findings += [*_tables(recall), *_vector_memory(recall)]
+            findings += [*_banks(recall), *_indexes(recall)]
     return findings
 
 
@@ -125,6 +127,73 @@ def _reranker() -> Finding:
     return Finding("good", "reranker", setting)
 
 
+def _tables(recall: Recall) -> list[Finding]:
+    unknown = recall._run(calls.unanalysed_tables())
+    if not unknown:
+        return []
+    names = ", ".join(f"pgrecall.{name}" for name in unknown)
+    return [Finding("warning", "statistics", f"never analysed: {names}", f"Run: analyze {names};")]
+
+
+def _vector_memory(recall: Recall) -> list[Finding]:
+    indexes, memory = recall._run(calls.vector_index_memory())
+    if indexes <= memory:
+        return []
+    return [
+        Finding(
+            "warning",
+            "memory",
+            f"vector indexes take {_render.size(indexes)}, more than shared_buffers,"
+            f" {_render.size(memory)}",
+            "Raise shared_buffers, to a quarter of the machine's memory; or let large banks search"
+            """ by less: select pgrecall.configure_bank(BANK, '{"vector_search": "binary"}');""",
+        )
+    ]
+
+
+def _indexes(recall: Recall) -> list[Finding]:
+    findings = []
+    for bank_id, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
+        due = list(steps)
+        reasons = "; ".join(dict.fromkeys(step.reason for step in due))
+        findings.append(
+            Finding(
+                "warning",
+                f'bank "{bank_id}"',
+                f"{len(due)} statements are due for its vector indexes: {reasons}",
+                "Run: pgrecall index --apply",
+            )
+        )
+    return findings
+
+
+def _reembedding(recall: Recall, bank: str) -> list[Finding]:
+    state = recall.reembed_status(bank)
+    about = f'bank "{bank}"'
+    if state.next_model is not None:
+        return [
+            Finding(
+                "warning",
+                about,
+                f'being re-embedded with "{state.next_model}":'
+                f" {state.pending:,} of {state.vectors:,} embeddings to go",
+                f"Go on with: pgrecall reembed {bank} --model {state.next_model}; or give up with:"
+                f" pgrecall reembed {bank} --cancel",
+            )
+        ]
+    if state.previous_model is not None or state.leftover:
+        return [
+            Finding(
+                "warning",
+                about,
+                f"{state.leftover:,} memories still have embeddings of another model than"
+                f' "{state.model or ""}"',
+                f"Call until it returns 0: select pgrecall.reembed_clean('{bank}');",
+            )
+        ]
+    return []
+
+
 def _banks(recall: Recall) -> list[Finding]:
     banks = recall.banks()
     if not banks:
@@ -155,4 +224,5 @@ def _banks(recall: Recall) -> list[Finding]:
                     f" select pgrecall.snapshot_vocabulary('{bank.bank_id}');",
                 )
             )
+        findings += _reembedding(recall, bank.bank_id)
     return findings

@@ -14,7 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from pgrecall.evaluate import FUSED, PLAIN, RERANKED, Evaluation, Figure
-from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Ranking, Timings
+from pgrecall.models import (
+    ArmReport,
+    Bank,
+    BankStatistics,
+    Degradation,
+    Hit,
+    IndexStep,
+    Ranking,
+    Timings,
+)
 from pgrecall.tune import Tuning
 
 WIDTH = 100
@@ -221,6 +230,40 @@ def figure(value: Figure, *, is_signed: bool = False) -> str:
     """Write a mean with its interval."""
     form = "+.3f" if is_signed else ".3f"
     return f"{value.mean:{form}} ({value.low:{form}} to {value.high:{form}})"
+
+
+def index_table(steps: Iterable[IndexStep]) -> Table:
+    """Make a table of what is due for vector indexes."""
+    table = _table("bank", "type", "action", "reason", "size", "takes")
+    table.columns[3].ratio = 1
+    for step in steps:
+        table.add_row(
+            Text(line(step.bank_id, 24)),
+            step.fact_type,
+            step.action,
+            Text(line(step.reason)),
+            "" if step.estimated_bytes is None else size(step.estimated_bytes),
+            "" if step.estimated_seconds is None else duration(step.estimated_seconds),
+        )
+    return table
+
+
+def size(count: int) -> str:
+    """Write a number of bytes."""
+    amount, unit = float(count), ""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if amount < 1024 or unit == "TB":
+            break
+        amount /= 1024
+    return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
 
 
 def times(timings: Timings) -> str:

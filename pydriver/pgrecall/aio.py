@@ -17,14 +17,16 @@ from pgrecall import calls, core
 from pgrecall.calls import Call
 from pgrecall.core import Fact, Progress, RecallOptions
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
-from pgrecall.errors import from_database
+from pgrecall.errors import ModelMismatch, from_database
 from pgrecall.models import (
     Bank,
     BankStatistics,
     DuplicateEntities,
     Hit,
+    IndexStep,
     QueryEntity,
     RecallReport,
+    Reembedding,
     Retained,
     RetainedMessage,
     Retention,
@@ -63,6 +65,7 @@ class AsyncRecall:
         reranker: Reranker | ScoreFunction | str | Path | None = None,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
+        next_embedder: Embedder | EmbedFunction | None = None,
     ) -> None:
         """Keep the connection; nothing is sent, loaded or created yet.
 
@@ -74,13 +77,16 @@ class AsyncRecall:
                 and texts to relevances from 0 to 1. Default: what PGRECALL_RERANKER names.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
+            next_embedder: The one that banks are being re-embedded with: facts are then embedded
+                with both, and questions with the one that the bank has, before and after the
+                switch. A bank is asked for its models before each call.
 
         Raises:
             InvalidArgument: there is no such time zone.
 
         """
         self._source = connection
-        self._settings = core.Settings.of(embedder, reranker, timezone, model)
+        self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._owned: Connection | None = None
 
     @classmethod
@@ -92,6 +98,7 @@ class AsyncRecall:
         reranker: Reranker | ScoreFunction | str | Path | None = None,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
+        next_embedder: Embedder | EmbedFunction | None = None,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
 
@@ -101,6 +108,7 @@ class AsyncRecall:
             reranker: As for the class.
             timezone: As for the class.
             model: As for the class.
+            next_embedder: As for the class.
 
         Raises:
             InstallError: the embedded server is needed and cannot be started.
@@ -111,7 +119,12 @@ class AsyncRecall:
         server = await _compute(resolve_dsn, dsn)
         connection = await psycopg.AsyncConnection.connect(server, autocommit=True)
         recall = cls(
-            connection, embedder=embedder, reranker=reranker, timezone=timezone, model=model
+            connection,
+            embedder=embedder,
+            reranker=reranker,
+            timezone=timezone,
+            model=model,
+            next_embedder=next_embedder,
         )
         recall._owned = connection
         return recall
@@ -175,9 +188,8 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
-                type_hints, widen_below, context_weight, key_weight, gates, recency_half_life,
-                recency_decay, named_boost, is_name_embedded, time_settings, message_context_weight.
+            settings: Named as the columns of the table pgrecall.bank, whose comments say what they
+                do: weights, fusion, rrf_k, named_boost, ef_search and so on.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -250,7 +262,8 @@ class AsyncRecall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
-        batch = await _compute(core.FactBatch, self._settings, facts, model)
+        settings = await self._settings_for(bank)
+        batch = await _compute(core.FactBatch, settings, facts, model)
         await _compute(batch.embed, progress)
         return await self._run(batch.call(bank, link))
 
@@ -501,6 +514,115 @@ class AsyncRecall:
         """
         return await self._run(calls.link_pending(bank, batch_size=batch_size))
 
+    async def reembed_fill(
+        self,
+        bank: str,
+        embedder: Embedder | EmbedFunction,
+        *,
+        batch_size: int = core.EMBED_BATCH,
+        rate: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Make a second set of embeddings with another model, beside the one that is searched.
+
+        Begins, or goes on where it was interrupted, until nothing is pending; then the bank can be
+        switched by :meth:`reembed_finish`. On a pool or in autocommit mode each batch is kept.
+
+        Args:
+            bank: Name of an existing bank.
+            embedder: Makes the new embeddings; its name is the bank's next model.
+            batch_size: Texts that are embedded and stored at once, at least 1.
+            rate: Texts a second at most. Default: as many as it can.
+            progress: Called with how many more texts have been embedded.
+
+        Returns:
+            How many embeddings were made.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            ReembedRefused: the bank has that model already, has no embeddings, or another model
+                is under way; or this one was given up meanwhile.
+            DimensionMismatch: the embedder changed the length of its embeddings.
+            InvalidArgument: batch_size or rate is out of its range.
+            EmbedderUnavailable: the embedder's package or model is missing.
+
+        """
+        refill = core.Refill(bank, embedder, batch_size, rate)
+        await self._run(await _compute(refill.start_call))
+        while not refill.is_done:
+            texts = await self._run(refill.pending_call())
+            if texts:
+                await self._run(await _compute(refill.store_call, texts))
+            pause = refill.advance(texts)
+            if progress:
+                progress(len(texts))
+            await asyncio.sleep(pause)
+        return refill.stored
+
+    async def reembed_status(self, bank: str) -> Reembedding:
+        """Say how far the re-embedding of a bank is; counts its embeddings.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.reembed_status(bank))
+
+    async def reembed_finish(self, bank: str, *, is_lossy: bool = False) -> None:
+        """Make the next model the bank's own, all at once.
+
+        Args:
+            bank: Name of an existing bank.
+            is_lossy: Whether questions that were retained without their text may be lost.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            ReembedRefused: something is pending or would be lost, or nothing is under way.
+
+        """
+        await self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
+
+    async def reembed_clean(self, bank: str, *, batch_size: int = 100) -> int:
+        """Remove embeddings of other models than the bank's own, and link anew what they linked.
+
+        Args:
+            bank: Name of an existing bank.
+            batch_size: How many memories to look after at most, 1 to 100,000.
+
+        Returns:
+            How many memories had such embeddings; 0 when none is left.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: batch_size is out of its range.
+
+        """
+        return await self._run(calls.reembed_clean(bank, batch_size=batch_size))
+
+    async def reembed_cancel(self, bank: str) -> None:
+        """Give up re-embedding a bank, which stays as it is.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            ReembedRefused: nothing is under way.
+
+        """
+        await self._run(calls.reembed_cancel(bank))
+
+    async def index_plan(self, bank: str | None = None) -> list[IndexStep]:
+        """List the statements that create and drop vector indexes and are due, in order.
+
+        Each runs outside a transaction block; ``pgrecall index --apply`` runs them.
+
+        Args:
+            bank: Name of an existing bank. Default: all banks, and those that are gone.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.index_plan(bank))
+
     async def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
         """List the people, places, projects, ... that a query names.
 
@@ -658,7 +780,17 @@ class AsyncRecall:
             RecallError: as :meth:`recall`.
 
         """
-        question = core.Question(self._settings, bank, query, **options)
+        settings = await self._settings_for(bank)
+        try:
+            return await self._answer(core.Question(settings, bank, query, **options))
+        except ModelMismatch:
+            if settings.next_embedder is None or not self._may_go_on():
+                raise
+        # The bank was switched to its next model between the two statements.
+        settings = await self._settings_for(bank)
+        return await self._answer(core.Question(settings, bank, query, **options))
+
+    async def _answer(self, question: core.Question) -> RecallReport:
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(await self._run(call, question.trace))
@@ -666,6 +798,19 @@ class AsyncRecall:
         hits = await self._run(question.call(), question.trace)
         arms = await self._run(question.explain_call()) if question.explain else []
         return await _compute(question.report, hits, arms)
+
+    async def _settings_for(self, bank: str) -> core.Settings:
+        """Choose between two embedders, where there are two, by what the bank needs."""
+        if self._settings.next_embedder is None:
+            return self._settings
+        return self._settings.for_bank(await self._run(calls.bank_models(bank)))
+
+    def _may_go_on(self) -> bool:
+        """Say whether statements can be sent after one that failed."""
+        connection = self._source
+        return not isinstance(connection, psycopg.AsyncConnection) or (
+            core.owns_transaction(connection)
+        )
 
     async def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
         """Send a call, again after a while where that may help."""

@@ -35,10 +35,13 @@ from pgrecall.models import (
     BankStatistics,
     DuplicateEntities,
     Hit,
+    IndexStep,
+    PendingText,
     Period,
     Preparation,
     QueryEntity,
     Ranking,
+    Reembedding,
     Retained,
     RetainedMessage,
 )
@@ -51,6 +54,7 @@ Result = TypeVar("Result")
 
 _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
 _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
+_IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +318,114 @@ def link_pending(bank: str, *, batch_size: int) -> Call[int, int]:
         _checked(bank=bank, batch_size=batch_size),
         scalar_row,
         _single,
+    )
+
+
+def bank_models(bank: str) -> Call[tuple[str | None, ...], tuple[str | None, ...]]:
+    """Name a bank's model, and the one it is being re-embedded with."""
+    return Call(
+        "select b.embedding_model, b.next_model from pgrecall._bank(bank => %(bank)s) as b",
+        _checked(bank=bank),
+        tuple_row,
+        _single,
+    )
+
+
+def reembed_start(bank: str, *, model: str, dimensions: int) -> Call[object, None]:
+    """Begin to re-embed a bank, or go on."""
+    return Call(
+        "select pgrecall.reembed_start(bank => %(bank)s, model => %(model)s,"
+        " dimensions => %(dimensions)s)",
+        _checked(bank=bank, model=model, dimensions=dimensions),
+        scalar_row,
+        _nothing,
+    )
+
+
+def reembed_pending(
+    bank: str, *, from_id: int, batch_size: int
+) -> Call[PendingText, list[PendingText]]:
+    """List texts that the next model has still to embed."""
+    return Call(
+        "select * from pgrecall.reembed_pending(bank => %(bank)s, from_id => %(from_id)s,"
+        " batch_size => %(batch_size)s)",
+        _checked(bank=bank, from_id=from_id, batch_size=batch_size),
+        class_row(PendingText),
+        list,
+    )
+
+
+def reembed_store(
+    bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
+) -> Call[int, int]:
+    """Store what the next model made of texts."""
+    embeddings = [
+        {
+            "memory_id": text.memory_id,
+            "kind": text.kind,
+            "ordinal": text.ordinal,
+            "embedding": vector_text(vector),
+        }
+        for text, vector in zip(texts, vectors, strict=True)
+    ]
+    return Call(
+        "select pgrecall.reembed_store(bank => %(bank)s, model => %(model)s,"
+        " embeddings => %(embeddings)s)",
+        {**_checked(bank=bank, model=model), "embeddings": Jsonb(embeddings)},
+        scalar_row,
+        _single,
+    )
+
+
+def reembed_status(bank: str) -> Call[Reembedding, Reembedding]:
+    """Say how far the re-embedding of a bank is."""
+    return Call(
+        "select * from pgrecall.reembed_status(bank => %(bank)s)",
+        _checked(bank=bank),
+        class_row(Reembedding),
+        _single,
+    )
+
+
+def reembed_finish(bank: str, *, is_lossy: bool) -> Call[object, None]:
+    """Make the next model the bank's own."""
+    return Call(
+        "select pgrecall.reembed_finish(bank => %(bank)s, is_lossy => %(is_lossy)s)",
+        _checked(bank=bank, is_lossy=is_lossy),
+        scalar_row,
+        _nothing,
+        is_repeatable=False,
+    )
+
+
+def reembed_clean(bank: str, *, batch_size: int) -> Call[int, int]:
+    """Remove what other models left behind."""
+    return Call(
+        "select pgrecall.reembed_clean(bank => %(bank)s, batch_size => %(batch_size)s)",
+        _checked(bank=bank, batch_size=batch_size),
+        scalar_row,
+        _single,
+    )
+
+
+def reembed_cancel(bank: str) -> Call[object, None]:
+    """Give up re-embedding a bank."""
+    return Call(
+        "select pgrecall.reembed_cancel(bank => %(bank)s)",
+        _checked(bank=bank),
+        scalar_row,
+        _nothing,
+        is_repeatable=False,
+    )
+
+
+def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
+    """List the statements that are due for vector indexes."""
+    return Call(
+        "select * from pgrecall.index_plan(bank => %(bank)s)",
+        _checked(bank=bank),
+        class_row(IndexStep),
+        list,
     )
 
 
@@ -592,6 +704,38 @@ def vector_version() -> Call[str | None, str | None]:
     )
 
 
+def unanalysed_tables() -> Call[str, list[str]]:
+    """Name tables of more than a megabyte that PostgreSQL has never counted."""
+    return Call(
+        "select c.relname from pg_catalog.pg_class c"
+        " where c.relnamespace = 'pgrecall'::regnamespace and c.relkind = 'r'"
+        " and c.reltuples < 0 and pg_relation_size(c.oid) > 1048576 order by c.relname",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def vector_index_memory() -> Call[tuple[int, int], tuple[int, int]]:
+    """Say how large the vector indexes are, and how much memory pages are kept in, in bytes."""
+    return Call(
+        "select coalesce(sum(pg_relation_size(c.oid)), 0)::bigint,"
+        " pg_size_bytes(current_setting('shared_buffers'))"
+        " from pg_catalog.pg_class c where c.relnamespace = 'pgrecall'::regnamespace"
+        " and c.relkind = 'i' and c.relname like 'embedding\\_hnsw\\_%%'",
+        {},
+        tuple_row,
+        _single,
+    )
+
+
+def maintenance_memory() -> Call[int, int]:
+    """Say how much memory an index is built in, in bytes."""
+    return Call(
+        "select pg_size_bytes(current_setting('maintenance_work_mem'))", {}, scalar_row, _single
+    )
+
+
 def plain_facts(facts: Iterable[object]) -> list[object]:
     """Turn facts into what JSON can hold; embeddings become compact text.
 
@@ -750,8 +894,12 @@ def _plain(value: object, where: str, error: type[RecallError]) -> object:
         case Mapping():
             return {
                 _key(key, where, error): (
-                    vector_text(part, f"{where}.embedding")
-                    if key == "embedding" and part is not None and _HAS_EMBEDDING.fullmatch(where)
+                    vector_text(part, f"{where}.{key}")
+                    if part is not None
+                    and (
+                        (key == "embedding" and _HAS_EMBEDDING.fullmatch(where))
+                        or _IS_EMBEDDINGS.fullmatch(where)
+                    )
                     else _plain(part, f"{where}.{key}", error)
                 )
                 for key, part in value.items()

@@ -21,16 +21,23 @@ except ImportError as error:  # pragma: no cover
         f"pgrecall: package {error.name} is missing. Run: pip install 'pgrecall[cli]'"
     ) from error
 
-from pgrecall import _doctor, _html, _render, schema
+from pgrecall import _doctor, _html, _indexes, _reembed, _render, calls, schema
 from pgrecall._demo import run_demo
 from pgrecall._version import __version__
 from pgrecall.client import Recall
-from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder
+from pgrecall.embedders import (
+    DEFAULT_EMBEDDER,
+    DEFAULT_MODEL,
+    Embedder,
+    SentenceTransformerEmbedder,
+)
 from pgrecall.errors import BankExists, BankNotFound, InvalidFact, RecallError
 from pgrecall.evaluate import ID_FIELDS, Judged, evaluate, judged_questions, trec_questions
 from pgrecall.models import Degradation, Retention
 from pgrecall.server import DSN_VARIABLE, resolve_dsn
 from pgrecall.tune import tune
+
+_MODEL_HELP = f"embedding model, by name or directory; {DEFAULT_MODEL}"
 
 Command = Callable[[argparse.Namespace, Console], int]
 
@@ -308,6 +315,72 @@ def _forget(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _reembed_bank(options: argparse.Namespace, console: Console) -> int:
+    if options.cancel:
+        with Recall.connect(options.dsn, embedder=None) as recall:
+            recall.reembed_cancel(options.bank)
+            while recall.reembed_clean(options.bank, batch_size=1000):
+                pass
+            state = recall.reembed_status(options.bank)
+        console.print(f'bank "{options.bank}" stays with model "{state.model}"', markup=False)
+        return 0
+    if options.model is None:
+        return _fail("no model was named", "Name it with --model, or give up with --cancel.")
+    embedder = _named_embedder(options.model)
+    dsn = resolve_dsn(options.dsn)
+    try:
+        state = _reembed.change_model(
+            dsn,
+            options.bank,
+            embedder,
+            _render.make_console(stderr=True),
+            batch_size=options.batch_size,
+            rate=options.rate,
+            is_lossy=options.lossy,
+        )
+    except KeyboardInterrupt:
+        with Recall.connect(dsn, embedder=None) as recall:
+            state = recall.reembed_status(options.bank)
+        return _fail(
+            f'interrupted; bank "{options.bank}" is searched by model "{state.model or ""}"',
+            f"Go on with: pgrecall reembed {options.bank} --model {options.model}",
+        )
+    if options.json:
+        _print_json(console, state)
+    else:
+        console.print(
+            f'bank "{options.bank}" is embedded with model "{state.model}":'
+            f" {state.vectors:,} embeddings of {state.dimensions} dimensions",
+            markup=False,
+        )
+    return 0
+
+
+def _index(options: argparse.Namespace, console: Console) -> int:
+    dsn = resolve_dsn(options.dsn)
+    with Recall.connect(dsn, embedder=None) as recall:
+        steps = recall.index_plan(options.bank)
+        advice = _indexes.memory_advice(steps, recall._run(calls.maintenance_memory()))
+    if options.json:
+        _print_json(console, steps)
+    elif not steps:
+        console.print("vector indexes are as they should be")
+    else:
+        console.print(_render.index_table(steps))
+        if advice:
+            console.print(advice, style="dim", markup=False)
+    if options.apply:
+        try:
+            done = _indexes.apply(dsn, steps, _render.make_console(stderr=True))
+        except KeyboardInterrupt:
+            return _fail("interrupted; every bank is usable", "Run it again to go on.")
+        if done and not options.json:
+            console.print(f"{done:,} of {len(steps):,} statements were run")
+    elif steps and not options.json:
+        console.print("Run them with --apply; each keeps its bank usable.", style="dim")
+    return 0
+
+
 def _demo(options: argparse.Namespace, console: Console) -> int:
     run_demo(resolve_dsn(options.dsn), options.bank, console)
     return 0
@@ -379,7 +452,13 @@ class JsonLines:
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
-    return None if getattr(options, "no_embed", False) else DEFAULT_EMBEDDER
+    if getattr(options, "no_embed", False):
+        return None
+    return _named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
+
+
+def _named_embedder(name: str) -> Embedder:
+    return DEFAULT_EMBEDDER if name == DEFAULT_MODEL else SentenceTransformerEmbedder(name)
 
 
 def _print_json(console: Console, value: object) -> None:
@@ -452,6 +531,7 @@ def _parser() -> argparse.ArgumentParser:
         new.add_argument("--create", action="store_true", help="create the bank if there is none")
         if command is _retain:
             new.add_argument("--no-embed", action="store_true", help="store no embeddings")
+            new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
 
     new = add(commands, "recall", _recall, "ask a bank a question")
     new.add_argument("bank")
@@ -468,6 +548,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--explain", action="store_true", help="say what each arm did")
     new.add_argument("--html", type=Path, metavar="FILE", help="write the explanation as a page")
     new.add_argument("--no-embed", action="store_true", help="do without the query's embedding")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
 
     for name, command, what in (
         ("eval", _eval, "measure answers to questions with known ones, by arm and together"),
@@ -505,6 +586,22 @@ def _parser() -> argparse.ArgumentParser:
     new = add(commands, "forget", _forget, "erase memories", has_json=False)
     new.add_argument("bank")
     new.add_argument("memory_id", type=int, nargs="+")
+
+    new = add(commands, "reembed", _reembed_bank, "give a bank another embedding model")
+    new.add_argument("bank")
+    new.add_argument("--model", metavar="NAME", help="name or directory of the new model")
+    new.add_argument("--cancel", action="store_true", help="give up what was begun")
+    new.add_argument(
+        "--batch-size", type=int, default=64, metavar="N", help="texts embedded at once; 64"
+    )
+    new.add_argument("--rate", type=float, metavar="N", help="texts a second at most")
+    new.add_argument(
+        "--lossy", action="store_true", help="do without questions whose text nobody knows"
+    )
+
+    new = add(commands, "index", _index, "say which vector indexes are due, or build them")
+    new.add_argument("bank", nargs="?", help="only of this bank")
+    new.add_argument("--apply", action="store_true", help="run the statements")
 
     new = add(commands, "demo", _demo, "fill a bank and ask it eight questions", has_json=False)
     new.add_argument("--bank", default="demo", help="name of the demo's bank")

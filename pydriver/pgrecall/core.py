@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import islice
 from pathlib import Path
@@ -36,6 +36,7 @@ from pgrecall.models import (
     ArmReport,
     Degradation,
     Hit,
+    PendingText,
     Period,
     Preparation,
     RecallReport,
@@ -85,6 +86,7 @@ class Settings:
         reranker: Orders the candidates anew; None to keep the fused order.
         timezone: Where "today" is, and what times without a zone are in.
         model: Name of the model of embeddings that callers bring along.
+        next_embedder: The one that a bank is being re-embedded with; None for none.
 
     """
 
@@ -92,6 +94,7 @@ class Settings:
     reranker: Reranker | None
     timezone: tzinfo
     model: str | None
+    next_embedder: Embedder | None = None
 
     @classmethod
     def of(
@@ -100,6 +103,7 @@ class Settings:
         reranker: Reranker | ScoreFunction | str | Path | None,
         zone: str | tzinfo | None,
         model: str | None,
+        next_embedder: Embedder | EmbedFunction | None = None,
     ) -> Settings:
         """Read what a user gave to a client."""
         chosen = reranker or os.environ.get(SETTING)
@@ -108,7 +112,23 @@ class Settings:
             as_reranker(chosen) if chosen else None,
             _zone(zone),
             model,
+            as_embedder(next_embedder, None) if next_embedder is not None else None,
         )
+
+    def for_bank(self, models: tuple[str | None, ...]) -> Settings:
+        """Keep the embedders that fit a bank of this model and this next model.
+
+        The next embedder becomes the embedder once the bank was switched to it, and is left out
+        while the bank is not being re-embedded with it.
+        """
+        current, following = models
+        new = self.next_embedder
+        if new is None or new.model == following:
+            return self
+        if new.model != current:
+            return replace(self, next_embedder=None)
+        is_old = self.embedder is not None and self.model == self.embedder.model
+        return replace(self, embedder=new, next_embedder=None, model=None if is_old else self.model)
 
     def moment(self, time: datetime | None) -> datetime | None:
         """Give a time without a zone the client's."""
@@ -480,22 +500,97 @@ class FactBatch:
         """
         facts = iter(self.facts)
         while chunk := list(islice(facts, EMBED_BATCH)):
-            self._embed([place for fact in chunk for place in _without_embedding(fact)])
+            self._embed([place for fact in chunk for place in _places(fact)])
             if progress:
                 progress(len(chunk))
 
     def _embed(self, places: list[dict[str, object]]) -> None:
-        embedder = self._settings.embedder
-        if embedder is None or not places:
-            return
-        vectors = embedder.embed([str(place["text"]) for place in places])
-        for place, vector in zip(places, vectors, strict=True):
-            place["embedding"] = calls.vector_text(vector)
-        self._model = self._model or embedder.model
+        embedder, following = self._settings.embedder, self._settings.next_embedder
+        bare = [place for place in places if place.get("embedding") is None]
+        if embedder is not None and bare:
+            for place, vector in zip(bare, _vectors(embedder, bare), strict=True):
+                if following is None:
+                    place["embedding"] = vector
+                else:  # by name: the bank may be switched before this arrives
+                    place["embeddings"] = {embedder.model: vector}
+            if following is None:
+                self._model = self._model or embedder.model
+        # What has no embedding of the bank's own model cannot be found, and is not retained so.
+        own = [place for place in places if place.get("embedding") or place.get("embeddings")]
+        if following is not None and own:
+            for place, vector in zip(own, _vectors(following, own), strict=True):
+                known = cast("dict[str, object]", place.get("embeddings") or {})
+                place["embeddings"] = {**known, following.model: vector}
 
     def call(self, bank: str, link: str) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
         return calls.retain(bank, self.facts, model=self._model, link=link)
+
+
+class Refill:
+    """A bank on its way to another model: what to ask for next, and how fast.
+
+    Attributes:
+        from_id: The memory to go on from.
+        is_done: Whether nothing is pending any more.
+        stored: How many embeddings were made.
+
+    """
+
+    def __init__(
+        self, bank: str, embedder: Embedder | EmbedFunction, batch_size: int, rate: float | None
+    ) -> None:
+        """Choose the model.
+
+        Raises:
+            InvalidArgument: batch_size or rate is out of its range.
+
+        """
+        if batch_size < 1 or (rate is not None and not rate > 0):
+            raise InvalidArgument(
+                f"batch_size must be at least 1 and rate above 0, not {batch_size} and {rate}"
+            )
+        self.from_id = 0
+        self.is_done = False
+        self.stored = 0
+        self._bank = bank
+        self._embedder = as_embedder(embedder, None)
+        self._batch_size = batch_size
+        self._rate = rate
+        self._began = 0.0
+
+    def start_call(self) -> Call[object, None]:
+        """Return the call that begins. Embeds a word to learn the dimensions: takes long."""
+        (vector,) = self._embedder.embed(["dimensions"])
+        self._began = perf_counter()
+        return calls.reembed_start(
+            self._bank, model=self._embedder.model, dimensions=len(calls.to_floats(vector))
+        )
+
+    def pending_call(self) -> Call[PendingText, list[PendingText]]:
+        """Return the call that says what to embed next."""
+        return calls.reembed_pending(self._bank, from_id=self.from_id, batch_size=self._batch_size)
+
+    def store_call(self, texts: Sequence[PendingText]) -> Call[int, int]:
+        """Embed texts and return the call that stores what came out. Takes long, sends nothing."""
+        return calls.reembed_store(
+            self._bank,
+            model=self._embedder.model,
+            texts=texts,
+            vectors=self._embedder.embed([text.text for text in texts]) if texts else (),
+        )
+
+    def advance(self, texts: Sequence[PendingText]) -> float:
+        """Note what was stored; say how many seconds to wait before the next batch.
+
+        The end was reached when nothing is pending from the beginning either: facts of writers that
+        committed late have lower ids.
+        """
+        self.is_done = not texts and self.from_id == 0
+        self.from_id = texts[-1].memory_id if texts else 0
+        self.stored += len(texts)
+        ahead = self.stored / self._rate - (perf_counter() - self._began) if self._rate else 0.0
+        return max(0.0, ahead)
 
 
 class Stream:
@@ -568,16 +663,25 @@ class Stream:
         return Retention(len(self._ids), self._new)
 
 
-def _without_embedding(fact: object) -> Iterator[dict[str, object]]:
-    """Find the places in a plain fact where an embedding is missing: itself, its questions."""
+def _places(fact: object) -> Iterator[dict[str, object]]:
+    """Find the places in a plain fact to embed: itself and its questions.
+
+    Those that bring an embedding come too, for it may be lacking the next model's; those that bring
+    embeddings by name are complete.
+    """
     if not isinstance(fact, dict):
         return
     questions = fact.get("questions")
     for place in (fact, *(questions if isinstance(questions, list) else ())):
-        if isinstance(place, dict) and place.get("embedding") is None:
+        if isinstance(place, dict) and place.get("embeddings") is None:
             text = place.get("text")
             if isinstance(text, str) and text.strip():
                 yield cast("dict[str, object]", place)
+
+
+def _vectors(embedder: Embedder, places: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    for vector in embedder.embed([str(place["text"]) for place in places]):
+        yield calls.vector_text(vector)
 
 
 def _filter(given: str | Sequence[object] | None) -> Sequence[object] | None:

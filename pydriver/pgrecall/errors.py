@@ -85,6 +85,10 @@ class EntityNotFound(RecallError):
     """The bank holds no entity with that id."""
 
 
+class ReembedRefused(RecallError):
+    """The bank is not ready for that step of re-embedding: none or another is under way."""
+
+
 class InvalidFilter(RecallError):
     """A filter is not one that pgrecall understands; the message names the part."""
 
@@ -119,6 +123,7 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "RC011": InvalidFilter,
     "RC012": InstallError,
     "RC013": EntityNotFound,
+    "RC014": ReembedRefused,
     "22003": InvalidArgument,  # a number that no column of its type can hold
     "22004": InvalidArgument,  # null where a value is needed
     "22023": InvalidArgument,

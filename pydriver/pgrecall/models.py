@@ -172,6 +172,78 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class Reembedding:
+    """How far the re-embedding of a bank is.
+
+    Attributes:
+        model: The model the bank is searched by; None where it has no name.
+        dimensions: Length of each of its embeddings; None while there are none.
+        next_model: The model it is being re-embedded with; None while it is not.
+        next_dimensions: Length of that model's embeddings.
+        previous_model: The model before, while its embeddings are still to be removed.
+        vectors: How many embeddings the bank is searched by.
+        pending: How many of them the next model lacks.
+        textless: How many questions it cannot get, for they were retained without their text.
+        leftover: How many memories have embeddings of yet another model.
+
+    """
+
+    model: str | None
+    dimensions: int | None
+    next_model: str | None
+    next_dimensions: int | None
+    previous_model: str | None
+    vectors: int
+    pending: int
+    textless: int
+    leftover: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStep:
+    """One statement that is due for the vector indexes of a bank.
+
+    Attributes:
+        bank_id: The bank's name; that of one which is gone where its index is left over.
+        fact_type: The kind of fact whose vectors the index holds.
+        action: "create", "drop" or "rename".
+        statement: What to run, outside a transaction block.
+        reason: Why it is due.
+        index_name: Name of the index.
+        estimated_bytes: About how large it will be, where it is to be created.
+        estimated_seconds: About how long that takes on one core.
+
+    """
+
+    bank_id: str
+    fact_type: str
+    action: str
+    statement: str
+    reason: str
+    index_name: str
+    estimated_bytes: int | None
+    estimated_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """A text that has still to be embedded with the next model.
+
+    Attributes:
+        memory_id: Key of the memory.
+        kind: "text", or "question" for one that the memory answers.
+        ordinal: Which question, from 0.
+        text: What to embed.
+
+    """
+
+    memory_id: int
+    kind: str
+    ordinal: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class BankStatistics:
     """What keyword search knows of a bank's memories, or of its messages.
 

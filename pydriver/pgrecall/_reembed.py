@@ -1,0 +1,107 @@
+"""What ``pgrecall reembed`` does: give a bank another embedding model while it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgrecall import _indexes, _render
+from pgrecall.client import Recall
+from pgrecall.errors import ReembedRefused
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pgrecall.embedders import Embedder
+    from pgrecall.models import Reembedding
+
+_TRIES = 20
+
+
+def change_model(
+    dsn: str,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    *,
+    batch_size: int,
+    rate: float | None,
+    is_lossy: bool,
+) -> Reembedding:
+    """Embed a bank anew, build its indexes, switch it, and remove what is old.
+
+    Each step can be interrupted at any point and goes on from there when called again.
+
+    Raises:
+        ReembedRefused: questions without text would be lost, or another model is under way.
+
+    """
+    with Recall.connect(dsn, embedder=None) as recall:
+        state = recall.reembed_status(bank)
+        if state.model != embedder.model:
+            if state.textless and not is_lossy:
+                raise ReembedRefused(
+                    f'{state.textless:,} questions of bank "{bank}" were retained without their'
+                    " text and would be lost",
+                    hint="Add --lossy to do without them: their facts stay, and are found by their"
+                    " own text.",
+                )
+            _fill(recall, bank, embedder, console, batch_size, rate)
+            _indexes.apply(dsn, recall.index_plan(bank), console)
+            _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
+        # The old indexes go first: rows of an indexed table are slower to remove.
+        _indexes.apply(dsn, recall.index_plan(bank), console)
+        _clean(recall, bank, console)
+        return recall.reembed_status(bank)
+
+
+def _fill(
+    recall: Recall,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    batch_size: int,
+    rate: float | None,
+) -> None:
+    state = recall.reembed_status(bank)
+    total = state.pending if state.next_model else state.vectors - state.textless
+    with _render.progress_bar(console) as progress:
+        task = progress.add_task("embedding", total=total)
+        recall.reembed_fill(
+            bank,
+            embedder,
+            batch_size=batch_size,
+            rate=rate,
+            progress=lambda n: progress.advance(task, n),
+        )
+
+
+def _switch(
+    recall: Recall,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    batch_size: int,
+    rate: float | None,
+    *,
+    is_lossy: bool,
+) -> None:
+    """Switch the bank; writers that know the old model only may slip facts in before."""
+    for last in (False,) * _TRIES + (True,):
+        try:
+            recall.reembed_finish(bank, is_lossy=is_lossy)
+        except ReembedRefused:
+            if last or not recall.reembed_status(bank).pending:
+                raise
+            _fill(recall, bank, embedder, console, batch_size, rate)
+        else:
+            return
+
+
+def _clean(recall: Recall, bank: str, console: Console) -> None:
+    state = recall.reembed_status(bank)
+    if state.previous_model is None:
+        return
+    with _render.progress_bar(console) as progress:
+        task = progress.add_task("removing the old", total=state.leftover)
+        while done := recall.reembed_clean(bank):
+            progress.advance(task, done)
