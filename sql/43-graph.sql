@@ -292,6 +292,94 @@ return 0.5;
 comment on function pgrecall._graph_floor() is
 'Below this score in the graph arm a memory shares little more than a name that stands everywhere.';
 
+create or replace function pgrecall._around(
+  bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
+  as_of timestamptz)
+returns table (memory_id bigint, score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set jit = off
+as $$
+declare
+  entities    bigint[];
+  confidences real[];
+begin
+  select array_agg(q.entity_id), array_agg(q.confidence)
+  into   entities, confidences
+  from   pgrecall.query_entities(bank, query) as q;
+  if entities is null then
+    return;
+  end if;
+
+  return query execute format(
+    $sql$
+      with recursive seed as materialized (
+        select s.memory_id, sum(s.score / a.best) / max(a.arms) as strength
+        from   unnest($5) as s
+        join  (select h.arm, max(h.score) as best, count(*) over () as arms
+               from   unnest($5) as h
+               where  h.arm in ('semantic', 'lexical')
+               group  by h.arm) as a on a.arm = s.arm
+        where  s.rank <= 20 and s.score > 0
+        group  by s.memory_id
+      ),
+      walk (memory_id, strength, step) as (
+        select s.memory_id, s.strength, 0 from seed s
+        union all
+        select n.memory_id, w.strength * n.weight * (array[1, 0.5])[w.step + 1], w.step + 1
+        from   walk w
+        cross  join lateral (
+          (select o.to_id as memory_id, o.weight
+           from   pgrecall.link o
+           where  o.bank_id = $1 and o.from_id = w.memory_id and o.kind = 'temporal'
+           limit  1)
+          union all
+          (select t.from_id, t.weight
+           from  (select i.from_id, i.weight
+                  from   pgrecall.link i
+                  where  i.bank_id = $1 and i.to_id = w.memory_id and i.kind = 'temporal'
+                  limit  20) as t
+           order  by t.weight desc, t.from_id
+           limit  1)
+        ) as n
+        where  w.step < 2
+      ),
+      reached as (
+        select w.memory_id, max(w.strength * (array[0.5, 1, 1])[w.step + 1]) as strength
+        from   walk w
+        group  by w.memory_id
+      )
+      select r.memory_id, r.strength * e.confidence
+      from   reached r
+      cross  join lateral (
+        select max(q.confidence) as confidence
+        from   unnest($6, $7) as q(entity_id, confidence)
+        cross  join lateral (
+          select from pgrecall.mention x
+          where  x.bank_id = $1 and x.memory_id = r.memory_id and x.entity_id = q.entity_id
+          limit  1
+        ) as named
+      ) as e
+      cross  join lateral (
+        select from pgrecall.memory m
+        where  m.bank_id = $1 and m.memory_id = r.memory_id
+          and  array_position($4, m.fact_type) is not null and %s
+        limit  1
+      ) as visible
+      where  r.strength * e.confidence > 0.1
+    $sql$,
+    pgrecall._visible_sql(filter)
+  )
+  using bank, as_of, filter, pgrecall._fact_types(bank, fact_types), seeds, entities, confidences;
+end;
+$$;
+comment on function pgrecall._around(
+  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz) is
+'What names an entity of the query and is one of the 20 best of the semantic and lexical arms, or '
+'up to two links in time from it: the answer is often what was said next. score = confidence of '
+'the entity x strength of the seed (its scores over the best of each arm, the mean) x 0.5 for the '
+'seed itself, 1 and 0.5 for one and two links x their weights; 0.1 to 1, less is left out.';
+
 create or replace function pgrecall._graph(
   bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
   as_of timestamptz, depth integer)
@@ -312,15 +400,22 @@ begin
   from (
     select u.memory_id, sum(u.score) as score
     from (
-      select e.memory_id,
-             pgrecall._graph_score(e.entity_score, e.semantic_score, e.causal_score) as score
-      from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
+      select l.memory_id, sum(l.score) as score
+      from (
+        select e.memory_id,
+               pgrecall._graph_score(e.entity_score, e.semantic_score, e.causal_score) as score
+        from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
+        union all
+        select w.memory_id, w.score
+        from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+      ) as l
+      group  by l.memory_id
+      having sum(l.score) >= pgrecall._graph_floor()
       union all
-      select w.memory_id, w.score
-      from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+      select a.memory_id, a.score
+      from   pgrecall._around(bank, query, seeds, fact_types, filter, as_of) as a
     ) as u
     group  by u.memory_id
-    having sum(u.score) >= pgrecall._graph_floor()
   ) as t
   order  by t.score desc, t.memory_id desc
   limit  depth;
@@ -328,8 +423,8 @@ end;
 $$;
 comment on function pgrecall._graph(
   text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
-'Worker of the graph arm: link expansion from the best of the semantic and lexical arms plus the '
-'walk from the entities of the query.';
+'Worker of the graph arm: link expansion from the best of the semantic and lexical arms, the walk '
+'from the entities of the query, and what names those around the best.';
 
 create or replace function pgrecall._seeds(
   bank text, query text, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz)
@@ -375,6 +470,7 @@ $$;
 comment on function pgrecall.graph_arm(
   text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
 'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
-'arms each, plus entity_walk(). '
-'score = entity_score + 0.3 semantic_score + causal_score + the walk, 0.5 to 3.3; less is noise '
-'and left out. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'arms each, entity_walk(), and what names an entity of the query and is one of those best or stands '
+'up to two links in time beside it. score = entity_score + 0.3 semantic_score + causal_score + the '
+'walk, less than 0.5 being noise that is left out, + 0.1 to 1 for what stands beside. '
+'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

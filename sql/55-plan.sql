@@ -119,8 +119,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   documents    bigint;
-  walk_weight  double precision;
-  has_relation boolean;
+  is_named     boolean;
   entity_weight double precision;
   similarity   double precision;
   has_cause    boolean;
@@ -130,25 +129,9 @@ begin
   where  s.bank_id = _graph_bound.bank and s.kind = 'memory';
   documents := coalesce(documents, 1);
 
-  select coalesce(sum(q.confidence * pgrecall._rarity(c.mentions, documents)), 0),
-         coalesce(bool_or(r.is_there), false)
-  into   walk_weight, has_relation
-  from   pgrecall.query_entities(bank, query) as q
-  cross  join lateral (
-    select count(*) as mentions from (
-      select from pgrecall.mention x
-      where  x.bank_id = _graph_bound.bank and x.entity_id = q.entity_id
-      limit  1000
-    ) as bounded
-  ) as c
-  left   join lateral (
-    (select true from pgrecall.relation o
-     where o.bank_id = _graph_bound.bank and o.from_id = q.entity_id limit 1)
-    union all
-    (select true from pgrecall.relation i
-     where i.bank_id = _graph_bound.bank and i.to_id = q.entity_id limit 1)
-  ) as r(is_there) on true;
-  if has_relation then
+  -- What names an entity of the query counts, however little.
+  select true into is_named from pgrecall.query_entities(bank, query) limit 1;
+  if is_named then
     return 'infinity';
   end if;
 
@@ -194,13 +177,12 @@ begin
   if has_cause then
     return 'infinity';
   end if;
-  return pgrecall._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0)
-         + tanh(walk_weight);
+  return pgrecall._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0);
 end;
 $$;
 comment on function pgrecall._graph_bound(text, text, pgrecall.arm_hit[]) is
 'No memory can score higher than this in the graph arm that starts from these seeds; infinity '
-'where relations or causes lead on. A small part of the work of the arm itself.';
+'where the query names an entity or causes lead on. A small part of the work of the arm itself.';
 
 create or replace function pgrecall._arm_plan(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, filter jsonb, arms text[],
