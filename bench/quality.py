@@ -44,6 +44,14 @@ from pgrecall.embedders import SentenceTransformerEmbedder, Vector
 from pgrecall.rerankers import SETTING
 
 MEASURES = ("ndcg10", "recall10", "recall20")
+SIGNALS = {
+    **dict.fromkeys(("semantic", "lexical", "graph", "temporal"), ""),
+    "mentions": "delete from pgrecall.mention",
+    "relations": "delete from pgrecall.relation",
+    "links": "delete from pgrecall.link where kind = 'semantic'",
+    "causes": "delete from pgrecall.link where kind not in ('semantic', 'temporal')",
+    "neighbours": "delete from pgrecall.link where kind = 'temporal'",
+}
 PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "k": 60}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "semantic": {"arms": ["semantic"]},
@@ -55,14 +63,6 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "in_context": {},
 }
 IN_CONTEXT = " in context"
-SIGNALS = {
-    **dict.fromkeys(("semantic", "lexical", "graph", "temporal"), ""),
-    "mentions": "delete from pgrecall.mention",
-    "relations": "delete from pgrecall.relation",
-    "links": "delete from pgrecall.link where kind = 'semantic'",
-    "causes": "delete from pgrecall.link where kind not in ('semantic', 'temporal')",
-    "neighbours": "delete from pgrecall.link where kind = 'temporal'",
-}
 
 
 @dataclass(frozen=True)
