@@ -582,5 +582,5 @@ comment on function pgrecall.graph_arm(
 'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
 'arms each, entity_walk(), and what names an entity of the query and is one of those best or '
 'stands up to two links in time beside it. score = entity_score + 0.3 semantic_score + '
-'causal_score + the walk, less than 0.5 being noise that is left out, + 0.1 to 1 for what stands beside. '
-'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'causal_score + the walk, less than 0.5 being noise that is left out, + 0.1 to 1 for what stands '
+'beside. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
