@@ -44,54 +44,166 @@ $$;
 comment on function pgrecall._retain_links(text, jsonb, bigint[]) is
 'Writes the causal links of checked facts. Errors: RC003 when one leads to no memory.';
 
+create or replace function pgrecall._link_semantic(
+  bank pgrecall.bank, memory_ids bigint[], is_small boolean)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set jit = off
+set hnsw.iterative_scan = relaxed_order
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  model_name text := coalesce(bank.embedding_model, '');
+  fact_types text[];
+begin
+  if bank.embedding_dimensions is null then
+    return;
+  end if;
+  if is_small then
+    -- Each vector of the bank is read once for a hundred facts rather than once for each. What is
+    -- similar enough is little, and sorted afterwards.
+    for start in 1 .. cardinality(memory_ids) by 100 loop
+      insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
+      with fresh as materialized (
+        select v.memory_id, v.embedding
+        from   unnest(memory_ids[start : start + 99]) as u(memory_id)
+        cross  join lateral (
+          select e.memory_id, e.embedding
+          from   pgrecall.embedding e
+          where  e.bank_id = bank.bank_id and e.memory_id = u.memory_id and e.model = model_name
+            and  e.kind = 'text'
+          limit  1
+        ) as v
+      )
+      select bank.bank_id, n.from_id, 'semantic', n.to_id, least(1 - n.distance, 1)
+      from (
+        select f.memory_id as from_id, e.memory_id as to_id, f.distance,
+               row_number() over (
+                 partition by f.memory_id order by f.distance, e.memory_id desc) as position
+        from   pgrecall.embedding e
+        cross  join lateral (
+          select v.memory_id, e.embedding <=> v.embedding as distance
+          from   fresh v
+          where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= 0.3
+          offset 0
+        ) as f
+        where  e.bank_id = bank.bank_id and e.model = model_name and e.kind = 'text'
+      ) as n
+      where  n.position <= 5
+      on conflict on constraint link_pkey do nothing;
+    end loop;
+    return;
+  end if;
+
+  -- As the semantic arm asks: per fact type, with the cast that the partial HNSW indexes have.
+  fact_types := array(
+    select t.fact_type
+    from   pgrecall.fact_type t
+    cross  join lateral (
+      select from pgrecall.embedding e
+      where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = model_name
+      limit  1
+    ) as x
+    where  t.bank_id = bank.bank_id
+  );
+  execute format(
+    $sql$
+      insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
+      select $1, v.memory_id, 'semantic', n.memory_id, least(1 - n.distance, 1)
+      from   unnest($2) as u(memory_id)
+      cross  join lateral (
+        select e.memory_id, e.embedding::halfvec(%1$s) as embedding
+        from   pgrecall.embedding e
+        where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $3 and e.kind = 'text'
+        limit  1
+      ) as v
+      cross  join lateral (
+        select b.memory_id, b.distance
+        from   (%2$s) as b
+        order  by b.distance, b.memory_id desc
+        limit  5
+      ) as n
+      where  n.distance <= 0.3
+      on conflict on constraint link_pkey do nothing
+    $sql$,
+    bank.embedding_dimensions,
+    pgrecall._union_all(
+      format(
+        $sql$
+          select e.memory_id, e.embedding::halfvec(%1$s) <=> v.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+            and  e.kind = 'text' and e.memory_id <> v.memory_id
+          order  by e.embedding::halfvec(%1$s) <=> v.embedding
+          limit  5
+        $sql$,
+        bank.embedding_dimensions),
+      fact_types)
+  )
+  using bank.bank_id, memory_ids, model_name;
+end;
+$$;
+comment on function pgrecall._link_semantic(pgrecall.bank, bigint[], boolean) is
+'Links facts to the 5 most similar, similarity 0.7 or more, of the bank, whose vectors are all '
+'compared where is_small, else asked for as the semantic arm does.';
+
 create or replace function pgrecall._link(bank text, memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  own_model text := coalesce((pgrecall._bank(bank)).embedding_model, '');
 begin
-  insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-  select _link.bank, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
-  from   pgrecall.embedding v
-  cross  join lateral (
-    select e.memory_id, 1 - (e.embedding <=> v.embedding) as similarity
-    from   pgrecall.embedding e
-    where  e.bank_id = _link.bank and e.model = own_model and e.kind = 'text'
-      and  e.memory_id <> v.memory_id
-    order  by e.embedding <=> v.embedding
-    limit  5
-  ) as n
-  where  v.bank_id = _link.bank and v.memory_id = any (_link.memory_ids) and v.kind = 'text'
-    and  v.model = own_model and n.similarity >= 0.7
-  on conflict on constraint link_pkey do nothing;
+  perform pgrecall._link_semantic(
+    pgrecall._bank(bank), memory_ids,
+    coalesce((select s.document_count from pgrecall.statistics s
+              where  s.bank_id = _link.bank and s.kind = 'memory'), 0) <= 10000);
 
-  -- The fact that happened just before, at most a day earlier: chains of a day, one link a fact.
+  -- The fact that happened just before, at most a day earlier: chains of a day, one link a fact. Of
+  -- the same time it is the one stored just before, sought among the last 20: to sort all of a day
+  -- would take longer with each fact.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link.bank, v.memory_id, 'temporal', n.memory_id,
-         1 - extract(epoch from lower(v.occurred) - n.started_at) / 86400
-  from   pgrecall.memory v
+         1 - extract(epoch from v.started_at - n.started_at) / 86400
+  from   unnest(memory_ids) as u(memory_id)
+  cross  join lateral (
+    select m.memory_id, lower(m.occurred) as started_at
+    from   pgrecall.memory m
+    where  m.bank_id = _link.bank and m.memory_id = u.memory_id and isfinite(lower(m.occurred))
+    limit  1
+  ) as v
   cross  join lateral (
     select b.memory_id, b.started_at
-    from   pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id, lower(m.occurred) as started_at
-      from   pgrecall.memory m
-      where  m.bank_id = _link.bank and m.fact_type = t.fact_type and m.occurred is not null
-        and  lower(m.occurred) > lower(v.occurred) - interval '1 day'
-        and  lower(m.occurred) <= lower(v.occurred)
-        and  (lower(m.occurred) < lower(v.occurred) or m.memory_id < v.memory_id)
-      order  by lower(m.occurred) desc, m.memory_id desc
-      limit  1
+    from (
+      (select s.memory_id, s.started_at
+       from (
+         select m.memory_id, lower(m.occurred) as started_at
+         from   pgrecall.memory m
+         where  m.bank_id = _link.bank and m.memory_id < v.memory_id
+         order  by m.memory_id desc
+         limit  20
+       ) as s
+       where  s.started_at = v.started_at
+       order  by s.memory_id desc
+       limit  1)
+      union all
+      select p.memory_id, p.started_at
+      from   pgrecall.fact_type t
+      cross  join lateral (
+        select m.memory_id, lower(m.occurred) as started_at
+        from   pgrecall.memory m
+        where  m.bank_id = _link.bank and m.fact_type = t.fact_type and m.occurred is not null
+          and  lower(m.occurred) > v.started_at - interval '1 day'
+          and  lower(m.occurred) < v.started_at
+        order  by lower(m.occurred) desc
+        limit  1
+      ) as p
+      where  t.bank_id = _link.bank
     ) as b
-    where  t.bank_id = _link.bank
     order  by b.started_at desc, b.memory_id desc
     limit  1
   ) as n
-  where  v.bank_id = _link.bank and v.memory_id = any (_link.memory_ids)
-    and  v.occurred is not null and not lower_inf(v.occurred)
   on conflict on constraint link_pkey do nothing;
 
   update pgrecall.memory m

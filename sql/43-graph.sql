@@ -292,6 +292,199 @@ return 0.5;
 comment on function pgrecall._graph_floor() is
 'Below this score in the graph arm a memory shares little more than a name that stands everywhere.';
 
+create or replace function pgrecall._around(
+  bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
+  as_of timestamptz)
+returns table (memory_id bigint, score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  entities    bigint[];
+  confidences real[];
+  memory_ids  bigint[];
+  scores      double precision[];
+begin
+  select array_agg(q.entity_id), array_agg(q.confidence)
+  into   entities, confidences
+  from   pgrecall.query_entities(bank, query) as q;
+  if entities is null then
+    return;
+  end if;
+
+  with recursive seed as materialized (
+    select s.memory_id, sum(s.score / a.best) / max(a.arms) as strength
+    from   unnest(seeds) as s
+    join  (select h.arm, max(h.score) as best, count(*) over () as arms
+           from   unnest(seeds) as h
+           where  h.arm in ('semantic', 'lexical')
+           group  by h.arm) as a on a.arm = s.arm
+    where  s.rank <= 20 and s.score > 0
+    group  by s.memory_id
+  ),
+  walk (memory_id, strength, step) as (
+    select s.memory_id, s.strength, 0 from seed s
+    union all
+    select n.memory_id, w.strength * n.weight * (array[1, 0.5])[w.step + 1], w.step + 1
+    from   walk w
+    cross  join lateral (
+      (select o.to_id as memory_id, o.weight
+       from   pgrecall.link o
+       where  o.bank_id = _around.bank and o.from_id = w.memory_id and o.kind = 'temporal'
+       limit  1)
+      union all
+      (select t.from_id, t.weight
+       from  (select i.from_id, i.weight
+              from   pgrecall.link i
+              where  i.bank_id = _around.bank and i.to_id = w.memory_id and i.kind = 'temporal'
+              limit  20) as t
+       order  by t.weight desc, t.from_id
+       limit  1)
+    ) as n
+    where  w.step < 2
+  ),
+  reached as (
+    select w.memory_id, max(w.strength * (array[0.5, 1, 1])[w.step + 1]) as strength
+    from   walk w
+    group  by w.memory_id
+  )
+  select array_agg(r.memory_id), array_agg(r.strength * e.confidence)
+  into   memory_ids, scores
+  from   reached r
+  cross  join lateral (
+    select max(q.confidence) as confidence
+    from   unnest(entities, confidences) as q(entity_id, confidence)
+    cross  join lateral (
+      select from pgrecall.mention x
+      where  x.bank_id = _around.bank and x.memory_id = r.memory_id
+        and  x.entity_id = q.entity_id
+      limit  1
+    ) as named
+  ) as e
+  where  r.strength * e.confidence >= 0.1;
+
+  return query execute format(
+    $sql$
+      select u.memory_id, u.score
+      from   unnest($5, $6) as u(memory_id, score)
+      cross  join lateral (
+        select from pgrecall.memory m
+        where  m.bank_id = $1 and m.memory_id = u.memory_id
+          and  array_position($4, m.fact_type) is not null and %s
+        limit  1
+      ) as visible
+    $sql$,
+    pgrecall._visible_sql(filter)
+  )
+  using bank, as_of, filter, pgrecall._fact_types(bank, fact_types), memory_ids, scores;
+end;
+$$;
+comment on function pgrecall._around(
+  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz) is
+'What names an entity of the query and is one of the 20 best of the semantic and lexical arms, or '
+'up to two links in time from it: the answer is often what was said next. score = confidence of '
+'the entity x strength of the seed (its scores over the best of each arm, the mean) x 0.5 for the '
+'seed itself, 1 and 0.5 for one and two links x their weights; 0.1 to 1, less is left out.';
+
+create or replace function pgrecall._expansion_bound(
+  bank text, query text, seeds pgrecall.arm_hit[])
+returns double precision
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  documents    bigint;
+  walk_weight  double precision;
+  has_relation boolean;
+  entity_weight double precision;
+  similarity   double precision;
+  has_cause    boolean;
+begin
+  select s.document_count into documents
+  from   pgrecall.statistics s
+  where  s.bank_id = _expansion_bound.bank and s.kind = 'memory';
+  documents := coalesce(documents, 1);
+
+  select coalesce(sum(q.confidence * pgrecall._rarity(c.mentions, documents)), 0),
+         coalesce(bool_or(r.is_there), false)
+  into   walk_weight, has_relation
+  from   pgrecall.query_entities(bank, query) as q
+  cross  join lateral (
+    select count(*) as mentions from (
+      select from pgrecall.mention x
+      where  x.bank_id = _expansion_bound.bank and x.entity_id = q.entity_id
+      limit  1000
+    ) as bounded
+  ) as c
+  left   join lateral (
+    (select true from pgrecall.relation o
+     where o.bank_id = _expansion_bound.bank and o.from_id = q.entity_id limit 1)
+    union all
+    (select true from pgrecall.relation i
+     where i.bank_id = _expansion_bound.bank and i.to_id = q.entity_id limit 1)
+  ) as r(is_there) on true;
+  if has_relation then
+    return 'infinity';
+  end if;
+
+  with seed as materialized (
+    select s.memory_id, s.strength from pgrecall._seed_strengths(seeds) as s
+  ),
+  edge as (
+    select l.kind, l.weight * s.strength as weight
+    from   seed s
+    cross  join lateral (
+      (select o.kind, o.weight from pgrecall.link o
+       where  o.bank_id = _expansion_bound.bank and o.from_id = s.memory_id and o.kind <> 'temporal'
+       limit  100)
+      union all
+      (select i.kind, i.weight from pgrecall.link i
+       where  i.bank_id = _expansion_bound.bank and i.to_id = s.memory_id and i.kind <> 'temporal'
+       limit  100)
+    ) as l
+  )
+  select (
+    select coalesce(sum(e.strength * pgrecall._rarity(c.mentions, documents)), 0)
+    from (
+      select x.entity_id, max(s.strength) as strength
+      from   seed s
+      cross  join lateral (
+        select i.entity_id from pgrecall.mention i
+        where  i.bank_id = _expansion_bound.bank and i.memory_id = s.memory_id
+        limit  100
+      ) as x
+      group  by x.entity_id
+    ) as e
+    cross join lateral (
+      select count(*) as mentions from (
+        select from pgrecall.mention x
+        where  x.bank_id = _expansion_bound.bank and x.entity_id = e.entity_id
+        limit  1000
+      ) as bounded
+    ) as c
+  ),
+  (select max(e.weight) from edge e where e.kind = 'semantic'),
+  exists (select from edge e where e.kind <> 'semantic' and e.weight > 0)
+  into entity_weight, similarity, has_cause;
+  if has_cause then
+    return 'infinity';
+  end if;
+  return pgrecall._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0)
+         + tanh(walk_weight);
+end;
+$$;
+comment on function pgrecall._expansion_bound(text, text, pgrecall.arm_hit[]) is
+'No memory can score higher than this by link_expansion() from these seeds and entity_walk() '
+'together; infinity where relations or causes lead on. A small part of their work.';
+
 create or replace function pgrecall._graph(
   bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
   as_of timestamptz, depth integer)
@@ -303,24 +496,36 @@ declare
   ids       bigint[];
   strengths double precision[];
 begin
-  select array_agg(s.memory_id), array_agg(s.strength)
-  into   ids, strengths
-  from   pgrecall._seed_strengths(seeds) as s;
+  -- Seeds and names that cannot lead anywhere are found out at a small part of the cost.
+  if pgrecall._expansion_bound(bank, query, seeds) >= pgrecall._graph_floor() then
+    select array_agg(s.memory_id), array_agg(s.strength)
+    into   ids, strengths
+    from   pgrecall._seed_strengths(seeds) as s;
+  end if;
 
   return query
   select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer, t.score
   from (
     select u.memory_id, sum(u.score) as score
     from (
-      select e.memory_id,
-             pgrecall._graph_score(e.entity_score, e.semantic_score, e.causal_score) as score
-      from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
+      select l.memory_id, sum(l.score) as score
+      from (
+        select e.memory_id,
+               pgrecall._graph_score(e.entity_score, e.semantic_score, e.causal_score) as score
+        from   pgrecall.link_expansion(bank, ids, fact_types, filter, as_of, depth, strengths) as e
+        where  ids is not null
+        union all
+        select w.memory_id, w.score
+        from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+        where  ids is not null
+      ) as l
+      group  by l.memory_id
+      having sum(l.score) >= pgrecall._graph_floor()
       union all
-      select w.memory_id, w.score
-      from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+      select a.memory_id, a.score
+      from   pgrecall._around(bank, query, seeds, fact_types, filter, as_of) as a
     ) as u
     group  by u.memory_id
-    having sum(u.score) >= pgrecall._graph_floor()
   ) as t
   order  by t.score desc, t.memory_id desc
   limit  depth;
@@ -328,8 +533,8 @@ end;
 $$;
 comment on function pgrecall._graph(
   text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
-'Worker of the graph arm: link expansion from the best of the semantic and lexical arms plus the '
-'walk from the entities of the query.';
+'Worker of the graph arm: link expansion from the best of the semantic and lexical arms, the walk '
+'from the entities of the query, and what names those around the best.';
 
 create or replace function pgrecall._seeds(
   searched pgrecall.bank, query text, embedding halfvec, fact_types text[], filter jsonb,
@@ -382,6 +587,7 @@ $$;
 comment on function pgrecall.graph_arm(
   text, text, halfvec, text[], jsonb, timestamptz, integer, text) is
 'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
-'arms each, plus entity_walk(). '
-'score = entity_score + 0.3 semantic_score + causal_score + the walk, 0.5 to 3.3; less is noise '
-'and left out. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'arms each, entity_walk(), and what names an entity of the query and is one of those best or '
+'stands up to two links in time beside it. score = entity_score + 0.3 semantic_score + '
+'causal_score + the walk, less than 0.5 being noise that is left out, + 0.1 to 1 for what stands '
+'beside. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

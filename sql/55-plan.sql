@@ -112,95 +112,19 @@ create or replace function pgrecall._graph_bound(
 returns double precision
 language plpgsql stable parallel safe
 set search_path from current
-set jit = off
--- Its plans are kept, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
 as $$
-declare
-  documents    bigint;
-  walk_weight  double precision;
-  has_relation boolean;
-  entity_weight double precision;
-  similarity   double precision;
-  has_cause    boolean;
 begin
-  select s.document_count into documents
-  from   pgrecall.statistics s
-  where  s.bank_id = _graph_bound.bank and s.kind = 'memory';
-  documents := coalesce(documents, 1);
-
-  select coalesce(sum(q.confidence * pgrecall._rarity(c.mentions, documents)), 0),
-         coalesce(bool_or(r.is_there), false)
-  into   walk_weight, has_relation
-  from   pgrecall.query_entities(bank, query) as q
-  cross  join lateral (
-    select count(*) as mentions from (
-      select from pgrecall.mention x
-      where  x.bank_id = _graph_bound.bank and x.entity_id = q.entity_id
-      limit  1000
-    ) as bounded
-  ) as c
-  left   join lateral (
-    (select true from pgrecall.relation o
-     where o.bank_id = _graph_bound.bank and o.from_id = q.entity_id limit 1)
-    union all
-    (select true from pgrecall.relation i
-     where i.bank_id = _graph_bound.bank and i.to_id = q.entity_id limit 1)
-  ) as r(is_there) on true;
-  if has_relation then
+  -- What names an entity of the query counts, however little.
+  perform from pgrecall.query_entities(bank, query) limit 1;
+  if found then
     return 'infinity';
   end if;
-
-  with seed as materialized (
-    select s.memory_id, s.strength from pgrecall._seed_strengths(seeds) as s
-  ),
-  edge as (
-    select l.kind, l.weight * s.strength as weight
-    from   seed s
-    cross  join lateral (
-      (select o.kind, o.weight from pgrecall.link o
-       where  o.bank_id = _graph_bound.bank and o.from_id = s.memory_id and o.kind <> 'temporal'
-       limit  100)
-      union all
-      (select i.kind, i.weight from pgrecall.link i
-       where  i.bank_id = _graph_bound.bank and i.to_id = s.memory_id and i.kind <> 'temporal'
-       limit  100)
-    ) as l
-  )
-  select (
-    select coalesce(sum(e.strength * pgrecall._rarity(c.mentions, documents)), 0)
-    from (
-      select x.entity_id, max(s.strength) as strength
-      from   seed s
-      cross  join lateral (
-        select i.entity_id from pgrecall.mention i
-        where  i.bank_id = _graph_bound.bank and i.memory_id = s.memory_id
-        limit  100
-      ) as x
-      group  by x.entity_id
-    ) as e
-    cross join lateral (
-      select count(*) as mentions from (
-        select from pgrecall.mention x
-        where  x.bank_id = _graph_bound.bank and x.entity_id = e.entity_id
-        limit  1000
-      ) as bounded
-    ) as c
-  ),
-  (select max(e.weight) from edge e where e.kind = 'semantic'),
-  exists (select from edge e where e.kind <> 'semantic' and e.weight > 0)
-  into entity_weight, similarity, has_cause;
-  if has_cause then
-    return 'infinity';
-  end if;
-  return pgrecall._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0)
-         + tanh(walk_weight);
+  return pgrecall._expansion_bound(bank, query, seeds);
 end;
 $$;
 comment on function pgrecall._graph_bound(text, text, pgrecall.arm_hit[]) is
 'No memory can score higher than this in the graph arm that starts from these seeds; infinity '
-'where relations or causes lead on. A small part of the work of the arm itself.';
+'where the query names an entity, or relations or causes lead on.';
 
 create or replace function pgrecall._arm_plan(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, filter jsonb, arms text[],

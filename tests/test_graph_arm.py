@@ -395,14 +395,105 @@ def test_the_graph_arm_adds_expansion_and_walk_and_leaves_out_noise(
 
     found = scores(call(connection, "graph_arm", bank="b", query=query, embedding=embedding))
 
-    expected = scores(call(connection, "entity_walk", bank="b", query=query))
+    led = scores(call(connection, "entity_walk", bank="b", query=query))
     for row in call(connection, "link_expansion", bank="b", **seeds):
         score = row.entity_score + 0.3 * row.semantic_score + row.causal_score
-        expected[row.memory_id] = expected.get(row.memory_id, 0) + score
-    assert found == close({memory: score for memory, score in expected.items() if score >= 0.5})
+        led[row.memory_id] = led.get(row.memory_id, 0) + score
+    expected = {memory: score for memory, score in led.items() if score >= 0.5}
+    arms = [scores(rows) for rows in (semantic, lexical) if rows]
+    for name in ["Ben", "ana-ben", "ben-cid"] if "Ben" in query else []:
+        strength = sum(arm.get(chain[name], 0) / max(arm.values()) for arm in arms) / len(arms)
+        if strength:
+            expected[chain[name]] = expected.get(chain[name], 0) + 0.5 * strength
+    assert found == close(expected)
     assert (cause in found) == (embedding is not None)
     assert effect in found
     assert weak not in found
+
+
+def talk(*turns: tuple[str, str], **fields: Any) -> list[dict[str, Any]]:
+    """Facts of one time, each about somebody."""
+    return [about(text, who, occurred="2026-03-05", **fields) for who, text in turns]
+
+
+TURNS = [("Ana", "w"), ("Ana", "v"), ("Sam", "u"), ("Ana", "zebra"),
+         ("Ana", "x"), ("Sam", "y"), ("Ana", "z")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # The seed itself half, one link 1, two links half; Sam was not asked about.
+        ("what of Ana and the zebra", {"zebra": 0.5, "x": 1, "v": 0.5}),
+        ("what of Sam and the zebra", {"u": 1, "y": 0.5}),
+        ("what of Ana, Sam and the zebra", {"zebra": 0.5, "x": 1, "u": 1, "v": 0.5, "y": 0.5}),
+        ("what of the zebra", {}),
+        ("what of Eve and the zebra", {}),
+    ],
+)
+def test_what_was_said_around_the_best_by_who_is_asked_about_is_found(
+    connection: Connection, query: str, expected: dict[str, float]
+) -> None:
+    create(connection)
+    memory_ids = stated(connection, talk(*TURNS))
+    texts = dict(zip(memory_ids, [text for _, text in TURNS], strict=True))
+
+    found = scores(call(connection, "graph_arm", bank="b", query=query))
+
+    assert {texts[memory]: score for memory, score in found.items()} == close(expected)
+
+
+def test_what_was_said_around_counts_by_closeness_strength_and_confidence(
+    connection: Connection,
+) -> None:
+    create(connection)
+    before, seed, after, weaker, later = stated(
+        connection,
+        [
+            about("before", "Ana", occurred="2026-03-05T06:00Z"),
+            about("zebra", "Ana", occurred="2026-03-05T12:00Z"),
+            about("after", "Ana", occurred="2026-03-05T18:00Z"),
+            about("zebra and many other animals", "Ana", occurred="2026-05-05T00:00Z"),
+            about("later", "Ana", occurred="2026-05-05T12:00Z"),
+        ],
+    )
+    connection.execute("update pgrecall.entity_alias set confidence = 0.5")
+    lexical = scores(call(connection, "lexical_arm", bank="b", query="Ana zebra"))
+    strength = lexical[weaker] / lexical[seed]
+
+    found = scores(call(connection, "graph_arm", bank="b", query="Ana zebra"))
+
+    assert found == close(
+        {
+            before: 0.5 * 0.75,
+            seed: 0.5 * 0.5,
+            after: 0.5 * 0.75,
+            weaker: 0.5 * 0.5 * strength,
+            later: 0.5 * 0.5 * strength,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, 3),
+        ({"fact_types": ["event"]}, 0),
+        ({"filter": ["contains", "tags", ["x"]]}, 3),
+        ({"filter": ["contains", "tags", ["y"]]}, 0),
+        ({"as_of": "2020-01-01"}, 0),
+        ({"depth": 1}, 1),
+    ],
+)
+def test_what_was_said_around_keeps_to_what_is_asked_for(
+    connection: Connection, arguments: dict[str, Any], expected: int
+) -> None:
+    create(connection)
+    stated(connection, talk(*TURNS, tags=["x"]))
+
+    found = call(connection, "graph_arm", bank="b", query="Ana zebra", **arguments)
+
+    assert len(found) == expected
 
 
 @pytest.mark.parametrize("query", ["nothing known", "", None])
