@@ -1,2 +1,40 @@
 -- What the next release changes in the state (sql/00 to 19) of a database that has the latest
 -- release, and what it removes. Functions and views are re-created by the upgrade itself.
+
+-- Texts, keys and names are compared in Unicode form NFKC.
+create function pgrecall._normalised(content text)
+returns text
+language plpgsql immutable parallel safe
+as $$
+begin
+  -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return content;
+  end if;
+  return normalize(content, nfkc);
+end;
+$$;
+comment on function pgrecall._normalised(text) is
+'A text as it is compared, in Unicode form NFKC: one code point for an accented letter, wide '
+'letters and digits as plain ones. In a database whose encoding is not UTF8, as it is.';
+drop index pgrecall.memory_bank_id_fact_key_idx;
+create index memory_bank_id_fact_key_idx
+  on pgrecall.memory (bank_id, lower(pgrecall._normalised(fact_key)))
+  where fact_key is not null;
+insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
+select n.bank_id, n.alias, n.entity_id, n.confidence
+from (
+  select u.bank_id, u.entity_id, u.confidence,
+         lower(trim(regexp_replace(pgrecall._normalised(u.name), '[^[:alnum:]]+', ' ', 'g')))
+           as alias
+  from (
+    select e.bank_id, e.entity_id, e.name, 1::real as confidence
+    from   pgrecall.entity e
+    union all
+    select a.bank_id, a.entity_id, a.alias, a.confidence
+    from   pgrecall.entity_alias a
+  ) as u
+  where  octet_length(u.name) > length(u.name)
+) as n
+where  n.alias <> ''
+on conflict do nothing;

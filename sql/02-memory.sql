@@ -1,4 +1,20 @@
--- The two functions below stand in an index: changing them needs a migration that rebuilds it.
+-- The functions below stand in indexes: changing them needs a migration that rebuilds these.
+
+create or replace function pgrecall._normalised(content text)
+returns text
+language plpgsql immutable parallel safe
+as $$
+begin
+  -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return content;
+  end if;
+  return normalize(content, nfkc);
+end;
+$$;
+comment on function pgrecall._normalised(text) is
+'A text as it is compared, in Unicode form NFKC: one code point for an accented letter, wide '
+'letters and digits as plain ones. In a database whose encoding is not UTF8, as it is.';
 
 create or replace function pgrecall._scope(bank_id text, fact_type text)
 returns bigint
@@ -93,7 +109,8 @@ comment on column pgrecall.memory.lexical_weights is
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;
-create index memory_bank_id_fact_key_idx on pgrecall.memory (bank_id, lower(fact_key))
+create index memory_bank_id_fact_key_idx
+  on pgrecall.memory (bank_id, lower(pgrecall._normalised(fact_key)))
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;

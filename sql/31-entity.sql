@@ -1,9 +1,10 @@
 create or replace function pgrecall.normalised_name(name text)
 returns text
 language sql immutable parallel safe
-return lower(trim(regexp_replace(name, '[^[:alnum:]]+', ' ', 'g')));
+return lower(trim(regexp_replace(pgrecall._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
 comment on function pgrecall.normalised_name(text) is
-'A name as it is compared: lower case, punctuation and runs of spaces as one space.';
+'A name as it is compared: in Unicode form NFKC, lower case, punctuation and runs '
+'of spaces as one space.';
 
 create or replace function pgrecall._phrases(query text)
 returns table (phrase text, first integer, last integer)

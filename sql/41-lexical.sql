@@ -5,7 +5,7 @@ as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
-  bare   text := translate(query, '“”„', '"""');
+  bare   text := translate(pgrecall._normalised(query), '“”„', '"""');
 begin
   words := query;
   phrases := '{}';
@@ -33,7 +33,8 @@ end;
 $$;
 comment on function pgrecall._parsed_query(text) is
 'What a query asks for: words of which some should stand in the text, phrases ("in quotes") that '
-'must, and words and phrases (-word, -"in quotes") that must not.';
+'must, and words and phrases (-word, -"in quotes") that must not, phrases and exclusions in '
+'Unicode form NFKC.';
 
 create or replace function pgrecall._stands_in(config regconfig, phrase text, fields text[])
 returns boolean
@@ -54,7 +55,10 @@ begin
     if btrim(phrase) ~ ('(?![' || pgrecall._cjk() || '])[[:alnum:]]$') then
       typed := typed || '(?![[:alnum:]])';
     end if;
-    return exists (select from unnest(fields) as f where lower(f) ~ ('(?:' || typed || ')'));
+    return exists (
+      select from unnest(fields) as f
+      where  lower(pgrecall._normalised(f)) ~ ('(?:' || typed || ')')
+    );
   end if;
   words := pgrecall._spaced(phrase);
   if to_tsvector(config, words) = '' then
@@ -66,13 +70,15 @@ begin
   end if;
   return exists (
     select from unnest(fields) as f
-    where  to_tsvector(config, pgrecall._spaced(f)) @@ phraseto_tsquery(config, words)
+    where  to_tsvector(config, pgrecall._spaced(pgrecall._normalised(f)))
+             @@ phraseto_tsquery(config, words)
   );
 end;
 $$;
 comment on function pgrecall._stands_in(regconfig, text, text[]) is
-'Whether the words of a phrase stand next to one another in one of the fields, stemmed as the '
-'configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as typed.';
+'Whether the words of a phrase, in Unicode form NFKC, stand next to one another in one of the '
+'fields, stemmed as the configuration does; a phrase with an identifier or Chinese, Japanese or '
+'Korean in it, as typed.';
 
 create or replace function pgrecall._is_wanted(
   config regconfig, phrases text[], excluded text[], fields text[])
@@ -407,6 +413,40 @@ comment on function pgrecall.message_arm(text, text, timestamptz, integer) is
 'lexical_arm(). score is BM25, above 0. Errors: '
 'RC001, 22023.';
 
+create or replace function pgrecall._letters(content text)
+returns table (letter text)
+language plpgsql immutable parallel safe
+as $$
+begin
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return query select c.letter from string_to_table(content, null) as c(letter);
+    return;
+  end if;
+  return query
+  select string_agg(d.code, '' order by d.n)
+  from (
+    select c.code, c.n, count(*) filter (where not (
+             octet_length(c.code) > 1
+             -- A mark: put in order before the one that goes behind all others.
+             and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
+                  -- A vowel or a last consonant of a Hangul syllable, and the like.
+                  or normalize(c.before || c.code, nfkc)
+                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)))
+           ) over (order by c.n) as nth
+    from (
+      select s.code, s.n,
+             concat(lag(s.code, 2) over (order by s.n), lag(s.code) over (order by s.n)) as before
+      from   string_to_table(content, null) with ordinality as s(code, n)
+    ) as c
+  ) as d
+  group  by d.nth
+  order  by d.nth;
+end;
+$$;
+comment on function pgrecall._letters(text) is
+'The letters of a text as they are stored, in order, each with the marks that belong to it: the '
+'forms NFKC of all, joined, are that of the text.';
+
 create or replace function pgrecall.highlight(
   bank       text,
   memory_id  bigint,
@@ -442,7 +482,8 @@ begin
   return (
     with run as (
       select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk
-      from   regexp_matches(content, format('%s+|[^%s]+', cjk, pgrecall._cjk()), 'g')
+      from   regexp_matches(
+               pgrecall._normalised(content), format('%s+|[^%s]+', cjk, pgrecall._cjk()), 'g')
                with ordinality as r(match, n)
     ),
     piece as (
@@ -468,15 +509,30 @@ begin
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),
+    -- What was read is the text in form NFKC, what is marked are the letters as they are stored.
+    read as (
+      select p.is_hit, row_number() over (order by p.place, c.n) as n
+      from   piece p, string_to_table(p.piece, null) with ordinality as c(code, n)
+    ),
+    stored as (
+      select l.letter, l.n as place, row_number() over (order by l.n, c.n) as n
+      from   pgrecall._letters(content) with ordinality as l(letter, n),
+             string_to_table(pgrecall._normalised(l.letter), null) with ordinality as c(code, n)
+    ),
+    letter as (
+      select s.place, s.letter, bool_or(r.is_hit) as is_hit
+      from   stored s join read r using (n)
+      group  by s.place, s.letter
+    ),
     -- Hits side by side share a mark.
     stretch as (
-      select min(p.place) as place, p.is_hit, string_agg(p.piece, '' order by p.place) as stretch
+      select min(l.place) as place, l.is_hit, string_agg(l.letter, '' order by l.place) as stretch
       from (
         select *, row_number() over (order by place)
                   - row_number() over (partition by is_hit order by place) as island
-        from   piece
-      ) as p
-      group  by p.is_hit, p.island
+        from   letter
+      ) as l
+      group  by l.is_hit, l.island
     )
     select string_agg(
              case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
