@@ -38,3 +38,15 @@ from (
 ) as n
 where  n.alias <> ''
 on conflict do nothing;
+
+-- A bank may be searched by pg_textsearch.
+alter table pgrecall.bank add column lexical_backend text not null default 'sparsevec';
+alter table pgrecall.bank add constraint bank_lexical_backend_check
+  check (lexical_backend in ('sparsevec', 'pg_textsearch'));
+comment on column pgrecall.bank.lexical_backend is
+'What answers the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
+'the extension pg_textsearch that lexical_index_plan() asks for.';
+alter table pgrecall.memory add column lexical_document text;
+comment on column pgrecall.memory.lexical_document is
+'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
+'with another lexical_backend.';

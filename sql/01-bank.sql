@@ -15,6 +15,7 @@ create table pgrecall.bank (
   widen_below          integer not null default 5,
   context_weight       real not null default 0.5,
   key_weight           real not null default 1,
+  lexical_backend      text not null default 'sparsevec',
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -29,7 +30,8 @@ create table pgrecall.bank (
   constraint bank_type_hints_check check (jsonb_typeof(type_hints) = 'object'),
   constraint bank_widen_below_check check (widen_below between 0 and 1000),
   constraint bank_context_weight_check check (context_weight between 0 and 100),
-  constraint bank_key_weight_check check (key_weight between 0 and 100)
+  constraint bank_key_weight_check check (key_weight between 0 and 100),
+  constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch'))
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -67,6 +69,9 @@ comment on column pgrecall.bank.context_weight is
 'Takes effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
 'What a word in the fact_key counts, as context_weight.';
+comment on column pgrecall.bank.lexical_backend is
+'What answers the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
+'the extension pg_textsearch that lexical_index_plan() asks for.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -64,6 +64,7 @@ create table pgrecall.memory (
   lexical_length  real not null default 0,
   lexical_weights sparsevec not null default '{}/1000000000',
   created_at      timestamptz not null default now(),
+  lexical_document text,
   constraint memory_pkey primary key (bank_id, memory_id),
   constraint memory_bank_id_fact_type_fkey
     foreign key (bank_id, fact_type) references pgrecall.fact_type (bank_id, fact_type)
@@ -106,6 +107,9 @@ comment on column pgrecall.memory.lexical_length is
 'Number of lexemes, repeated ones counted, those of context and fact_key by their weights.';
 comment on column pgrecall.memory.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
+comment on column pgrecall.memory.lexical_document is
+'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
+'with another lexical_backend.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;

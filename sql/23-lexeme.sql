@@ -80,6 +80,36 @@ comment on function pgrecall._field_lexemes(
   regconfig, text, text, double precision, text, double precision) is
 'The lexemes of a memory and how often each stands in it, fields weighted: that of the text is 1.';
 
+create or replace function pgrecall._document_word(bank_id text, dimension integer)
+returns text
+language sql immutable parallel safe
+return (hashint8extended(dimension, hashtextextended(bank_id, 0)) & 9223372036854775807)::text;
+comment on function pgrecall._document_word(text, integer) is
+'A lexeme of a bank, by its dimension, as it stands in lexical_document: no other bank shares it.';
+
+create or replace function pgrecall._lexical_document(
+  bank pgrecall.bank, content text, context text, fact_key text)
+returns text
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  if bank.lexical_backend <> 'pg_textsearch' then
+    return null;
+  end if;
+  return (
+    select coalesce(string_agg(
+             repeat(pgrecall._document_word(bank.bank_id, pgrecall._dimension(l.lexeme)) || ' ',
+                    greatest(round(l.frequency), 1)::integer), ''), '')
+    from   pgrecall._field_lexemes(bank.text_search_config::regconfig, content,
+                                   context, bank.context_weight, fact_key, bank.key_weight) as l
+  );
+end;
+$$;
+comment on function pgrecall._lexical_document(pgrecall.bank, text, text, text) is
+'What pg_textsearch indexes of a memory: the words of its lexemes, each as often as it counts, '
+'rounded, once at least. Null where the bank has another lexical_backend.';
+
 create or replace function pgrecall._to_sparsevec(dimensions integer[], weights double precision[])
 returns sparsevec
 language sql immutable parallel safe
@@ -266,7 +296,11 @@ begin
     if kind = 'memory' then
       update pgrecall.memory m
       set    lexical_weights = (pgrecall._lexical(
-               bank, m.text, m.context, m.fact_key, average)).weights
+               bank, m.text, m.context, m.fact_key, average)).weights,
+             lexical_document = case
+               when is_full then pgrecall._lexical_document(bank, m.text, m.context, m.fact_key)
+               else m.lexical_document
+             end
       where  m.bank_id = bank.bank_id;
     else
       update pgrecall.message m

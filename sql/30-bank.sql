@@ -66,16 +66,26 @@ begin
   end if;
   select k into unknown from jsonb_object_keys(settings) as k
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
-                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight');
+                   'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
+                   'lexical_backend');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-                'candidate_limit, type_hints, widen_below, context_weight, key_weight.';
+                'candidate_limit, type_hints, widen_below, context_weight, key_weight, '
+                'lexical_backend.';
   end if;
   perform pgrecall._check_weights(settings -> 'weights');
   perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
+  if settings ->> 'lexical_backend' = 'pg_textsearch'
+     and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
+  then
+    raise exception using
+      errcode = 'feature_not_supported',
+      message = 'lexical_backend: the extension pg_textsearch is not installed in this database',
+      hint    = 'Add it to shared_preload_libraries, restart, and: create extension pg_textsearch;';
+  end if;
 
   update pgrecall.bank b
   set    weights          = coalesce(settings -> 'weights', b.weights),
@@ -88,10 +98,18 @@ begin
          widen_below      = coalesce((settings ->> 'widen_below')::integer, b.widen_below),
          context_weight   = coalesce((settings ->> 'context_weight')::real, b.context_weight),
          key_weight       = coalesce((settings ->> 'key_weight')::real, b.key_weight),
+         lexical_backend  = coalesce(settings ->> 'lexical_backend', b.lexical_backend),
          -- Null takes the bank's own words away.
          type_hints       = case when settings ? 'type_hints'
                               then nullif(settings -> 'type_hints', 'null') else b.type_hints end
   where  b.bank_id = configure_bank.bank;
+
+  if settings ->> 'lexical_backend' <> locked.lexical_backend then
+    select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
+    update pgrecall.memory m
+    set    lexical_document = pgrecall._lexical_document(locked, m.text, m.context, m.fact_key)
+    where  m.bank_id = configure_bank.bank;
+  end if;
 exception when check_violation or data_exception then
   if sqlstate = '22023' then
     raise;
@@ -104,9 +122,10 @@ end;
 $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
-'candidate_limit, type_hints, widen_below, context_weight, key_weight; others stay. '
-'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
-'value out of range.';
+'candidate_limit, type_hints, widen_below, context_weight, key_weight, lexical_backend; others '
+'stay. '
+'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not '
+'installed, 22023 unknown setting or value out of range.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')

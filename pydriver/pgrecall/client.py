@@ -175,7 +175,7 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
-                type_hints, widen_below, context_weight, key_weight.
+                type_hints, widen_below, context_weight, key_weight, lexical_backend.
 
         Raises:
             BankNotFound: no bank has that name.
