@@ -31,6 +31,7 @@ create table pgrecall.bank (
   next_model           text,
   next_dimensions      integer,
   previous_model       text,
+  lexical_backend      text not null default 'sparsevec',
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -62,7 +63,8 @@ create table pgrecall.bank (
   constraint bank_leading_dimensions_check check (leading_dimensions between 1 and 4000),
   constraint bank_next_model_check check (next_model <> '' and next_model <> embedding_model),
   constraint bank_next_dimensions_check check (next_dimensions between 1 and 4000),
-  constraint bank_next_check check ((next_model is null) = (next_dimensions is null))
+  constraint bank_next_check check ((next_model is null) = (next_dimensions is null)),
+  constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch'))
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -139,6 +141,9 @@ comment on column pgrecall.bank.next_dimensions is 'Length of the embeddings of 
 comment on column pgrecall.bank.previous_model is
 'Model before the last reembed_finish(), while reembed_clean() has still to remove its '
 'embeddings; empty when it had no name. Null: none.';
+comment on column pgrecall.bank.lexical_backend is
+'What answers the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
+'the extension pg_textsearch that lexical_index_plan() asks for.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

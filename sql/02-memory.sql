@@ -1,4 +1,20 @@
--- The two functions below stand in an index: changing them needs a migration that rebuilds it.
+-- The functions below stand in indexes: changing them needs a migration that rebuilds these.
+
+create or replace function pgrecall._normalised(content text)
+returns text
+language plpgsql immutable parallel safe
+as $$
+begin
+  -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return content;
+  end if;
+  return normalize(content, nfkc);
+end;
+$$;
+comment on function pgrecall._normalised(text) is
+'A text as it is compared, in Unicode form NFKC: one code point for an accented letter, wide '
+'letters and digits as plain ones. In a database whose encoding is not UTF8, as it is.';
 
 create or replace function pgrecall._scope(bank_id text, fact_type text)
 returns bigint
@@ -48,6 +64,7 @@ create table pgrecall.memory (
   lexical_length  real not null default 0,
   lexical_weights sparsevec not null default '{}/1000000000',
   created_at      timestamptz not null default now(),
+  lexical_document text,
   constraint memory_pkey primary key (bank_id, memory_id),
   constraint memory_bank_id_fact_type_fkey
     foreign key (bank_id, fact_type) references pgrecall.fact_type (bank_id, fact_type)
@@ -90,10 +107,14 @@ comment on column pgrecall.memory.lexical_length is
 'Number of lexemes, repeated ones counted, those of context and fact_key by their weights.';
 comment on column pgrecall.memory.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
+comment on column pgrecall.memory.lexical_document is
+'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
+'with another lexical_backend.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;
-create index memory_bank_id_fact_key_idx on pgrecall.memory (bank_id, lower(fact_key))
+create index memory_bank_id_fact_key_idx
+  on pgrecall.memory (bank_id, lower(pgrecall._normalised(fact_key)))
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;

@@ -22,15 +22,17 @@ create or replace function pgrecall.lexemes(config regconfig, content text)
 returns table (lexeme text, frequency integer)
 language sql immutable parallel safe
 begin atomic
+  with normalised as materialized (select pgrecall._normalised(lexemes.content) as content)
   select u.lexeme, sum(u.frequency)::integer
-  from (
+  from   normalised as t
+  cross  join lateral (
     select w.lexeme, cardinality(w.positions)
-    from   unnest(to_tsvector(config, pgrecall._spaced(content))) as w
+    from   unnest(to_tsvector(config, pgrecall._spaced(t.content))) as w
     union all
     -- Identifiers, codes, dates, addresses as typed.
     select lower(i.match[1]), 1
     from   regexp_matches(
-             regexp_replace(content, '[' || pgrecall._cjk() || ']+', ' ', 'g'),
+             regexp_replace(t.content, '[' || pgrecall._cjk() || ']+', ' ', 'g'),
              '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)+', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
@@ -39,7 +41,7 @@ begin atomic
     select p.letter || coalesce(p.next, ''), 1
     from (
       select c.letter, c.n, lead(c.letter) over (partition by r.n order by c.n) as next
-      from   regexp_matches(content, '[' || pgrecall._cjk() || ']+', 'g')
+      from   regexp_matches(t.content, '[' || pgrecall._cjk() || ']+', 'g')
                with ordinality as r(match, n),
              string_to_table(r.match[1], null) with ordinality as c(letter, n)
     ) as p
@@ -49,7 +51,9 @@ begin atomic
 end;
 comment on function pgrecall.lexemes(regconfig, text) is
 'The lexemes of a text and how often each stands in it: words as the configuration stems them, '
-'identifiers as typed, Chinese, Japanese and Korean by pairs of letters.';
+'identifiers as typed, Chinese, Japanese and Korean by pairs of letters. The text is read in '
+'Unicode form NFKC. Letters with accents stay others than those without, unless the configuration '
+'takes the accents away, as one with the dictionary unaccent does.';
 
 create or replace function pgrecall._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,
@@ -75,6 +79,36 @@ end;
 comment on function pgrecall._field_lexemes(
   regconfig, text, text, double precision, text, double precision) is
 'The lexemes of a memory and how often each stands in it, fields weighted: that of the text is 1.';
+
+create or replace function pgrecall._document_word(bank_id text, dimension integer)
+returns text
+language sql immutable parallel safe
+return (hashint8extended(dimension, hashtextextended(bank_id, 0)) & 9223372036854775807)::text;
+comment on function pgrecall._document_word(text, integer) is
+'A lexeme of a bank, by its dimension, as it stands in lexical_document: no other bank shares it.';
+
+create or replace function pgrecall._lexical_document(
+  bank pgrecall.bank, content text, context text, fact_key text)
+returns text
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  if bank.lexical_backend <> 'pg_textsearch' then
+    return null;
+  end if;
+  return (
+    select coalesce(string_agg(
+             repeat(pgrecall._document_word(bank.bank_id, pgrecall._dimension(l.lexeme)) || ' ',
+                    greatest(round(l.frequency), 1)::integer), ''), '')
+    from   pgrecall._field_lexemes(bank.text_search_config::regconfig, content,
+                                   context, bank.context_weight, fact_key, bank.key_weight) as l
+  );
+end;
+$$;
+comment on function pgrecall._lexical_document(pgrecall.bank, text, text, text) is
+'What pg_textsearch indexes of a memory: the words of its lexemes, each as often as it counts, '
+'rounded, once at least. Null where the bank has another lexical_backend.';
 
 create or replace function pgrecall._to_sparsevec(dimensions integer[], weights double precision[])
 returns sparsevec
@@ -221,11 +255,16 @@ begin
     delete from pgrecall.lexeme l where l.bank_id = bank.bank_id and l.kind = _refresh.kind;
   end if;
 
+  -- The weights of the fields may have changed, and 0.1.0 did not normalise what is not ASCII.
   if is_full and kind = 'memory' then
-    -- The weights of the fields may have changed.
     update pgrecall.memory m
     set    lexical_length = (pgrecall._lexical(bank, m.text, m.context, m.fact_key, 1)).length
-    where  m.bank_id = bank.bank_id and coalesce(m.context, m.fact_key) is not null;
+    where  m.bank_id = bank.bank_id
+      and  (coalesce(m.context, m.fact_key) is not null or octet_length(m.text) > length(m.text));
+  elsif is_full then
+    update pgrecall.message m
+    set    lexical_length = (pgrecall._lexical(bank, m.text, null, null, 1)).length
+    where  m.bank_id = bank.bank_id and octet_length(m.text) > length(m.text);
   end if;
   if kind = 'memory' then
     select count(*), sum(m.lexical_length::double precision), max(m.memory_id)
@@ -257,7 +296,11 @@ begin
     if kind = 'memory' then
       update pgrecall.memory m
       set    lexical_weights = (pgrecall._lexical(
-               bank, m.text, m.context, m.fact_key, average)).weights
+               bank, m.text, m.context, m.fact_key, average)).weights,
+             lexical_document = case
+               when is_full then pgrecall._lexical_document(bank, m.text, m.context, m.fact_key)
+               else m.lexical_document
+             end
       where  m.bank_id = bank.bank_id;
     else
       update pgrecall.message m

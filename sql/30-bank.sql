@@ -108,7 +108,7 @@ return array[
   'weights', 'fusion', 'rrf_k', 'gates', 'recency_half_life', 'recency_decay', 'named_boost',
   'is_name_embedded', 'time_settings', 'similarity_floor', 'hnsw_threshold', 'hnsw_m',
   'hnsw_ef_construction', 'ef_search', 'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b',
-  'candidate_limit', 'context_weight', 'key_weight', 'message_context_weight', 'type_hints',
+  'candidate_limit', 'lexical_backend', 'context_weight', 'key_weight', 'message_context_weight', 'type_hints',
   'widen_below'];
 comment on function pgrecall._settings() is
 'The columns of bank that configure_bank() sets.';
@@ -144,6 +144,14 @@ begin
     (settings ->> 'recency_half_life')::interval,
     coalesce(settings ->> 'recency_decay', locked.recency_decay),
     coalesce(settings ->> 'fusion', locked.fusion));
+  if settings ->> 'lexical_backend' = 'pg_textsearch'
+     and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
+  then
+    raise exception using
+      errcode = 'feature_not_supported',
+      message = 'lexical_backend: the extension pg_textsearch is not installed in this database',
+      hint    = 'Add it to shared_preload_libraries, restart, and: create extension pg_textsearch;';
+  end if;
 
   -- Null takes the bank's own words away, or its half-life; any other setting has no null.
   select coalesce(jsonb_object_agg(s.key, nullif(s.value, 'null')), '{}') into settings
@@ -156,6 +164,13 @@ begin
     from   unnest(pgrecall._settings()) as s(name)
   )
   using locked, settings;
+
+  if settings ->> 'lexical_backend' <> locked.lexical_backend then
+    select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
+    update pgrecall.memory m
+    set    lexical_document = pgrecall._lexical_document(locked, m.text, m.context, m.fact_key)
+    where  m.bank_id = configure_bank.bank;
+  end if;
 exception when check_violation or data_exception then
   if sqlstate = '22023' then
     raise;
@@ -169,8 +184,8 @@ $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank, named as the columns of pgrecall.bank that hold them and say what they '
 'do: {"rrf_k": 20, "weights": {"graph": 0}}; others stay. '
-'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
-'value out of range.';
+'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not '
+'installed, 22023 unknown setting or value out of range.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')

@@ -1,9 +1,10 @@
 create or replace function pgrecall.normalised_name(name text)
 returns text
 language sql immutable parallel safe
-return lower(trim(regexp_replace(name, '[^[:alnum:]]+', ' ', 'g')));
+return lower(trim(regexp_replace(pgrecall._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
 comment on function pgrecall.normalised_name(text) is
-'A name as it is compared: lower case, punctuation and runs of spaces as one space.';
+'A name as it is compared: in Unicode form NFKC, lower case, punctuation and runs '
+'of spaces as one space.';
 
 create or replace function pgrecall._words(query text)
 returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
@@ -524,7 +525,8 @@ begin
   select e.entity_id, e.name, e.kind, n.phrase, coalesce(n.confidence, 0)
   from (
     select distinct on (q.entity_id) q.entity_id, q.phrase, q.confidence
-    from   pgrecall._query_names(query_entities.bank, query_entities.query) as q
+    from   pgrecall._query_names(
+             query_entities.bank, pgrecall._normalised(query_entities.query)) as q
     order  by q.entity_id, length(q.phrase) desc, q.confidence desc
   ) as n
   cross  join lateral (
@@ -555,6 +557,7 @@ declare
   kept     text;
 begin
   perform pgrecall._check_text('query', query);
+  query := pgrecall._normalised(query);
   select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
   into   starts, ends
   from (

@@ -22,7 +22,9 @@ begin
         where  m.bank_id = _retain_links.bank and m.memory_id = (link ->> 'to_id')::bigint)
       else (
         select m.memory_id from pgrecall.memory m
-        where  m.bank_id = _retain_links.bank and lower(m.fact_key) = lower(link ->> 'to_key')
+        where  m.bank_id = _retain_links.bank
+          and  lower(pgrecall._normalised(m.fact_key))
+                 = lower(pgrecall._normalised(link ->> 'to_key'))
           and  m.memory_id <> memory_ids[fact_index + 1]
         order  by m.valid_to desc nulls first, m.memory_id desc
         limit  1)

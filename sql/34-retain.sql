@@ -115,10 +115,11 @@ begin
     insert into pgrecall.memory as m
            (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
             mentioned_at, confidence, valid_from, content_hash, is_linked, lexical_length,
-            lexical_weights)
+            lexical_weights, lexical_document)
     select retain.bank, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
            i.metadata, i.occurred, i.mentioned_at, i.confidence, least(i.mentioned_at, now()),
-           i.content_hash, retain.link = 'now', x.length, x.weights
+           i.content_hash, retain.link = 'now', x.length, x.weights,
+           pgrecall._lexical_document(locked, i.text, i.context, i.fact_key)
     from (
       select distinct on (hashes[f.n])
              hashes[f.n]                               as content_hash,

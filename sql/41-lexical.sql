@@ -5,7 +5,7 @@ as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
-  bare   text := translate(query, '“”„', '"""');
+  bare   text := translate(pgrecall._normalised(query), '“”„', '"""');
 begin
   words := query;
   phrases := '{}';
@@ -33,7 +33,8 @@ end;
 $$;
 comment on function pgrecall._parsed_query(text) is
 'What a query asks for: words of which some should stand in the text, phrases ("in quotes") that '
-'must, and words and phrases (-word, -"in quotes") that must not.';
+'must, and words and phrases (-word, -"in quotes") that must not, phrases and exclusions in '
+'Unicode form NFKC.';
 
 create or replace function pgrecall._stands_in(config regconfig, phrase text, fields text[])
 returns boolean
@@ -54,7 +55,10 @@ begin
     if btrim(phrase) ~ ('(?![' || pgrecall._cjk() || '])[[:alnum:]]$') then
       typed := typed || '(?![[:alnum:]])';
     end if;
-    return exists (select from unnest(fields) as f where lower(f) ~ ('(?:' || typed || ')'));
+    return exists (
+      select from unnest(fields) as f
+      where  lower(pgrecall._normalised(f)) ~ ('(?:' || typed || ')')
+    );
   end if;
   words := pgrecall._spaced(phrase);
   if to_tsvector(config, words) = '' then
@@ -66,13 +70,15 @@ begin
   end if;
   return exists (
     select from unnest(fields) as f
-    where  to_tsvector(config, pgrecall._spaced(f)) @@ phraseto_tsquery(config, words)
+    where  to_tsvector(config, pgrecall._spaced(pgrecall._normalised(f)))
+             @@ phraseto_tsquery(config, words)
   );
 end;
 $$;
 comment on function pgrecall._stands_in(regconfig, text, text[]) is
-'Whether the words of a phrase stand next to one another in one of the fields, stemmed as the '
-'configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as typed.';
+'Whether the words of a phrase, in Unicode form NFKC, stand next to one another in one of the '
+'fields, stemmed as the configuration does; a phrase with an identifier or Chinese, Japanese or '
+'Korean in it, as typed.';
 
 create or replace function pgrecall._is_wanted(
   config regconfig, phrases text[], excluded text[], fields text[])
@@ -232,6 +238,100 @@ comment on function pgrecall._candidates(
 'Which documents to score: those with any of the singles, or with all of any of the sets (arrays '
 'of dimensions). On 840,000 sentences that finds 98 of 100 of the true ten best.';
 
+create or replace function pgrecall._textsearch(
+  bank pgrecall.bank, dimensions integer[], fact_types text[], filter jsonb, as_of timestamptz,
+  depth integer,
+  out ids bigint[], out scores double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- The index hands its rows out in order: what sorts would score each row of the bank by itself.
+set enable_sort = off
+as $$
+declare
+  extension_schema name := (
+    select n.nspname
+    from   pg_extension x join pg_namespace n on n.oid = x.extnamespace
+    where  x.extname = 'pg_textsearch'
+  );
+begin
+  if not exists (
+    select from pg_index i
+    where  i.indexrelid = to_regclass('pgrecall.memory_lexical_document_idx') and i.indisvalid
+  ) then
+    raise notice using
+      message = format('bank "%s" is to be searched by pg_textsearch, and its index is missing',
+                       bank.bank_id),
+      hint    = 'Until it is there, the arm answers by itself: '
+                'select statement from pgrecall.lexical_index_plan();';
+    return;
+  end if;
+  -- Its scores have the factor k1 + 1.
+  execute format(
+    $sql$
+      select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
+             coalesce(array_agg(t.score order by t.score desc, t.id desc), '{}')
+      from (
+        select m.memory_id as id, -(m.lexical_document operator(%1$I.<@>) %2$s) / 2.2 as score
+        from   pgrecall.memory m
+        where  m.bank_id = $1 and m.fact_type = any ($5) and %3$s
+        order  by m.lexical_document operator(%1$I.<@>) %2$s
+        limit  $4
+      ) as t
+      where  t.score > 0
+    $sql$,
+    extension_schema,
+    format('%I.to_bm25query($6, %L)', extension_schema, 'pgrecall.memory_lexical_document_idx'),
+    pgrecall._visible_sql(filter)
+  )
+  into  ids, scores
+  using bank.bank_id, as_of, filter, depth, fact_types,
+        (select string_agg(pgrecall._document_word(bank.bank_id, d), ' ')
+         from   unnest(dimensions) as d);
+end;
+$$;
+comment on function pgrecall._textsearch(
+  pgrecall.bank, integer[], text[], jsonb, timestamptz, integer) is
+'The memories of a bank that its index of pg_textsearch finds by lexemes, and their BM25 scores; '
+'null, with a notice, where the index is missing.';
+
+create or replace function pgrecall.lexical_index_plan()
+returns table (statement text, reason text)
+language plpgsql stable parallel safe rows 1
+set search_path from current
+as $$
+declare
+  is_valid  boolean := (
+    select i.indisvalid from pg_index i
+    where  i.indexrelid = to_regclass('pgrecall.memory_lexical_document_idx')
+  );
+  is_wanted boolean := exists (
+    select from pgrecall.bank b where b.lexical_backend = 'pg_textsearch'
+  );
+begin
+  if not is_valid or is_valid and not is_wanted then
+    return query values (
+      'drop index concurrently pgrecall.memory_lexical_document_idx;',
+      case when is_wanted then 'it was not built to the end'
+           else 'no bank is searched by pg_textsearch' end
+    );
+  end if;
+  if is_wanted and is_valid is not true then
+    return query values (
+      'create index concurrently memory_lexical_document_idx on pgrecall.memory '
+      'using bm25 (lexical_document) with (text_config = ''pg_catalog.simple'');',
+      'a bank is to be searched by pg_textsearch'
+    );
+  end if;
+end;
+$$;
+comment on function pgrecall.lexical_index_plan() is
+'Statements that are due for the index of the banks whose lexical_backend is pg_textsearch, in '
+'order; run them outside a transaction, by one who sees all banks. There is one index for all such '
+'banks: k1 and b are 1.2 and 0.75 for each, and BM25 counts with the number of facts and the mean '
+'length of all of them together; dead versions of facts count until they are vacuumed. It must be '
+'built concurrently: built otherwise, pg_textsearch 1.0.0 misses facts that were updated in place.';
+
 create or replace function pgrecall._lexical_search(
   bank pgrecall.bank, kind text, query text, fact_types text[], filter jsonb, as_of timestamptz,
   depth integer)
@@ -258,85 +358,95 @@ begin
   if q.dimensions is null then
     return;
   end if;
-  if asked.phrases <> '{}' then
-    -- Facts with all the words of the phrases, identifiers by their parts. Of Chinese, Japanese and
-    -- Korean a single letter is not found inside a word.
-    required := array(
-      select distinct pgrecall._dimension(l.lexeme)
-      from   unnest(asked.phrases) as p,
-             pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#]+', ' ', 'g')) as l
-      where  l.lexeme !~ ('^[' || pgrecall._cjk() || ']$')
-    );
+  -- The other backend knows no phrases, and nothing of messages.
+  if kind = 'memory' and bank.lexical_backend = 'pg_textsearch'
+     and asked.phrases = '{}' and asked.excluded = '{}'
+  then
+    select t.ids, t.scores into ids, scores
+    from   pgrecall._textsearch(bank, q.dimensions, fact_types, filter, as_of, depth) as t;
   end if;
-  if required <> '{}' then
-    matches := format('%s @> pgrecall._scoped_keys($1, {fact_type}, %L)', '{keys}', required);
-  else
-    chosen := pgrecall._candidates(
-      q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
-    -- Sets of two with the same rarer word share a scan, which reads that word's list once.
-    select string_agg(c.condition, ' or ')
-    into   matches
-    from (
-      select format('{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)', chosen.singles)
-      where  cardinality(chosen.singles) > 0
-      union all
-      select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L) and '
-                    '{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
-                    array[w.word_set[1]], array_agg(w.word_set[2]))
-      from   (select s::integer[] from unnest(chosen.sets) as s) as w(word_set)
-      where  cardinality(w.word_set) = 2
-      group  by w.word_set[1]
-      union all
-      select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L)', s)
-      from   unnest(chosen.sets) as s
-      where  cardinality(s::integer[]) > 2
-    ) as c(condition);
-  end if;
-  -- What is written into the statement are names and numbers that we made.
-  matches := replace(matches, '{keys}', format(
-    'pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights)',
-    case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
-
-  -- The keys are those of one bank and type, so their index alone finds the candidates. A collation
-  -- other than the column's, and "is not distinct from", keep the planner, which knows nothing of a
-  -- fresh table, from an index that begins with the bank and would make it compute every key anew.
-  branch := case kind
-    when 'memory' then
-      $sql$
-        select m.memory_id as id, -(m.lexical_weights <#> $5) as score {fields}
-        from   pgrecall.memory m
-        where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
-          and  $sql$ || pgrecall._visible_sql(filter)
+  if ids is null then
+    if asked.phrases <> '{}' then
+      -- Facts with all the words of the phrases, identifiers by their parts. Of Chinese, Japanese
+      -- and Korean a single letter is not found inside a word.
+      required := array(
+        select distinct pgrecall._dimension(l.lexeme)
+        from   unnest(asked.phrases) as p,
+               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#]+', ' ', 'g')) as l
+        where  l.lexeme !~ ('^[' || pgrecall._cjk() || ']$')
+      );
+    end if;
+    if required <> '{}' then
+      matches := format('%s @> pgrecall._scoped_keys($1, {fact_type}, %L)', '{keys}', required);
     else
+      chosen := pgrecall._candidates(
+        q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
+      -- Sets of two with the same rarer word share a scan, which reads that word's list once.
+      select string_agg(c.condition, ' or ')
+      into   matches
+      from (
+        select format('{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)', chosen.singles)
+        where  cardinality(chosen.singles) > 0
+        union all
+        select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L) and '
+                      '{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
+                      array[w.word_set[1]], array_agg(w.word_set[2]))
+        from   (select s::integer[] from unnest(chosen.sets) as s) as w(word_set)
+        where  cardinality(w.word_set) = 2
+        group  by w.word_set[1]
+        union all
+        select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L)', s)
+        from   unnest(chosen.sets) as s
+        where  cardinality(s::integer[]) > 2
+      ) as c(condition);
+    end if;
+    -- What is written into the statement are names and numbers that we made.
+    matches := replace(matches, '{keys}', format(
+      'pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights)',
+      case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
+
+    -- The keys are those of one bank and type, so their index alone finds the candidates. A
+    -- collation other than the column's, and "is not distinct from", keep the planner, which knows
+    -- nothing of a fresh table, from an index that begins with the bank and would make it compute
+    -- every key anew.
+    branch := case kind
+      when 'memory' then
+        $sql$
+          select m.memory_id as id, -(m.lexical_weights <#> $5) as score {fields}
+          from   pgrecall.memory m
+          where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
+            and  $sql$ || pgrecall._visible_sql(filter)
+      else
+        $sql$
+          select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
+          from   pgrecall.message m
+          where  m.bank_id collate "C" = $1 and m.sent_at <= $2
+        $sql$
+    end || format(' and (%s) order by 2 desc, 1 desc', matches);
+    if asked.phrases = '{}' and asked.excluded = '{}' then
+      branch := replace(branch, '{fields}', '') || ' limit $4';
+    else
+      -- Phrases are looked for in the best, one after the other, until there are enough.
+      branch := format(
+        'select c.id, c.score from (%s offset 0) as c '
+        'where pgrecall._is_wanted($6, $7, $8, c.fields) limit $4',
+        replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
+          case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
+          case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
+    end if;
+    execute format(
       $sql$
-        select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
-        from   pgrecall.message m
-        where  m.bank_id collate "C" = $1 and m.sent_at <= $2
-      $sql$
-  end || format(' and (%s) order by 2 desc, 1 desc', matches);
-  if asked.phrases = '{}' and asked.excluded = '{}' then
-    branch := replace(branch, '{fields}', '') || ' limit $4';
-  else
-    -- Phrases are looked for in the best, one after the other, until there are enough.
-    branch := format(
-      'select c.id, c.score from (%s offset 0) as c '
-      'where pgrecall._is_wanted($6, $7, $8, c.fields) limit $4',
-      replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
-        case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
-        case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
+        select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
+               coalesce(array_agg(t.score order by t.score desc, t.id desc), '{}')
+        from   (select u.* from (%s) as u order by u.score desc, u.id desc limit $4) as t
+        where  t.score > 0
+      $sql$,
+      pgrecall._union_all(branch, fact_types)
+    )
+    into  ids, scores
+    using bank.bank_id, as_of, filter, depth,
+          pgrecall._to_sparsevec(q.dimensions, q.idfs), config, asked.phrases, asked.excluded;
   end if;
-  execute format(
-    $sql$
-      select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
-             coalesce(array_agg(t.score order by t.score desc, t.id desc), '{}')
-      from   (select u.* from (%s) as u order by u.score desc, u.id desc limit $4) as t
-      where  t.score > 0
-    $sql$,
-    pgrecall._union_all(branch, fact_types)
-  )
-  into  ids, scores
-  using bank.bank_id, as_of, filter, depth,
-        pgrecall._to_sparsevec(q.dimensions, q.idfs), config, asked.phrases, asked.excluded;
 
   -- A score may stem from another lexeme of the same dimension. Where the bank knows one, or for
   -- documents whose lexemes it has not counted, we look.
@@ -407,6 +517,40 @@ comment on function pgrecall.message_arm(text, text, timestamptz, integer) is
 'lexical_arm(). score is BM25, above 0. Errors: '
 'RC001, 22023.';
 
+create or replace function pgrecall._letters(content text)
+returns table (letter text)
+language plpgsql immutable parallel safe
+as $$
+begin
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return query select c.letter from string_to_table(content, null) as c(letter);
+    return;
+  end if;
+  return query
+  select string_agg(d.code, '' order by d.n)
+  from (
+    select c.code, c.n, count(*) filter (where not (
+             octet_length(c.code) > 1
+             -- A mark: put in order before the one that goes behind all others.
+             and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
+                  -- A vowel or a last consonant of a Hangul syllable, and the like.
+                  or normalize(c.before || c.code, nfkc)
+                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)))
+           ) over (order by c.n) as nth
+    from (
+      select s.code, s.n,
+             concat(lag(s.code, 2) over (order by s.n), lag(s.code) over (order by s.n)) as before
+      from   string_to_table(content, null) with ordinality as s(code, n)
+    ) as c
+  ) as d
+  group  by d.nth
+  order  by d.nth;
+end;
+$$;
+comment on function pgrecall._letters(text) is
+'The letters of a text as they are stored, in order, each with the marks that belong to it: the '
+'forms NFKC of all, joined, are that of the text.';
+
 create or replace function pgrecall.highlight(
   bank       text,
   memory_id  bigint,
@@ -442,7 +586,8 @@ begin
   return (
     with run as (
       select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk
-      from   regexp_matches(content, format('%s+|[^%s]+', cjk, pgrecall._cjk()), 'g')
+      from   regexp_matches(
+               pgrecall._normalised(content), format('%s+|[^%s]+', cjk, pgrecall._cjk()), 'g')
                with ordinality as r(match, n)
     ),
     piece as (
@@ -468,15 +613,30 @@ begin
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),
+    -- What was read is the text in form NFKC, what is marked are the letters as they are stored.
+    read as (
+      select p.is_hit, row_number() over (order by p.place, c.n) as n
+      from   piece p, string_to_table(p.piece, null) with ordinality as c(code, n)
+    ),
+    stored as (
+      select l.letter, l.n as place, row_number() over (order by l.n, c.n) as n
+      from   pgrecall._letters(content) with ordinality as l(letter, n),
+             string_to_table(pgrecall._normalised(l.letter), null) with ordinality as c(code, n)
+    ),
+    letter as (
+      select s.place, s.letter, bool_or(r.is_hit) as is_hit
+      from   stored s join read r using (n)
+      group  by s.place, s.letter
+    ),
     -- Hits side by side share a mark.
     stretch as (
-      select min(p.place) as place, p.is_hit, string_agg(p.piece, '' order by p.place) as stretch
+      select min(l.place) as place, l.is_hit, string_agg(l.letter, '' order by l.place) as stretch
       from (
         select *, row_number() over (order by place)
                   - row_number() over (partition by is_hit order by place) as island
-        from   piece
-      ) as p
-      group  by p.is_hit, p.island
+        from   letter
+      ) as l
+      group  by l.is_hit, l.island
     )
     select string_agg(
              case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,

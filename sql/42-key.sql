@@ -12,6 +12,7 @@ set jit = off
 as $$
 declare
   types  text[];
+  asked  text;
   words  text[];
   keys   text[];
   ids    bigint[];
@@ -21,10 +22,11 @@ begin
   perform pgrecall._check_text('query', query);
   perform pgrecall._check_range('depth', depth, 1, 10000);
   types := pgrecall._fact_types(bank, fact_types);
-  words := regexp_split_to_array(lower(left(query, 2000)), '\s+');
+  asked := lower(pgrecall._normalised(query));
+  words := regexp_split_to_array(left(asked, 2000), '\s+');
   -- The whole query, and runs of one to five words, with and without the punctuation around them.
   keys := array(
-    select lower(trim(query))
+    select trim(asked)
     union
     select k.key
     from   generate_series(1, least(cardinality(words), 200)) as f(first),
@@ -46,7 +48,8 @@ begin
       $sql$
         select m.memory_id, length(m.fact_key)::double precision as score
         from   pgrecall.memory m
-        where  m.bank_id = $1 and m.fact_type = {fact_type} and lower(m.fact_key) = any ($5)
+        where  m.bank_id = $1 and m.fact_type = {fact_type}
+          and  lower(pgrecall._normalised(m.fact_key)) = any ($5)
           and  $sql$ || pgrecall._visible_sql(filter), types)
   )
   into  ids, scores
@@ -59,6 +62,7 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories whose fact_key stands in the query as whole words, in any case: up to five of them among '
-'the first 200, or the whole query. score is the length of the key: a longer one says more. '
+'Memories whose fact_key stands in the query as whole words, in any case and Unicode form: '
+'up to five of them among the first 200, or the whole query. score is the length of the key: a '
+'longer one says more. '
 'Errors: RC001, RC008, RC011, 22023.';

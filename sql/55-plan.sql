@@ -149,7 +149,7 @@ begin
       -- first by reading all. Documents not counted yet may hold any word.
       select (select true from pgrecall.memory m
               where  m.bank_id = bank.bank_id and m.fact_key is not null
-              order  by lower(m.fact_key) limit 1),
+              order  by lower(pgrecall._normalised(m.fact_key)) limit 1),
              (select true from pgrecall.message m
               where  m.bank_id = bank.bank_id
               order  by m.message_id limit 1),

@@ -1,0 +1,224 @@
+"""The same word in another Unicode form is the same word, and stays stored as it was typed."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import servers
+from banks import Connection, call, create, ids, retain
+from pgrecall import build, schema
+from servers import Server
+
+PROPERTY = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+# What is stored, what is asked for, and what of the stored text it marks.
+PAIRS = {
+    "accent": ("São José", "josé", "José"),
+    "two accents": ("tiếng Việt", "việt", "Việt"),
+    "hangul": ("서울에서 회의를 했다", "회의", "회의"),
+    "kana": ("新しいガイドです", "ガイド", "ガイド"),
+}
+WIDE = {
+    "latin": ("ＪＩＲＡ－９９２１ is open", "jira-9921", "ＪＩＲＡ－９９２１"),
+    "digits": ("HTTP ５０２ all night", "502", "５０２"),
+    "kana": ("新しいｶﾞｲﾄﾞです", "ガイド", "ｶﾞｲﾄﾞ"),
+    "ligature": ("the ofﬁce in Lisbon", "office", "ofﬁce"),
+    "unit": ("it weighs 5㎏", "5kg", "5㎏"),
+}
+
+
+def form(name: str, text: str) -> str:
+    return unicodedata.normalize(name, text)  # type: ignore[arg-type]
+
+
+def found(connection: Connection, query: str) -> list[int]:
+    return ids(call(connection, "lexical_arm", bank="b", query=query))
+
+
+def marked(connection: Connection, memory: int, query: str) -> str:
+    ((text,),) = call(connection, "highlight", bank="b", memory_id=memory, query=query,
+                      start_mark="[", end_mark="]")  # fmt: skip
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.mark.parametrize("config", ["simple", "english"])
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_word_is_found_and_marked_in_whatever_form_it_was_typed(
+    connection: Connection, config: str, stored: str, asked: str, name: str
+) -> None:
+    text, query, hit = PAIRS[name]
+    text, query, hit = form(stored, text), form(asked, query), form(stored, hit)
+    create(connection, text_search_config=config)
+    memory, _ = retain(connection, [text, "nothing"])
+
+    assert found(connection, query) == [memory]
+    assert found(connection, f'"{query}"') == [memory]
+    assert found(connection, f'{form(stored, query)} -"{query}"') == []
+    assert marked(connection, memory, query) == text.replace(hit, f"[{hit}]")
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_letters_ligatures_and_the_like_are_as_plain_ones(
+    connection: Connection, name: str
+) -> None:
+    text, query, hit = WIDE[name]
+    create(connection)
+    wide, plain, _ = retain(connection, [text, form("NFKC", text), "nothing"])
+
+    for typed in (query, hit, f'"{query}"', f'"{hit}"'):
+        assert set(found(connection, typed)) == {wide, plain}
+    assert found(connection, f'{query} -"{hit}"') == []
+    assert marked(connection, wide, query) == text.replace(hit, f"[{hit}]")
+
+
+def test_an_accent_is_not_taken_away(connection: Connection) -> None:
+    create(connection)
+    accented, plain = retain(connection, [form("NFD", "résumé"), "resume"])
+
+    assert found(connection, "résumé") == [accented]
+    assert found(connection, "resume") == [plain]
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_message_is_found_in_whatever_form(
+    connection: Connection, stored: str, asked: str
+) -> None:
+    create(connection)
+    (message,) = call(connection, "retain_messages", bank="b",
+                      messages=[{"text": form(stored, "José sails")}])  # fmt: skip
+
+    heard = call(connection, "message_arm", bank="b", query=form(asked, "josé"))
+    assert ids(heard) == [message.message_id]
+
+
+@pytest.mark.parametrize(
+    ("key", "asked"),
+    [
+        (form("NFC", "café.menü"), form("NFD", "what is on café.menü?")),
+        (form("NFD", "café.menü"), form("NFC", "what is on CAFÉ.menü?")),
+        ("ｄｅｐｌｏｙ.window", "deploy.window"),
+        ("deploy.window", "ＤＥＰＬＯＹ.window"),
+    ],
+)
+def test_a_key_is_looked_up_in_whatever_form(connection: Connection, key: str, asked: str) -> None:
+    create(connection)
+    memory, cause = retain(
+        connection,
+        [
+            {"text": "one", "fact_key": key},
+            {"text": "two", "links": [{"kind": "causes", "to_key": asked.split()[-1].rstrip("?")}]},
+        ],
+    )
+
+    assert ids(call(connection, "key_arm", bank="b", query=asked)) == [memory]
+    assert (cause, memory) in connection.execute(
+        "select from_id, to_id from pgrecall.link where kind = 'causes'"
+    ).fetchall()
+
+
+@pytest.mark.parametrize("other", [form("NFD", "José Núñez"), "ＪＯＳÉ núñez"])
+def test_a_name_is_of_the_same_entity_in_whatever_form(connection: Connection, other: str) -> None:
+    create(connection)
+    name = form("NFC", "José Núñez")
+    retain(connection, [{"text": f"{n} sails", "entities": [n]} for n in (name, other)])
+
+    entities = connection.execute("select name from pgrecall.entity").fetchall()
+    assert entities == [(name,)]
+    for query in (name, other):
+        named = call(connection, "query_entities", bank="b", query=f"where is {query}?")
+        assert [row.name for row in named] == [name]
+
+
+MARKS = st.sampled_from(
+    [*"aeq가각ー", *"\u0301\u0323\u0316\u0345\u0334", *"\u1100\u1161\u11a8", *"ｶﾞﾟ", *"ﬁ㎏ﷺ½",
+     "\u0cc6\u0cc2\u0cd5", "\u0915\u093c", " "]
+)  # fmt: skip
+ANYTHING = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+
+
+@PROPERTY
+@given(text=st.lists(MARKS | ANYTHING, max_size=12).map("".join))
+def test_letters_are_those_of_the_text_and_normalise_one_by_one(
+    connection: Connection, text: str
+) -> None:
+    row = connection.execute(
+        "select coalesce(string_agg(letter, '' order by n), ''),"
+        " coalesce(string_agg(pgrecall._normalised(letter), '' order by n), ''),"
+        " pgrecall._normalised(%(text)s)"
+        " from pgrecall._letters(%(text)s) with ordinality as l(letter, n)",
+        {"text": text},
+    ).fetchone()
+
+    assert row is not None
+    stored, joined, whole = row
+    assert stored == text
+    assert joined == whole
+
+
+def test_a_long_text_is_marked_in_linear_time(connection: Connection) -> None:
+    create(connection)
+    (memory,) = retain(connection, [form("NFD", "é가" * 20_000)])
+    connection.execute("set statement_timeout = '10s'")
+
+    assert "[" not in marked(connection, memory, "nothing")
+
+
+def test_a_database_of_another_encoding_takes_texts_as_they_are(
+    server: Server, vector_template: object
+) -> None:
+    with server.database() as other:
+        name = psycopg.conninfo.conninfo_to_dict(other)["dbname"]
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            connection.execute(f'drop database "{name}"'.encode())
+            made = f"create database \"{name}\" encoding 'LATIN1' locale 'C' template template0"
+            connection.execute(made.encode())
+        with psycopg.connect(other) as connection:
+            connection.execute("create extension vector")
+            schema.migrate(connection)
+            create(connection)
+            memory, _ = retain(connection, [{"text": "josé sails", "fact_key": "josé"}, "nothing"])
+
+            assert found(connection, "josé") == [memory]
+            assert ids(call(connection, "key_arm", bank="b", query="josé")) == [memory]
+            assert marked(connection, memory, "sail") == "josé [sails]"
+
+
+def test_facts_of_0_1_0_are_normalised_by_a_full_refresh_and_names_and_keys_at_once(
+    server: Server, empty_database: str
+) -> None:
+    frozen = (build.MIGRATIONS / "pgrecall--0.1.0.sql").read_text(encoding="utf-8")
+    servers.run_script(server, empty_database, frozen)
+    nfd = form("NFD", "José Núñez")
+    with psycopg.connect(empty_database) as connection:
+        create(connection)
+        fact = {"text": f"{nfd} sails", "fact_key": form("NFD", "café"), "entities": [nfd]}
+        memory, *_ = retain(connection, [fact, "nothing", "no more"])
+        call(connection, "retain_messages", bank="b", messages=[{"text": f"{nfd} sails"}])
+
+    with psycopg.connect(empty_database) as connection:
+        schema.migrate(connection)
+
+    with psycopg.connect(empty_database) as connection:
+        named = call(connection, "query_entities", bank="b", query=form("NFC", nfd))
+        assert [row.name for row in named] == [nfd]
+        assert ids(call(connection, "key_arm", bank="b", query=form("NFC", "café"))) == [memory]
+        assert found(connection, "sails") == [memory]
+        call(connection, "refresh_statistics", bank="b", is_full=True)
+        assert found(connection, form("NFC", "josé")) == [memory]
+        assert len(call(connection, "message_arm", bank="b", query=form("NFC", "josé"))) == 1
+        lengths = connection.execute(
+            "select lexical_length = (select sum(frequency) from pgrecall.lexemes('english', text))"
+            " from pgrecall.message"
+        ).fetchall()
+        assert lengths == [(True,)]
