@@ -15,3 +15,11 @@ comment on column pgrecall.relation.confidence is
 'Belief in the edge, 0 to 1: as given, times the belief that the fact means these two entities.';
 -- Names are resolved for all facts at once.
 drop function pgrecall._entity(text, text);
+
+-- The newest relations of an entity are read without reading all of them.
+create index relation_bank_id_from_id_relation_id_idx
+  on pgrecall.relation (bank_id, from_id, relation_id);
+create index relation_bank_id_to_id_relation_id_idx
+  on pgrecall.relation (bank_id, to_id, relation_id);
+drop index pgrecall.relation_bank_id_from_id_idx;
+drop index pgrecall.relation_bank_id_to_id_idx;
