@@ -202,3 +202,11 @@ alter table pgrecall.memory add column lexical_document text;
 comment on column pgrecall.memory.lexical_document is
 'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
 'with another lexical_backend.';
+
+-- The newest relations of an entity are read without reading all of them.
+create index relation_bank_id_from_id_relation_id_idx
+  on pgrecall.relation (bank_id, from_id, relation_id);
+create index relation_bank_id_to_id_relation_id_idx
+  on pgrecall.relation (bank_id, to_id, relation_id);
+drop index pgrecall.relation_bank_id_from_id_idx;
+drop index pgrecall.relation_bank_id_to_id_idx;

@@ -406,11 +406,11 @@ begin
            jsonb_array_elements(coalesce(nullif(f.fact -> 'entities', 'null'), '[]'))
              with ordinality as e(value, n)
     union all
-    select to_jsonb(r.value ->> s.side), array[f.n, 1000000]
+    select to_jsonb(r.value ->> s.side), array[f.n, 1000000 + r.n, s.n]
     from   jsonb_array_elements(facts) with ordinality as f(fact, n),
-           jsonb_array_elements(
-             coalesce(nullif(f.fact -> 'relations', 'null'), '[]')) as r,
-           unnest(array['from', 'to']) as s(side)
+           jsonb_array_elements(coalesce(nullif(f.fact -> 'relations', 'null'), '[]'))
+             with ordinality as r(value, n),
+           unnest(array['from', 'to']) with ordinality as s(side, n)
   ),
   named as (
     select case jsonb_typeof(d.item) when 'string' then d.item #>> '{}' else d.item ->> 'name' end

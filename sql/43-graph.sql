@@ -132,6 +132,47 @@ comment on function pgrecall.link_expansion(
 'a causal one; score is their sum, 0 to 3. '
 'Errors: RC001, RC008, RC011, 22023.';
 
+create or replace function pgrecall._type_prior(kind text)
+returns double precision
+language sql immutable parallel safe
+return case
+  when replace(lower(kind), ' ', '_') in (
+    'related_to', 'relates_to', 'related', 'associated_with', 'connected_to', 'linked_to',
+    'similar_to', 'similar', 'like', 'resembles', 'mentions', 'mentioned_with', 'co_occurs_with',
+    'about', 'see_also') then 0.9
+  else 1
+end;
+comment on function pgrecall._type_prior(text) is
+'How much a relation of a kind counts: 1.0 for one that says what it is (structural: reports_to), '
+'0.9 for one that only says that there is one (semantic: related_to).';
+
+create or replace function pgrecall.query_hops(query text)
+returns integer
+language sql immutable parallel safe
+return (
+  select case
+           when (select count(*) from regexp_matches(t.words, '[[:alnum:]]''s? [[:alnum:]]', 'g'))
+                + (select count(*) from regexp_matches(t.words, '\mof\M', 'g'))
+                + (select count(*) from regexp_matches(t.words, ' (who|whom|whose)\M', 'g')) >= 2
+                or t.words ~ '^(who|whom|whose) .* (who|whom|whose)\M'
+             then 3
+           else 2
+         end
+  from (values (
+    regexp_replace(regexp_replace(
+      replace(lower(trim(left(query, 500))), '’', ''''),
+      '\m(it|that|there|here|what|who|where|when|how|why|let|he|she)''s\M', '', 'g'),
+      '\m(because|instead|out|kinds?|sorts?|types?|names?|numbers?|lots?|part|one|some|all|any|none'
+      '|most|many|much|each|both|end|start|beginning|middle|speaking|think|thinks|thought|hear'
+      '|heard|know|of course) of\M', '', 'g')
+  )) as t(words)
+);
+comment on function pgrecall.query_hops(text) is
+'How many relations the walk for an English question goes: 3 where two or more are chained in it '
+'("the captain of Ana''s team", "who hired the man who ..."), counted by possessives, by "of" and '
+'by who, whom and whose inside the question, or where two of these words stand in one that begins '
+'with one; else 2. Looks at the first 500 characters.';
+
 create or replace function pgrecall.entity_walk(
   bank       text,
   query      text,
@@ -139,7 +180,7 @@ create or replace function pgrecall.entity_walk(
   filter     jsonb default null,
   as_of      timestamptz default now(),
   depth      integer default 100,
-  hops       integer default 2)
+  hops       integer default null)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -149,13 +190,57 @@ declare
   starts      bigint[];
   confidences real[];
   documents   bigint;
+  -- A way that comes back is weaker than the one without the loop: none needs to remember where it
+  -- has been.
+  hop constant text := $sql$
+      -- A relation that has ended by then, or its fact, still hints at something: 0.3 of it.
+      edge%1$s as materialized (
+        select n.entity_id, n.memory_id, w.strength * n.strength as strength
+        from   hop%2$s w
+        cross  join lateral (
+          select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
+                 r.memory_id,
+                 r.confidence * pgrecall._type_prior(r.kind)
+                 * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength
+          from (
+            (select * from pgrecall.relation o
+             where o.bank_id = $1 and o.from_id = w.entity_id order by o.relation_id desc limit 50)
+            union all
+            (select * from pgrecall.relation i
+             where i.bank_id = $1 and i.to_id = w.entity_id order by i.relation_id desc limit 50)
+          ) as r
+          cross  join lateral (
+            select x.valid_to
+            from   pgrecall.memory x
+            where  x.bank_id = $1 and x.memory_id = r.memory_id and x.valid_from <= $2
+            limit  1
+          ) as m
+          where  r.valid_from is null or r.valid_from <= $2
+        ) as n
+        where  $7 >= %1$s
+      ),
+      hop%1$s as materialized (
+        select e.entity_id, max(e.strength) as strength
+        from   edge%1$s e
+        group  by e.entity_id
+        order  by max(e.strength) desc, e.entity_id desc
+        limit  100
+      ),
+  $sql$;
 begin
   perform pgrecall._bank(bank);
   perform pgrecall._check_range('depth', depth, 1, 10000);
+  hops := coalesce(hops, pgrecall.query_hops(query), 2);
   perform pgrecall._check_range('hops', hops, 0, 3);
-  select array_agg(q.entity_id), array_agg(q.confidence)
+  -- Who is likely meant by a name is taken for it; else it starts from all, as likely as they are.
+  select array_agg(s.entity_id), array_agg(s.confidence)
   into   starts, confidences
-  from   pgrecall.query_entities(bank, query) as q;
+  from (
+    select q.entity_id, q.confidence,
+           max(q.confidence) over (partition by q.matched) as best
+    from   pgrecall.query_entities(bank, query) as q
+  ) as s
+  where  s.best < 0.7 or s.confidence >= 0.7;
   if starts is null then
     return;
   end if;
@@ -165,45 +250,37 @@ begin
 
   return query execute format(
     $sql$
-      with recursive walk (entity_id, hop, strength, visited, via) as (
-        select s.id, 0, s.confidence::double precision, array[s.id], null::bigint
+      with hop0 as materialized (
+        select s.id as entity_id, s.confidence::double precision as strength
         from   unnest($5, $6) as s(id, confidence)
-        union all
-        select n.entity_id, w.hop + 1, w.strength * n.strength, w.visited || n.entity_id,
-               n.memory_id
-        from   walk w
-        cross  join lateral (
-          -- A relation that has ended by then, or its fact, still hints at something: 0.3 of it.
-          select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
-                 r.confidence
-                 * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength,
-                 r.memory_id
-          from (
-            (select * from pgrecall.relation o
-             where o.bank_id = $1 and o.from_id = w.entity_id order by o.relation_id desc limit 50)
-            union all
-            (select * from pgrecall.relation i
-             where i.bank_id = $1 and i.to_id = w.entity_id order by i.relation_id desc limit 50)
-          ) as r
-          join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = r.memory_id
-          where  m.valid_from <= $2 and (r.valid_from is null or r.valid_from <= $2)
-        ) as n
-        where  w.hop < $7 and n.entity_id <> all (w.visited)
       ),
+      %s
       reached as (
-        select w.entity_id, max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop + 1]) as strength
-        from   walk w
+        select w.entity_id, max(w.strength) as strength
+        from (
+          select h.entity_id, h.strength from hop0 h
+          union all
+          select h.entity_id, 0.6 * h.strength from hop1 h
+          union all
+          select h.entity_id, 0.35 * h.strength from hop2 h
+          union all
+          select h.entity_id, 0.15 * h.strength from hop3 h
+        ) as w
         group  by w.entity_id
-        order  by 2 desc
+        order  by max(w.strength) desc, w.entity_id desc
         limit  100
       ),
       -- The facts that state an edge walked over speak of it most directly.
       stated as (
-        select w.via as memory_id,
-               max(w.strength * (array[1.0, 0.6, 0.35, 0.15])[w.hop]) as strength
-        from   walk w
-        where  w.hop > 0
-        group  by w.via
+        select w.memory_id, max(w.strength) as strength
+        from (
+          select e.memory_id, e.strength from edge1 e
+          union all
+          select e.memory_id, 0.6 * e.strength from edge2 e
+          union all
+          select e.memory_id, 0.35 * e.strength from edge3 e
+        ) as w
+        group  by w.memory_id
       ),
       entity as (
         select r.entity_id, r.strength * pgrecall._rarity(c.mentions, $8) as weight
@@ -225,6 +302,7 @@ begin
       order  by f.score desc, f.memory_id desc
       limit  $4
     $sql$,
+    format(hop, 1, 0) || format(hop, 2, 1) || format(hop, 3, 2),
     pgrecall._union_all(
       $sql$
         select x.memory_id, x.weight
@@ -256,9 +334,13 @@ end;
 $$;
 comment on function pgrecall.entity_walk(
   text, text, text[], jsonb, timestamptz, integer, integer) is
-'Memories about the entities named in a query and about those up to hops relations away (0 to 3). '
-'An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x confidence x 0.3 once a relation, or the fact '
-'that states it, has ended x rarity; score = tanh(sum), 0 to 1. '
+'Memories about the entities named in a query and about those up to hops relations away (0 to 3; '
+'query_hops() when null). It starts from whom a name means with a confidence of 0.7 or more, else '
+'from all that go by it. An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x that confidence x, for '
+'each relation on the way, its confidence, 0.9 where its kind is semantic (related_to) and 0.3 '
+'once it, or the fact that states it, has ended; x rarity. score = tanh(sum), 0 to 1. Each hop '
+'follows the newest 50 relations in each direction of the 100 strongest entities of the one '
+'before. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._seed_strengths(seeds pgrecall.arm_hit[])

@@ -57,6 +57,8 @@ CALLS = [
     "split_entity({}, 1, '{{1}}', 'x')",
     "rename_entity({}, 1, 'x')",
     "duplicate_entities({})",
+    "neighbours({}, 1)",
+    "path({}, 1, 2)",
     "semantic_arm({}, '[1]')",
     "hypothetical_arm({}, '[1]')",
     "lexical_arm({}, 'q')",

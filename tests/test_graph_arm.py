@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log, tanh
 from typing import Any
 
+import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
-from banks import Connection, call, create, ids, retain
+from banks import Connection, call, counted_scans, create, ids, retain
 
 
 def rarity(mentions: int, documents: int) -> float:
@@ -370,6 +373,158 @@ def test_cycles_end_and_the_strongest_way_counts(connection: Connection) -> None
     assert found[target] == close(tanh(0.35 * rarity(3, 5)))
 
 
+WALK_NAMES = ["Ana", "Ben", "Cid", "Dot", "Eve", "Fay"]
+EDGES = strategies.lists(
+    strategies.tuples(
+        strategies.sampled_from(WALK_NAMES),
+        strategies.sampled_from(WALK_NAMES),
+        strategies.sampled_from(["leads", "related_to"]),
+        strategies.sampled_from([1.0, 0.8, 0.5]),
+        strategies.booleans(),
+    ).filter(lambda edge: edge[0] != edge[1]),
+    min_size=1,
+    max_size=10,
+)
+
+
+def walked(edges: list[Any], start: str, hops: int) -> tuple[dict[str, float], list[float]]:
+    """Follow every way that visits nobody twice; strengths of the entities and of the edges."""
+    weight = [1, 0.6, 0.35, 0.15]
+    reached: dict[str, float] = {}
+    stated = [0.0] * len(edges)
+
+    def follow(entity: str, strength: float, seen: list[str]) -> None:
+        hop = len(seen)
+        reached[entity] = max(reached.get(entity, 0), strength * weight[hop])
+        if hop == hops:
+            return
+        for n, (one, other, kind, confidence, has_ended) in enumerate(edges):
+            if entity in (one, other):
+                next_one = other if entity == one else one
+                prior = 0.9 if kind == "related_to" else 1
+                further = strength * confidence * prior * (0.3 if has_ended else 1)
+                if next_one not in [*seen, entity]:
+                    stated[n] = max(stated[n], further * weight[hop])
+                    follow(next_one, further, [*seen, entity])
+
+    follow(start, 1, [])
+    return reached, stated
+
+
+@given(edges=EDGES, hops=strategies.integers(0, 3))
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_a_walk_scores_as_one_that_follows_every_way(
+    connection: Connection, edges: list[Any], hops: int
+) -> None:
+    with connection.transaction(force_rollback=True):
+        create(connection)
+        ended = {"valid_from": "2020-01-01", "valid_to": "2021-01-01"}
+        facts = [about(name, name) for name in WALK_NAMES]
+        for n, (one, other, kind, confidence, has_ended) in enumerate(edges):
+            relation = {"from": one, "kind": kind, "to": other, "confidence": confidence}
+            relation |= ended if has_ended else {}
+            facts.append({"text": f"edge {n}", "relations": [relation]})
+        memory_ids = stated(connection, facts)
+
+        found = scores(call(connection, "entity_walk", bank="b", query="Ana", hops=hops))
+
+    reached, edge_strengths = walked(edges, "Ana", hops)
+    weights = dict.fromkeys(memory_ids, 0.0)
+    for n, name in enumerate(WALK_NAMES):
+        naming = [memory_ids[n]] + [
+            memory_ids[len(WALK_NAMES) + k] for k, edge in enumerate(edges) if name in edge[:2]
+        ]
+        for memory_id in naming:
+            weights[memory_id] += reached.get(name, 0) * rarity(len(naming), len(facts))
+    for k, strength in enumerate(edge_strengths):
+        weights[memory_ids[len(WALK_NAMES) + k]] += strength
+    assert found == close({key: tanh(weight) for key, weight in weights.items() if weight})
+
+
+def test_a_hub_of_relations_is_walked_over_its_newest_fifty_each_way(
+    connection: Connection,
+) -> None:
+    create(connection)
+    facts = [related(f"edge {n}", "Hub", f"Leaf {n}") for n in range(120)]
+    memory_ids = stated(connection, facts, link="deferred")
+
+    with counted_scans(connection) as scans:
+        found = call(connection, "entity_walk", bank="b", query="hub", depth=10_000, hops=1)
+
+    assert sorted(ids(found)) == memory_ids[-50:]
+    assert scans["relation_bank_id_from_id_relation_id_idx"] > 0
+
+
+@pytest.mark.parametrize(
+    ("query", "starts"),
+    [
+        ("what did Ana say", {"silva": 1 / 2, "costa": 1 / 2}),
+        ("what did Ana say of Atlas", {"silva": 1}),
+        ("what did Ana Costa say", {"costa": 1}),
+    ],
+)
+def test_a_walk_starts_from_all_who_may_be_meant(
+    connection: Connection, query: str, starts: dict[str, float]
+) -> None:
+    create(connection)
+    silva, costa = ({"name": f"Ana {name}", "aliases": ["Ana"]} for name in ("Silva", "Costa"))
+    memory_ids = stated(
+        connection,
+        [about("silva", silva), about("costa", costa), about("both", "Ana Silva", "Atlas")],
+    )
+
+    found = scores(call(connection, "entity_walk", bank="b", query=query))
+
+    share = 5 / 6 if "Atlas" in query else None
+    expected = {
+        memory_id: tanh(rarity(mentions, 3) * (share or starts[name]))
+        for name, memory_id, mentions in zip(("silva", "costa"), memory_ids, (2, 1), strict=False)
+        if name in starts
+    }
+    assert {memory_id: found[memory_id] for memory_id in expected} == close(expected)
+    assert found.keys() - {memory_ids[2]} == expected.keys()
+
+
+@pytest.mark.parametrize(
+    ("query", "hops"),
+    [
+        ("who leads Atlas", 2),
+        ("Where does Ana's manager live?", 2),
+        ("Do you know who leads Atlas?", 2),
+        ("It's Ana's boat", 2),
+        ("What's the name of Ana's dog?", 2),
+        ("What kind of food does Ana's cat eat?", 2),
+        ("What is the capital of France?", 2),
+        ("Ana's manager's team", 3),
+        ("James' wife’s car", 3),
+        ("Where does the manager of Ana's team live?", 3),
+        ("the house of the brother of Bo", 3),
+        ("Who hired the man who wrote it?", 3),
+        ("Which team has the engineer whose manager's office is here?", 3),
+        ("", 2),
+        (None, 2),
+    ],
+)
+def test_a_question_says_how_far_to_walk(
+    connection: Connection, query: str | None, hops: int
+) -> None:
+    assert call(connection, "query_hops", query=query) == [(hops,)]
+
+
+def test_a_chain_of_relations_is_walked_to_its_end(
+    connection: Connection, chain: dict[str, int]
+) -> None:
+    short = call(connection, "entity_walk", bank="b", query="the friend of Ana")
+    long = call(connection, "entity_walk", bank="b", query="the friend of the friend of Ana")
+
+    assert chain["Dot"] not in ids(short)
+    assert chain["Dot"] in ids(long)
+
+
 # graph_arm
 
 
@@ -501,3 +656,161 @@ def test_the_graph_arm_finds_nothing_without_a_start(
     connection: Connection, chain: dict[str, int], query: str | None
 ) -> None:
     assert call(connection, "graph_arm", bank="b", query=query) == []
+
+
+# neighbours
+
+
+def test_neighbours_say_through_what_and_why(connection: Connection) -> None:
+    create(connection)
+    links = [{"kind": "causes", "to_index": 1, "weight": 0.6}]
+    links += [{"kind": "prevents", "to_index": 2, "weight": 0.3}]
+    first, second, third, fourth, *_ = stated(
+        connection,
+        [
+            about("first", "Ana", "Atlas", embedding=[1, 0], links=links, occurred="2026-01-01"),
+            about("second", "Ana", "Atlas", embedding=[1, 0.1]),
+            about("third", "Ana", embedding=[0, 1], occurred="2026-01-01T06:00Z"),
+            about("fourth", links=[{"kind": "caused_by", "to_index": 0, "weight": 0.2}]),
+            *[f"other {n}" for n in range(9)],
+        ],
+    )
+    ana, atlas = rarity(3, 13), rarity(2, 13)
+
+    found = call(connection, "neighbours", bank="b", memory_id=first)
+    back = call(connection, "neighbours", bank="b", memory_id=second)
+
+    similarity = 1 / 1.01**0.5
+    assert [row.weight for row in found] == sorted((row.weight for row in found), reverse=True)
+    assert {(row.neighbour_id, row.text, row.via, row.why): row.weight for row in found} == {
+        (second, "second", "semantic", "means nearly the same: similarity 1.00"): pytest.approx(
+            similarity, abs=1e-3
+        ),
+        (third, "third", "temporal", "happened at about the same time"): close(0.75),
+        (second, "second", "causes", "is caused by this"): close(0.6),
+        (third, "third", "prevents", "is prevented by this"): close(0.3),
+        (fourth, "fourth", "caused_by", "is caused by this"): close(0.2),
+        (second, "second", "entity", "names Atlas, Ana too"): close(tanh(0.5 * (ana + atlas))),
+        (third, "third", "entity", "names Ana too"): close(tanh(0.5 * ana)),
+    }
+    assert (first, "causes this") in {(row.neighbour_id, row.why) for row in back}
+    assert call(connection, "neighbours", bank="b", memory_id=first, top_k=2) == found[:2]
+
+
+# path
+
+
+def paths(connection: Connection, start: str, end: str, **arguments: Any) -> list[Any]:
+    rows = connection.execute("select name, entity_id from pgrecall.entity").fetchall()
+    known = dict(rows)
+    return call(
+        connection, "path", bank="b", entity_a=known[start], entity_b=known[end], **arguments
+    )
+
+
+def test_a_path_says_each_step_in_words(connection: Connection, chain: dict[str, int]) -> None:
+    (fact,) = retain(connection, [about("Dot sails with Eve", "Dot", "Eve")])
+
+    there = paths(connection, "Ana", "Eve")
+    back = paths(connection, "Eve", "Ana")
+
+    assert [row[:6] for row in there] == [
+        (1, "Ana", "knows", "Ben", chain["ana-ben"], "Ana knows Ben: ana-ben"),
+        (2, "Ben", "knows", "Cid", chain["ben-cid"], "Ben knows Cid: ben-cid"),
+        (3, "Cid", "knows", "Dot", chain["cid-dot"], "Cid knows Dot: cid-dot"),
+        (4, "Dot", "mentioned with", "Eve", fact, "Dot and Eve: Dot sails with Eve"),
+    ]
+    assert [row.why for row in back] == [
+        "Eve and Dot: Dot sails with Eve",
+        *(row.why for row in reversed(there[:3])),
+    ]
+    assert [(row.from_id, row.to_id) for row in back] == [
+        (row.to_id, row.from_id) for row in reversed(there)
+    ]
+    assert paths(connection, "Ana", "Eve", longest=3) == []
+    assert paths(connection, "Ana", "Ana") == []
+
+
+def distance(facts: list[list[str]], start: str, end: str) -> int | None:
+    """Count the steps between two who are named together, over who is named with whom."""
+    reached, steps = {start}, 0
+    while end not in reached:
+        further = reached.union(*(names for names in facts if reached & set(names)))
+        if further == reached:
+            return None
+        reached, steps = further, steps + 1
+    return steps
+
+
+@given(
+    facts=strategies.lists(
+        strategies.lists(
+            strategies.sampled_from("ABCDEFGHIJ"), min_size=1, max_size=3, unique=True
+        ),
+        max_size=9,
+    ),
+    are_relations=strategies.booleans(),
+)  # fmt: skip
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_a_path_is_as_short_as_any(
+    connection: Connection, facts: list[list[str]], are_relations: bool
+) -> None:
+    if are_relations:
+        facts = [names[:2] for names in facts if len(names) > 1]
+    with connection.transaction(force_rollback=True):
+        create(connection)
+        retain(
+            connection,
+            [
+                related(f"{n}", *names) if are_relations else about(f"{n}", *names)
+                for n, names in enumerate([*facts, ["A", "Z"]])
+            ],
+        )
+        retain(connection, [about("alone", "J")])
+
+        found = paths(connection, "Z", "J", longest=10)
+
+    expected = distance([*facts, ["A", "Z"]], "Z", "J")
+    assert len(found) == (expected or 0)
+    if found:
+        assert (found[0].from_name, found[-1].to_name) == ("Z", "J")
+        assert all(one.to_name == two.from_name for one, two in pairwise(found))
+        together = [set(names) for names in [*facts, ["A", "Z"]]]
+        assert all(any({row.from_name, row.to_name} <= t for t in together) for row in found)
+
+
+def test_a_path_past_a_hub_is_bounded(connection: Connection) -> None:
+    create(connection)
+    hub = [about(f"fact {n}", "Hub", f"Leaf {n}") for n in range(600)]
+    retain(connection, [*hub, about("x", "Leaf 599", "End")], link="deferred")
+
+    found = paths(connection, "Leaf 598", "End")
+
+    assert [row.to_name for row in found] == ["Hub", "Leaf 599", "End"]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "code", "message"),
+    [
+        ("neighbours", "0", "RC010", 'bank "b" has no memory 0'),
+        ("neighbours", "null", "RC010", 'bank "b" has no memory null'),
+        ("path", "0, 0", "RC013", 'bank "b" has no entity 0'),
+        ("path", "(select min(entity_id) from pgrecall.entity), null", "RC013",
+         'bank "b" has no entity null'),
+    ],
+)  # fmt: skip
+def test_the_unknown_has_no_neighbours_and_no_path(
+    connection: Connection, function: str, arguments: str, code: str, message: str
+) -> None:
+    create(connection)
+    retain(connection, [about("a", "Ana")])
+
+    with pytest.raises(psycopg.Error) as caught, connection.transaction():
+        connection.execute(f"select * from pgrecall.{function}('b', {arguments})".encode())
+
+    assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
+    assert caught.value.diag.message_hint
