@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -142,15 +142,23 @@ def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
 
 
 def dated_text(hit: Hit) -> str:
-    """Write a hit the way the reranker reads it: its date first, then its context."""
+    """Write a hit the way the reranker reads it: its date, what it says, then its context."""
     start = _when(hit)
-    words = [hit.text]
-    if hit.context:
-        words.insert(0, f"{hit.context}:")
-    if start is not None:
-        day = start.astimezone(timezone.utc)
-        words.insert(0, f"[Date: {_MONTHS[day.month - 1]} {day:%d, %Y} ({day:%Y-%m-%d})]")
-    return " ".join(words)
+    text = in_context(hit.text, hit.context or "")
+    if start is None:
+        return text
+    day = start.astimezone(timezone.utc)
+    return f"[Date: {written_date(day)} ({day:%Y-%m-%d})] {text}"
+
+
+def in_context(text: str, context: str) -> str:
+    """Put the context behind the text, where a limit of length cuts it first."""
+    return f"{text} (context: {context})" if context else text
+
+
+def written_date(day: date) -> str:
+    """Write a date in words, as "June 05, 2022"."""
+    return f"{_MONTHS[day.month - 1]} {day:%d, %Y}"
 
 
 def reranked(
