@@ -37,7 +37,7 @@ from pgrecall.models import (
     Retention,
     Timings,
 )
-from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, Reranker
+from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker, Reranker
 
 connect = Recall.connect
 connect_async = AsyncRecall.connect
@@ -67,6 +67,7 @@ __all__ = [
     "InvalidFilter",
     "MemoryNotFound",
     "ModelMismatch",
+    "OnnxReranker",
     "Progress",
     "QueryEntity",
     "Recall",
