@@ -266,14 +266,14 @@ def loss_of(logits: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
     return torch.stack(losses).mean()
 
 
-@torch.inference_mode()
 def evaluate(scorer: Scorer, groups: Sequence[Group], writer: Writer) -> dict[str, float]:
     """Return the mean reciprocal rank and nDCG of the positive among all texts of a group."""
     scorer.model.eval()
     ranks = defaultdict(list)
     for group in groups:
         question, texts = writer.group(group, 6)
-        logits = scorer([(question, text) for text in texts])
+        with torch.inference_mode():
+            logits = scorer([(question, text) for text in texts])
         rank = 1 + int((logits[1:] >= logits[0]).sum())
         ranks[group.source].append(rank)
         ranks["all"].append(rank)

@@ -13,7 +13,7 @@ from pgrecall import calls, schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.errors import RecallError
-from pgrecall.rerankers import DEFAULT_RERANKER, SETTING, chosen_reranker
+from pgrecall.rerankers import SETTING, chosen_reranker
 
 _OLDEST_SERVER = 150000
 _OLDEST_VECTOR = (0, 8, 4)
@@ -111,7 +111,7 @@ def _embedder() -> Finding:
 
 def _reranker() -> Finding:
     setting = os.environ.get(SETTING)
-    reranker = chosen_reranker(DEFAULT_RERANKER)
+    reranker = chosen_reranker(True)
     if reranker is None:
         return Finding("good", "reranker", f"none, as {SETTING} says")
     try:

@@ -330,8 +330,8 @@ def chosen_reranker(
     """Say which reranker a client uses: the one given, else what the environment names.
 
     Args:
-        reranker: DEFAULT_RERANKER or True for the environment's, or else the packaged one; None
-            or False for none.
+        reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
+            one; None or False for none.
 
     """
     if reranker is DEFAULT_RERANKER or reranker is True:
