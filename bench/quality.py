@@ -10,8 +10,9 @@ fact, `speaker: text [caption]`, with the speaker as its entity and the time of 
 `occurred` and `mentioned_at`. A question is asked at the time of the last turn.
 
 Measured are each arm alone and the fusions, `in_context` over banks where the turns before and
-after stand as the `context` of a turn, and the reranked order where PGRECALL_RERANKER names a
-cross-encoder. Figures are means over the questions, those without a relevant turn left out:
+after stand as the `context` of a turn, and both reranked, by what PGRECALL_RERANKER names or else
+by the packaged cross-encoder. Figures are means over the questions, those without a relevant turn
+left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.
@@ -22,7 +23,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,6 @@ import harness
 
 from pgrecall import Recall
 from pgrecall.embedders import SentenceTransformerEmbedder, Vector
-from pgrecall.rerankers import SETTING
 
 MEASURES = ("ndcg10", "recall10", "recall20")
 PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "k": 60}
@@ -47,6 +46,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
     "fused": {},
     "in_context": {},
+    "reranked": {"rerank": True},
+    "reranked_in_context": {"rerank": True},
 }
 IN_CONTEXT = " in context"
 
@@ -173,7 +174,7 @@ def ask(
 
 def table(name: str, figures: harness.Figures) -> None:
     categories = sorted({key.rsplit(".", 1)[0] for key in figures if "." in key})
-    print(f"{name:12}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
+    print(f"{name:20}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
     print("".join(f" {figures[f'{category}.ndcg10']:11.3f}" for category in categories), end="")
     print(f" {figures['database_p50_ms']:7.1f} {figures['database_p95_ms']:7.1f}", flush=True)
 
@@ -188,9 +189,6 @@ def main() -> None:
     asked = [question for c in conversations for question in questions(c)]
     if options.smoke:
         asked = asked[:40]
-    configurations = dict(CONFIGURATIONS)
-    if os.environ.get(SETTING):
-        configurations["reranked"] = {"rerank": True}
 
     figures: harness.Figures = {}
     with harness.database() as dsn, Recall.connect(dsn, embedder=CachingEmbedder()) as recall:
@@ -200,9 +198,9 @@ def main() -> None:
         head = "".join(f" {name:>8}" for name in MEASURES)
         head += "".join(f" {name[:11]:>11}" for name in categories)
         print(f"{path.stem}, {len(asked)} questions; by category: ndcg10")
-        print(f"{'':12}{head} {'p50 ms':>7} {'p95 ms':>7}")
-        for name, configuration in configurations.items():
-            found = ask(recall, asked, configuration, IN_CONTEXT * (name == "in_context"))
+        print(f"{'':20}{head} {'p50 ms':>7} {'p95 ms':>7}")
+        for name, configuration in CONFIGURATIONS.items():
+            found = ask(recall, asked, configuration, IN_CONTEXT * name.endswith("in_context"))
             table(name, found)
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
