@@ -374,7 +374,9 @@ def test_what_lies_behind_the_candidates_keeps_its_order_behind_them() -> None:
     hits = [make_hit("x" * (9 - rank), rank=rank) for rank in range(1, 6)]
     reranker = FunctionReranker(score_by_length)
 
-    found = reranked(hits, "q", reranker, reference_time=NOW, during=None, candidates=3)
+    found = reranked(
+        hits, "q", reranker, reference_time=NOW, during=None, candidates=3, mode="replace"
+    )
 
     assert [hit.fused_rank for hit in found] == [3, 2, 1, 4, 5]
     assert [hit.rank for hit in found] == [1, 2, 3, 4, 5]
@@ -382,19 +384,24 @@ def test_what_lies_behind_the_candidates_keeps_its_order_behind_them() -> None:
     assert [hit.rerank_score for hit in found[3:]] == [None, None]
 
 
-def test_blending_adds_the_places_in_both_orders() -> None:
-    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 6)]
-    reranker = FunctionReranker(lambda _query, _texts: [0.1, 0.5, 0.2, 0.9, 0.3])
+def test_blending_takes_the_fused_rank_for_the_odds_beforehand() -> None:
+    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 5)]
+    reranker = FunctionReranker(lambda _query, _texts: [0.5, 0.5, 0.75, 0.7])
 
     found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
 
-    places = {4: 1, 2: 2, 5: 3, 3: 4, 1: 5}  # of the reranker, by fused rank
-    scores = {rank: 7 * (2 / (20 + places[rank]) + 1 / (20 + rank)) for rank in places}
-    assert [hit.fused_rank for hit in found] == sorted(scores, key=lambda r: -scores[r])
-    assert [hit.final_score for hit in found] == pytest.approx(
-        sorted(scores.values(), reverse=True)
-    )
-    assert [hit.fused_rank for hit in found] != sorted(places, key=lambda r: places[r])
+    assert [hit.fused_rank for hit in found] == [3, 1, 4, 2]
+    assert [hit.final_score for hit in found] == pytest.approx([3 / 5, 1 / 2, 14 / 29, 2 / 5])
+
+
+def test_a_reranker_that_is_quite_sure_outdoes_the_fused_order() -> None:
+    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 51)]
+    reranker = FunctionReranker(lambda _query, texts: [0.0] * (len(texts) - 1) + [1.0])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert [hit.fused_rank for hit in found] == [50, *range(1, 50)]
+    assert 0 < found[-1].final_score < found[0].final_score < 1
 
 
 @given(

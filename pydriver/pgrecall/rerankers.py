@@ -2,8 +2,8 @@
 
 Its answer is a calibrated relevance from 0 to 1. Only such a score is multiplied with the bounded
 boosts for recency and for nearness to the time asked about; a fused score, which is a sum of
-1 / (k + rank), never is. The order by boosted relevance is then blended with the fused order, by
-rank: the two err differently.
+1 / (k + rank), never is. The boosted relevance is then blended with the fused order, for the two
+err differently: the fused rank says what the odds are before the text is read.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ _REMEMBERED = 10_000
 _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # no text needs more of them for that many tokens
 _THREADS = 8
-_BLEND_K = 20
-_BLEND_WEIGHT = 2  # of the reranker's rank, against 1 of the fused rank
+_SURE = 1e-6  # nothing is less likely, nor its contrary
 _RECENCY_DAYS = 365.0
 _SLACK = timedelta(days=7)
 _DAY = timedelta(days=1)
@@ -378,8 +377,8 @@ def reranked(
 ) -> list[Hit]:
     """Order the first hits by what the reranker says; the others keep their order behind them.
 
-    The order is that of the score with its boosts; "blend" adds 2 / (20 + the place in it) and
-    1 / (20 + the fused rank).
+    The order is that of the score with its boosts; "blend" divides the odds of it, score /
+    (1 - score), by 1 + the fused rank, as if they were likelihoods and that the prior.
 
     Args:
         hits: In fused order.
@@ -419,10 +418,9 @@ def reranked(
         )
         for hit, score in zip(hits[:read], scores, strict=True)
     ]
-    head.sort(key=_by_score)
     if mode == "blend":
-        head = [replace(hit, final_score=_blended(n, hit)) for n, hit in enumerate(head, 1)]
-        head.sort(key=_by_score)
+        head = [replace(hit, final_score=_blended(hit)) for hit in head]
+    head.sort(key=_by_score)
     tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
     return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
 
@@ -467,10 +465,11 @@ def _boost(nearness: float, alpha: float) -> float:
     return 1 + alpha * (min(max(nearness, 0.0), 1.0) - 0.5)
 
 
-def _blended(place: int, hit: Hit) -> float:
-    """Return 1.0 for the first of both orders, less for all others."""
-    total = _BLEND_WEIGHT / (_BLEND_K + place) + 1 / (_BLEND_K + hit.fused_rank)
-    return total * (_BLEND_K + 1) / (_BLEND_WEIGHT + 1)
+def _blended(hit: Hit) -> float:
+    """Return the score of the first in fused order as it is, and less for all others."""
+    score = min(max(hit.final_score, _SURE), 1 - _SURE)
+    odds = score / (1 - score) * 2 / (1 + hit.fused_rank)
+    return odds / (1 + odds)
 
 
 def _by_score(hit: Hit) -> tuple[float, int]:
