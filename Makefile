@@ -89,7 +89,7 @@ $(BUILT): $(SOURCES)
 	@$(PYTHON) -I pydriver/pgrecall/build.py
 
 define run_benchmarks
-for file in $$(grep -l '__main__' bench/*.py); do \
+for file in $$(grep -l '__main__' bench/*.py | grep -v /train_); do \
   echo "== $$file $(1)"; \
   $(BIN)/python $$file $(1) || exit 1; \
 done

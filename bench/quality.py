@@ -11,8 +11,8 @@ fact, `speaker: text [caption]`, with the speaker as its entity and the time of 
 `occurred` and `mentioned_at`. A question is asked at the time of the last turn.
 
 The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
-fusions, over banks without that context too (`no_context`), and the reranked order where
-PGRECALL_RERANKER names a cross-encoder.
+fusions, over banks without that context too (`no_context`), and both reranked, by what
+PGRECALL_RERANKER names or else by the packaged cross-encoder.
 
 Figures are means over the questions, those without a relevant turn left out:
 
@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +42,6 @@ import psycopg
 
 from pgrecall import Embedder, Recall
 from pgrecall.embedders import SentenceTransformerEmbedder, Vector
-from pgrecall.rerankers import SETTING
 
 MEASURES = ("ndcg10", "recall10", "recall20")
 SIGNALS = {
@@ -63,6 +61,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
     "fused": {},
     "no_context": {},
+    "reranked": {"rerank": True},
+    "reranked_no_context": {"rerank": True},
 }
 BARE = " without context"
 
@@ -214,7 +214,7 @@ def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.F
 
 def table(name: str, figures: harness.Figures) -> None:
     categories = sorted({key.rsplit(".", 1)[0] for key in figures if "." in key})
-    print(f"{name:12}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
+    print(f"{name:20}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
     print("".join(f" {figures[f'{category}.ndcg10']:11.3f}" for category in categories), end="")
     print(f" {figures['database_p50_ms']:7.1f} {figures['database_p95_ms']:7.1f}", flush=True)
 
@@ -230,10 +230,8 @@ def main() -> None:
     asked = [question for c in conversations for question in questions(c)]
     if options.smoke:
         asked = asked[:40]
-    configurations = dict(CONFIGURATIONS)
-    if os.environ.get(SETTING):
-        configurations["reranked"] = {"rerank": True}
 
+    configurations = {} if options.ablate else CONFIGURATIONS
     figures: harness.Figures = {}
     embedder = CachingEmbedder()
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
@@ -243,12 +241,11 @@ def main() -> None:
         head = "".join(f" {name:>8}" for name in MEASURES)
         head += "".join(f" {name[:11]:>11}" for name in categories)
         print(f"{path.stem}, {len(asked)} questions; by category: ndcg10")
-        print(f"{'':12}{head} {'p50 ms':>7} {'p95 ms':>7}")
+        print(f"{'':20}{head} {'p50 ms':>7} {'p95 ms':>7}")
         if options.ablate:
-            configurations = {}
             figures = ablate(dsn, embedder, asked)
         for name, configuration in configurations.items():
-            found = ask(recall, asked, configuration, BARE * (name == "no_context"))
+            found = ask(recall, asked, configuration, BARE * name.endswith("no_context"))
             table(name, found)
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}

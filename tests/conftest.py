@@ -36,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(autouse=True)
+def fused_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep answers in fused order; a test of the reranker says which one it wants."""
+    monkeypatch.setenv("PGRECALL_RERANKER", "none")
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     server = os.environ.get("PGRECALL_DSN") or f"embedded {os.environ.get('PGRECALL_PG') or 18}"
     return f"pgrecall: server {server}, installed by {config.getoption('--route')}"

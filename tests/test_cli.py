@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, Recall, _render, calls
+from pgrecall import Hit, OnnxReranker, Recall, _render, calls, rerankers
 from pgrecall._demo import ARMS, SHOWN
 from pgrecall.cli import main
 
@@ -23,9 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.delenv("PGRECALL_RERANKER", raising=False)
-
+def run(database: str, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*arguments: str, dsn: str = database) -> tuple[int, str, str]:
         code = main([*arguments, "--dsn", dsn])
         return code, *capsys.readouterr()
@@ -166,7 +164,6 @@ def test_a_recall_is_explained(run: Run, bank: str) -> None:
     assert code == 0
     assert re.search(r"lexical #1 \+0\.\d{4}", out)
     assert re.search(r"temporal +skipped +0 +[\d.]+ +no time window given", out)
-    assert "no reranker is set" in out
 
 
 def test_a_recall_can_be_asked_as_of_another_time(run: Run, bank: str) -> None:
@@ -262,6 +259,29 @@ def test_doctor_says_when_the_reranker_cannot_be_loaded(
 
     assert code == 1
     assert 'bad  reranker: cannot load the reranker "/nowhere": ' in out
+
+
+def test_doctor_names_the_reranker_that_comes_with_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGRECALL_RERANKER")
+
+    _, out, _ = run("doctor")
+
+    assert "ok   reranker: a cross-encoder of MiniLM, packaged\n" in out
+
+
+def test_doctor_warns_where_no_packaged_reranker_can_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGRECALL_RERANKER")
+    monkeypatch.setattr(rerankers, "DEFAULT_RERANKER", OnnxReranker())
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+
+    code, out, _ = run("doctor")
+
+    assert code == 0
+    assert "warn reranker: cannot rerank: package onnxruntime is missing\n" in out
 
 
 def test_the_command_ends_quietly_when_its_reader_does(database: str) -> None:

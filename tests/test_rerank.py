@@ -11,22 +11,32 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgrecall import (
     CrossEncoderReranker,
+    FunctionReranker,
     Hit,
+    InvalidArgument,
+    OnnxReranker,
     Recall,
+    Reranker,
     RerankerUnavailable,
+    rerankers,
 )
 from pgrecall.models import Period
 from pgrecall.rerankers import (
-    FunctionReranker,
+    DEFAULT_RERANKER,
+    PACKAGED,
+    as_reranker,
+    chosen_reranker,
     dated_text,
     period_boost,
     recency_boost,
     reranked,
 )
-from toys import save_cross_encoder, toy_embed
+from toys import save_cross_encoder, save_onnx_cross_encoder, toy_embed
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
@@ -62,6 +72,19 @@ def make_hit(
     )
 
 
+class Punctual:
+    """Reads as many as it is told to, whatever the time."""
+
+    def __init__(self, read: int) -> None:
+        self._read = read
+
+    def scores(self, _query: str, texts: Sequence[str]) -> Sequence[float]:
+        return [0.5] * len(texts)
+
+    def scores_within(self, _query: str, texts: Sequence[str], _seconds: float) -> Sequence[float]:
+        return [0.5] * min(self._read, len(texts))
+
+
 def score_by_length(_query: str, texts: Sequence[str]) -> list[float]:
     return [1 / (1 + len(text)) for text in texts]
 
@@ -69,6 +92,11 @@ def score_by_length(_query: str, texts: Sequence[str]) -> list[float]:
 @pytest.fixture(scope="module")
 def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_cross_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def onnx(cross_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_onnx_cross_encoder(cross_encoder, tmp_path_factory.mktemp("models") / "onnx")
 
 
 @pytest.fixture
@@ -132,23 +160,62 @@ def test_a_recall_is_reranked_by_the_model_that_the_environment_names(
     assert report.hits[0].final_score >= report.hits[1].final_score
 
 
-def test_without_a_reranker_the_fused_order_is_kept_and_the_report_says_so(
-    connection_with_bank: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reranker", [None, False])
+def test_without_a_reranker_the_fused_order_is_kept(
+    connection_with_bank: psycopg.Connection[Any], reranker: bool | None
 ) -> None:
-    monkeypatch.delenv("PGRECALL_RERANKER", raising=False)
+    recall = Recall(connection_with_bank, embedder=toy_embed, reranker=reranker)
 
-    report = Recall(connection_with_bank, embedder=toy_embed).recall_report("b", "Maya")
+    report = recall.recall_report("b", "Maya")
 
+    assert report.degradations == ()
+    assert report.timings.rerank == 0
     assert [(hit.rank, hit.final_score) for hit in report.hits] == [
         (hit.fused_rank, hit.score) for hit in report.hits
     ]
-    assert [(d.what, d.why, d.hint) for d in report.degradations] == [
-        (
-            "reranker",
-            "no reranker is set: the fused order was kept",
-            "Pass reranker=..., or set PGRECALL_RERANKER to the directory of a cross-encoder.",
-        )
-    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "expected"),
+    [
+        (DEFAULT_RERANKER, None, DEFAULT_RERANKER),
+        (True, "", DEFAULT_RERANKER),
+        (DEFAULT_RERANKER, "none", None),
+        (None, "some-model", None),
+    ],
+)
+def test_a_client_takes_the_packaged_reranker_where_nothing_else_is_said(
+    given: Reranker | bool | None,
+    named: str | None,
+    expected: Reranker | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PGRECALL_RERANKER")
+    if named is not None:
+        monkeypatch.setenv("PGRECALL_RERANKER", named)
+
+    assert chosen_reranker(given) is expected
+
+
+def test_the_packaged_reranker_knows_an_answer_from_a_question_of_the_same_words() -> None:
+    answer, other, off = DEFAULT_RERANKER.scores(
+        "When did Maya go to the support group?",
+        [
+            "[Date: June 05, 2022 (2022-06-05)] Maya: I went to a support group yesterday.",
+            "[Date: June 05, 2022 (2022-06-05)] Ana: Do they have a group for support, Maya?",
+            "[Date: June 05, 2022 (2022-06-05)] Ana: The cake was lovely.",
+        ],
+    )
+
+    assert answer > 0.5 > off
+    assert answer > other
+
+
+def test_the_packaged_reranker_weighs_25_megabytes_at_most() -> None:
+    files = list(PACKAGED.iterdir())
+
+    assert {file.name for file in files} == {"MODEL_CARD.md", "model.onnx", "tokenizer.json"}
+    assert sum(file.stat().st_size for file in files) <= 25 * 2**20
 
 
 def test_a_wrong_path_degrades_with_the_reason(
@@ -167,18 +234,31 @@ def test_a_wrong_path_degrades_with_the_reason(
     )
 
 
+@pytest.mark.parametrize(
+    ("reranker", "package", "extra"),
+    [
+        ("some-model", "sentence_transformers", "embed"),
+        (OnnxReranker(), "onnxruntime", "rerank"),
+    ],
+)
 def test_a_missing_package_degrades_with_the_command(
-    connection_with_bank: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    reranker: Reranker | str,
+    package: str,
+    extra: str,
+    connection_with_bank: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    recall = Recall(connection_with_bank, embedder=toy_embed, reranker="some-model")
+    monkeypatch.setitem(sys.modules, package, None)
+    recall = Recall(connection_with_bank, embedder=toy_embed, reranker=reranker)
 
     report = recall.recall_report("b", "Maya")
 
-    assert [(d.why, d.hint) for d in report.degradations] == [
+    assert [hit.rank for hit in report.hits] == [hit.fused_rank for hit in report.hits] == [1, 2]
+    assert [(d.what, d.why, d.hint) for d in report.degradations] == [
         (
-            "cannot rerank: package sentence_transformers is missing",
-            "Run: pip install 'pgrecall[embed]'",
+            "reranker",
+            f"cannot rerank: package {package} is missing",
+            f"Run: pip install 'pgrecall[{extra}]'",
         )
     ]
 
@@ -204,10 +284,12 @@ def test_more_candidates_are_reranked_than_are_returned(
     assert [(hit.text, hit.rank, hit.fused_rank) for hit in hits] == [("Maya leads Atlas", 1, 2)]
 
 
-def test_the_reranker_reads_date_context_and_text() -> None:
+def test_the_reranker_reads_date_text_and_context() -> None:
     hit = make_hit(context="standup", occurred=(datetime(2022, 6, 5, tzinfo=timezone.utc), None))
 
-    assert dated_text(hit) == "[Date: June 05, 2022 (2022-06-05)] standup: Maya leads Atlas"
+    assert dated_text(hit) == (
+        "[Date: June 05, 2022 (2022-06-05)] Maya leads Atlas (context: standup)"
+    )
 
 
 def test_the_date_is_when_it_was_said_where_nobody_knows_when_it_happened() -> None:
@@ -240,14 +322,14 @@ def test_months_are_english_in_every_locale() -> None:
     ],
 )
 def test_recency_falls_linearly_over_a_year(age: timedelta, boost: float) -> None:
-    assert recency_boost(make_hit(mentioned_at=NOW - age), NOW) == pytest.approx(boost)
+    assert recency_boost(make_hit(mentioned_at=NOW - age), NOW, 0.2) == pytest.approx(boost)
 
 
 def test_a_hit_without_a_date_is_neither_boosted_nor_held_back() -> None:
     during = (NOW - DAY, NOW)
 
-    assert recency_boost(make_hit(), NOW) == 1.0
-    assert period_boost(make_hit(), during) == 1.0
+    assert recency_boost(make_hit(), NOW, 0.2) == 1.0
+    assert period_boost(make_hit(), during, 0.2) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -265,7 +347,7 @@ def test_a_hit_without_a_date_is_neither_boosted_nor_held_back() -> None:
 def test_nearness_to_the_period_falls_linearly_outside_it(
     during: Period, start: datetime, end: datetime, boost: float
 ) -> None:
-    assert period_boost(make_hit(occurred=(start, end)), during) == pytest.approx(boost)
+    assert period_boost(make_hit(occurred=(start, end)), during, 0.2) == pytest.approx(boost)
 
 
 def test_boosts_move_only_what_is_about_equally_relevant() -> None:
@@ -273,8 +355,15 @@ def test_boosts_move_only_what_is_about_equally_relevant() -> None:
     new = make_hit("new", rank=2, mentioned_at=NOW)
 
     def order(old_score: float, new_score: float) -> list[str]:
-        reranker = FunctionReranker(lambda _query, _texts: [old_score, new_score])
-        hits = reranked([old, new], "q", reranker, reference_time=NOW, during=None)
+        hits = reranked(
+            [old, new],
+            "q",
+            FunctionReranker(lambda _query, _texts: [old_score, new_score]),
+            reference_time=NOW,
+            during=None,
+            mode="replace",
+            boosts={"recency": 0.2},
+        )
         return [hit.text for hit in hits]
 
     assert order(0.5, 0.45) == ["new", "old"]
@@ -285,10 +374,182 @@ def test_what_lies_behind_the_candidates_keeps_its_order_behind_them() -> None:
     hits = [make_hit("x" * (9 - rank), rank=rank) for rank in range(1, 6)]
     reranker = FunctionReranker(score_by_length)
 
-    found = reranked(hits, "q", reranker, reference_time=NOW, during=None, candidates=3)
+    found = reranked(
+        hits, "q", reranker, reference_time=NOW, during=None, candidates=3, mode="replace"
+    )
 
     assert [hit.fused_rank for hit in found] == [3, 2, 1, 4, 5]
     assert [hit.rank for hit in found] == [1, 2, 3, 4, 5]
+    assert [hit.final_score for hit in found[3:]] == [0, 0]
+    assert [hit.rerank_score for hit in found[3:]] == [None, None]
+
+
+def test_blending_takes_the_fused_rank_for_the_odds_beforehand() -> None:
+    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 5)]
+    reranker = FunctionReranker(lambda _query, _texts: [0.5, 0.5, 0.75, 0.7])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert [hit.fused_rank for hit in found] == [3, 1, 4, 2]
+    assert [hit.final_score for hit in found] == pytest.approx([3 / 5, 1 / 2, 14 / 29, 2 / 5])
+
+
+def test_a_reranker_that_is_quite_sure_outdoes_the_fused_order() -> None:
+    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 51)]
+    reranker = FunctionReranker(lambda _query, texts: [0.0] * (len(texts) - 1) + [1.0])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert [hit.fused_rank for hit in found] == [50, *range(1, 50)]
+    assert 0 < found[-1].final_score < found[0].final_score < 1
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    st.integers(1, 40),
+    st.sampled_from(["blend", "replace"]),
+)
+def test_the_order_is_that_of_the_final_score(
+    scores: list[float], candidates: int, mode: str
+) -> None:
+    hits = [make_hit(str(n), rank=n + 1, mentioned_at=NOW - n * DAY) for n in range(len(scores))]
+    reranker = FunctionReranker(
+        lambda _query, texts: [scores[int(text.rpartition(" ")[2])] for text in texts]
+    )
+
+    found = reranked(
+        hits,
+        "q",
+        reranker,
+        reference_time=NOW,
+        during=(NOW - 3 * DAY, NOW),
+        candidates=candidates,
+        mode=mode,
+        boosts={"recency": 0.3},
+    )
+
+    final = [hit.final_score for hit in found]
+    assert final == sorted(final, reverse=True)
+    assert all(0 <= score <= 1.3 for score in final)
+    assert [hit.rank for hit in found] == list(range(1, len(hits) + 1))
+    assert sorted(hit.fused_rank for hit in found) == list(range(1, len(hits) + 1))
+
+
+def test_candidates_there_is_no_time_for_stay_behind_in_fused_order(
+    connection_with_bank: psycopg.Connection[Any],
+) -> None:
+    recall = Recall(connection_with_bank, embedder=toy_embed, reranker=Punctual(read=1))
+
+    report = recall.recall_report("b", "Maya", rerank_seconds=0.25)
+
+    assert [hit.fused_rank for hit in report.hits] == [1, 2]
+    assert [hit.rerank_score for hit in report.hits] == [0.5, None]
+    assert [(d.what, d.why, d.hint) for d in report.degradations] == [
+        (
+            "reranker",
+            "1 of 2 candidates were read in 0.25 s; the others keep their order behind them",
+            "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+        )
+    ]
+
+
+def test_no_time_at_all_keeps_the_fused_order(onnx: Path) -> None:
+    hits = [make_hit("x" * (9 - rank), rank=rank) for rank in range(1, 6)]
+
+    found = reranked(hits, "q", OnnxReranker(onnx), reference_time=NOW, during=None, seconds=0)
+
+    assert [hit.fused_rank for hit in found] == [1, 2, 3, 4, 5]
+    assert [hit.rerank_score for hit in found] == [None] * 5
+
+
+def test_batches_that_no_longer_fit_are_not_read(cross_encoder: Path) -> None:
+    reranker = CrossEncoderReranker(cross_encoder, batch_size=2)
+
+    assert len(reranker.scores_within("who", ["maya", "ana", "atlas", "leads", "in"], 0)) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"candidates": 0}, "candidates is 0, not 1 or more"),
+        ({"rerank_mode": "mix"}, 'there is no rerank_mode "mix"'),
+        ({"rerank_seconds": -1}, "rerank_seconds is -1, not 0 or more"),
+        ({"rerank_seconds": float("nan")}, "rerank_seconds is nan, not 0 or more"),
+        ({"boosts": {"age": 0.2}}, 'there is no boost "age"'),
+        ({"boosts": {"period": 2}}, 'the boost "period" is 2, not 0 to 1'),
+    ],
+)
+def test_what_cannot_be_reranked_with_is_refused(
+    pgrecall: Recall, option: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        pgrecall.recall("b", "q", **option)
+
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+def test_an_onnx_model_says_what_the_same_model_says_in_torch(
+    cross_encoder: Path, onnx: Path
+) -> None:
+    texts = ["maya leads atlas", "ana", "the date in atlas " * 100]
+
+    torch, onnxruntime = (
+        as_reranker(path).scores("who leads", texts) for path in (cross_encoder, onnx)
+    )
+
+    assert onnxruntime == pytest.approx(torch, abs=1e-5)
+
+
+def test_an_onnx_score_does_not_depend_on_what_is_scored_beside_it(onnx: Path) -> None:
+    texts = ["maya leads atlas", "ana", "the date in atlas"]
+
+    together = OnnxReranker(onnx, threads=3).scores("who", texts)
+
+    assert together == [OnnxReranker(onnx).scores("who", [text])[0] for text in texts]
+
+
+def test_a_pair_is_scored_once(onnx: Path) -> None:
+    reranker = OnnxReranker(onnx)
+    first = reranker.scores("who", ["maya", "ana"])
+
+    assert reranker.scores_within("who", ["ana", "maya", "atlas"], 0) == [first[1], first[0]]
+    assert reranker.scores_within("who leads", ["ana"], 0) == []
+
+
+def test_the_oldest_of_what_is_remembered_goes_first(
+    onnx: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerankers, "_REMEMBERED", 2)
+    reranker = OnnxReranker(onnx)
+    reranker.scores("who", ["maya", "ana"])
+    reranker.scores("who", ["maya"])
+
+    reranker.scores("who", ["atlas"])
+
+    assert [len(reranker.scores_within("who", [text], 0)) for text in ("maya", "ana")] == [1, 0]
+
+
+def test_an_onnx_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
+    source = save_cross_encoder(tmp_path / "three", outputs=3)
+    path = save_onnx_cross_encoder(source, tmp_path / "onnx")
+
+    with pytest.raises(RerankerUnavailable) as caught:
+        OnnxReranker(path).load()
+
+    assert caught.value.message == f'the reranker "{path}" has 3 outputs, not 1'
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_broken_onnx_model_cannot_be_loaded(onnx: Path, tmp_path: Path, name: str) -> None:
+    for file in onnx.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / name).write_bytes(b"x")
+
+    with pytest.raises(RerankerUnavailable) as caught:
+        OnnxReranker(tmp_path).load()
+
+    assert caught.value.message.startswith(f'cannot load the reranker "{tmp_path}": ')
 
 
 def test_equal_scores_keep_the_fused_order() -> None:

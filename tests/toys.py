@@ -36,11 +36,30 @@ def save_cross_encoder(path: Path, *, outputs: int = 1) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=32,
-        max_position_embeddings=64,
+        max_position_embeddings=192,
         num_labels=outputs,
     )
     BertForSequenceClassification(config).save_pretrained(path)
-    BertTokenizerFast(vocab_file=str(vocabulary), model_max_length=64).save_pretrained(path)
+    BertTokenizerFast(vocab_file=str(vocabulary), model_max_length=192).save_pretrained(path)
+    return path
+
+
+def save_onnx_cross_encoder(source: Path, path: Path) -> Path:
+    """Save what save_cross_encoder() made as ONNX model."""
+    import torch
+    from transformers import BertForSequenceClassification
+
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    path.mkdir()
+    torch.onnx.export(
+        BertForSequenceClassification.from_pretrained(source).eval(),
+        tuple(torch.ones((1, 8), dtype=torch.int64) for _ in names),
+        str(path / "model.onnx"),
+        input_names=names,
+        dynamic_axes={name: {1: "tokens"} for name in names},
+        dynamo=False,
+    )
+    (path / "tokenizer.json").write_bytes((source / "tokenizer.json").read_bytes())
     return path
 
 

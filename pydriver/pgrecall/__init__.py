@@ -42,7 +42,7 @@ from pgrecall.models import (
     Retention,
     Timings,
 )
-from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, Reranker
+from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker, Reranker
 
 connect = Recall.connect
 connect_async = AsyncRecall.connect
@@ -75,6 +75,7 @@ __all__ = [
     "InvalidFilter",
     "MemoryNotFound",
     "ModelMismatch",
+    "OnnxReranker",
     "Progress",
     "QueryEntity",
     "Recall",

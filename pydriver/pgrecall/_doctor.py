@@ -14,7 +14,7 @@ from pgrecall import _render, calls, schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.errors import RecallError
-from pgrecall.rerankers import SETTING, CrossEncoderReranker
+from pgrecall.rerankers import SETTING, chosen_reranker
 
 _OLDEST_SERVER = 150000
 _OLDEST_VECTOR = (0, 8, 4)
@@ -113,18 +113,14 @@ def _embedder() -> Finding:
 
 def _reranker() -> Finding:
     setting = os.environ.get(SETTING)
-    if not setting:
-        return Finding(
-            "warning",
-            "reranker",
-            "none set; answers stay in fused order",
-            f"Set {SETTING} to the directory or name of a cross-encoder.",
-        )
+    reranker = chosen_reranker(True)
+    if reranker is None:
+        return Finding("good", "reranker", f"none, as {SETTING} says")
     try:
-        CrossEncoderReranker(setting).load()
+        reranker.scores("Is it there?", ["It is there."])
     except RecallError as error:
-        return Finding("bad", "reranker", error.message, error.hint)
-    return Finding("good", "reranker", setting)
+        return Finding("bad" if setting else "warning", "reranker", error.message, error.hint)
+    return Finding("good", "reranker", setting or "a cross-encoder of MiniLM, packaged")
 
 
 def _tables(recall: Recall) -> list[Finding]:

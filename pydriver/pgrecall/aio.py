@@ -31,7 +31,7 @@ from pgrecall.models import (
     RetainedMessage,
     Retention,
 )
-from pgrecall.rerankers import Reranker, ScoreFunction
+from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -62,7 +62,7 @@ class AsyncRecall:
         connection: Connection | AsyncPool,
         *,
         embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
-        reranker: Reranker | ScoreFunction | str | Path | None = None,
+        reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
@@ -74,7 +74,8 @@ class AsyncRecall:
             embedder: Makes the embeddings; a function from texts to vectors will do. None to do
                 without: then only facts and queries that bring an embedding are searched by it.
             reranker: A cross-encoder: its directory or name, an object, or a function from query
-                and texts to relevances from 0 to 1. Default: what PGRECALL_RERANKER names.
+                and texts to relevances from 0 to 1. None to keep the fused order. Default: what
+                PGRECALL_RERANKER names ("none" for none), or else the one that comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: The one that banks are being re-embedded with: facts are then embedded
@@ -95,7 +96,7 @@ class AsyncRecall:
         dsn: str | None = None,
         *,
         embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
-        reranker: Reranker | ScoreFunction | str | Path | None = None,
+        reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
@@ -745,7 +746,12 @@ class AsyncRecall:
             hypothetical: A text shaped like the answer to search with as well, or a function that
                 makes one of the query.
             rerank: Whether to rerank.
-            candidates: How many of the best to rerank; 50 by default.
+            candidates: How many of the best to rerank, at least 1; 50 by default.
+            rerank_mode: "blend" the reranker's order with the fused one, or "replace" it.
+            rerank_seconds: Time for reranking; candidates it does not suffice for stay behind in
+                fused order, and the report says so. 2 by default.
+            boosts: Alpha of the boosts "recency" and "period" of the reranker's score, 0 to 1 each:
+                a score is multiplied with 1 - alpha / 2 to 1 + alpha / 2.
             explain: Only for :meth:`recall_report`: ask how each arm fared, in a second call.
 
         Returns:

@@ -7,7 +7,6 @@ step and run the calls these make.
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,11 +45,13 @@ from pgrecall.models import (
     Timings,
 )
 from pgrecall.rerankers import (
+    BOOSTS,
     CANDIDATES,
-    SETTING,
+    MODES,
+    SECONDS,
     Reranker,
     ScoreFunction,
-    as_reranker,
+    chosen_reranker,
     reranked,
 )
 from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
@@ -100,16 +101,15 @@ class Settings:
     def of(
         cls,
         embedder: Embedder | EmbedFunction | None,
-        reranker: Reranker | ScoreFunction | str | Path | None,
+        reranker: Reranker | ScoreFunction | str | Path | bool | None,
         zone: str | tzinfo | None,
         model: str | None,
         next_embedder: Embedder | EmbedFunction | None = None,
     ) -> Settings:
         """Read what a user gave to a client."""
-        chosen = reranker or os.environ.get(SETTING)
         return cls(
             as_embedder(embedder, model) if embedder is not None else None,
-            as_reranker(chosen) if chosen else None,
+            chosen_reranker(reranker),
             _zone(zone),
             model,
             as_embedder(next_embedder, None) if next_embedder is not None else None,
@@ -164,6 +164,9 @@ class RecallOptions(TypedDict, total=False):
     hypothetical: str | Callable[[str], str] | None
     rerank: bool
     candidates: int
+    rerank_mode: str
+    rerank_seconds: float
+    boosts: Mapping[str, float] | None
     explain: bool
     skip: int
     gates: Mapping[str, float] | None
@@ -274,6 +277,9 @@ class Question:
         hypothetical: str | Callable[[str], str] | None = None,
         rerank: bool = True,
         candidates: int = CANDIDATES,
+        rerank_mode: str = MODES[0],
+        rerank_seconds: float = SECONDS,
+        boosts: Mapping[str, float] | None = None,
         explain: bool = False,
         skip: int = 0,
         gates: Mapping[str, float] | None = None,
@@ -292,9 +298,12 @@ class Question:
         self._anchors = anchors
         self._top_k = top_k
         self._skip = 0
-        self._candidates = candidates
         self._reranker = settings.reranker if rerank else None
-        self._wants_rerank = rerank
+        self._candidates = candidates
+        self._rerank_mode = rerank_mode
+        self._rerank_seconds = rerank_seconds
+        self._boosts = boosts or {}
+        _check_reranking(candidates, rerank_mode, rerank_seconds, self._boosts)
         self._hypothetical = hypothetical
         self._reference_time = settings.moment(reference_time) or datetime.now(timezone.utc)
         self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
@@ -424,9 +433,9 @@ class Question:
     def report(self, hits: list[Hit], arms: Sequence[ArmReport] = ()) -> RecallReport:
         """Rerank what was found and say how it came about. Takes long, sends nothing."""
         left_out = list(self.trace.warnings)
-        if self._wants_rerank:
+        if self._reranker is not None:
             with self._timed("rerank"):
-                hits, degradation = self._reranked(hits)
+                hits, degradation = self._reranked(hits, self._reranker)
             left_out += [degradation] if degradation else []
         constraint = self._constraint
         page = hits[self._skip : self._skip + self._top_k]
@@ -446,25 +455,33 @@ class Question:
             confidence=max((hit.relevance for hit in page), default=0.0),
         )
 
-    def _reranked(self, hits: list[Hit]) -> tuple[list[Hit], Degradation | None]:
-        if self._reranker is None:
-            return hits, Degradation(
-                "reranker",
-                "no reranker is set: the fused order was kept",
-                f"Pass reranker=..., or set {SETTING} to the directory of a cross-encoder.",
-            )
+    def _reranked(
+        self, hits: list[Hit], reranker: Reranker
+    ) -> tuple[list[Hit], Degradation | None]:
         try:
             ordered = reranked(
                 hits,
                 self._query,
-                self._reranker,
+                reranker,
                 reference_time=self._reference_time,
                 during=self._during,
                 candidates=self._candidates,
+                seconds=self._rerank_seconds,
+                mode=self._rerank_mode,
+                boosts=self._boosts,
             )
         except RerankerUnavailable as error:
             return hits, Degradation("reranker", error.message, error.hint)
-        return ordered, None
+        wanted = min(len(hits), self._candidates)
+        read = sum(hit.rerank_score is not None for hit in ordered)
+        if read == wanted:
+            return ordered, None
+        return ordered, Degradation(
+            "reranker",
+            f"{read} of {wanted} candidates were read in {self._rerank_seconds:g} s;"
+            " the others keep their order behind them",
+            "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+        )
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -473,6 +490,33 @@ class Question:
             yield
         finally:
             self._seconds[stage] += perf_counter() - start
+
+
+def _check_reranking(
+    candidates: int, mode: str, seconds: float, boosts: Mapping[str, float]
+) -> None:
+    """Refuse what no reranking can be done with."""
+    if candidates < 1:
+        raise InvalidArgument(
+            f"candidates is {candidates}, not 1 or more", hint="Pass rerank=False to rerank none."
+        )
+    if mode not in MODES:
+        raise InvalidArgument(
+            f'there is no rerank_mode "{mode}"', hint=f"Use one of: {', '.join(MODES)}."
+        )
+    if not seconds >= 0:
+        raise InvalidArgument(
+            f"rerank_seconds is {seconds}, not 0 or more", hint="Pass a time in seconds, such as 2."
+        )
+    for name, alpha in boosts.items():
+        if name not in BOOSTS:
+            raise InvalidArgument(
+                f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
+            )
+        if not 0 <= alpha <= 1:
+            raise InvalidArgument(
+                f'the boost "{name}" is {alpha}, not 0 to 1', hint="0.2 is ten percent either way."
+            )
 
 
 class FactBatch:

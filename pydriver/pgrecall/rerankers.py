@@ -2,19 +2,27 @@
 
 Its answer is a calibrated relevance from 0 to 1. Only such a score is multiplied with the bounded
 boosts for recency and for nearness to the time asked about; a fused score, which is a sum of
-1 / (k + rank), never is.
+1 / (k + rank), never is. The boosted relevance is then blended with the fused order, for the two
+err differently: the fused rank says what the odds are before the text is read.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pgrecall._loading import quiet_loading
 from pgrecall.errors import RerankerUnavailable
@@ -26,9 +34,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SETTING = "PGRECALL_RERANKER"
+NONE = "none"
+"""The value of the setting that keeps the fused order."""
+PACKAGED = Path(__file__).with_name("reranker")
+"""The directory of the model that comes with the driver."""
 CANDIDATES = 50
+SECONDS = 2.0
+MODES = ("blend", "replace")
+BOOSTS: Mapping[str, float] = {"recency": 0.0, "period": 0.2}
+"""Alpha of each boost, which is 1 + alpha * (nearness - 0.5): 0.2 is ten percent either way."""
 
-_ALPHA = 0.2  # a boost is 1 + alpha * (nearness - 0.5): at most ten percent either way
+_MODEL = "model.onnx"
+_REMEMBERED = 10_000
+_TOKENS = 192
+_CHARACTERS = 16 * _TOKENS  # no text needs more of them for that many tokens
+_THREADS = 8
+_SURE = 1e-6  # nothing is less likely, nor its contrary
 _RECENCY_DAYS = 365.0
 _SLACK = timedelta(days=7)
 _DAY = timedelta(days=1)
@@ -50,6 +71,15 @@ class Reranker(Protocol):
         ...
 
 
+@runtime_checkable
+class PunctualReranker(Reranker, Protocol):
+    """A reranker that can stop in time; one that cannot takes as long as it takes."""
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, of as many as there was time for."""
+        ...
+
+
 class FunctionReranker:
     """A reranker made of any function from a query and texts to relevances."""
 
@@ -62,7 +92,75 @@ class FunctionReranker:
         return self._function(query, texts)
 
 
-class CrossEncoderReranker:
+class _Model(ABC):
+    """A cross-encoder: loaded when first used, and it remembers its last answers."""
+
+    def __init__(self, name_or_path: str | Path) -> None:
+        self.name_or_path = name_or_path
+        self._lock = threading.Lock()
+        self._remembered: OrderedDict[bytes, float] = OrderedDict()
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order: the sigmoid of the model's answer.
+
+        Raises:
+            RerankerUnavailable: a package or the model is missing, or it is not a cross-encoder
+                with one output.
+
+        """
+        return self.scores_within(query, texts, math.inf)
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, of as many as there was time for.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time to read them; loading the model does not count.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        self.load()
+        deadline = perf_counter() + seconds
+        keys = [blake2b(f"{query}\0{text}".encode(), digest_size=16).digest() for text in texts]
+        with self._lock:
+            known = {key: self._remembered[key] for key in keys if key in self._remembered}
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        answers = self._answers(query, [*new.values()], deadline)
+        known.update(zip(new, map(_sigmoid, answers), strict=False))
+        found = [known[key] for key in takewhile(known.__contains__, keys)]
+        with self._lock:
+            for key in known:
+                self._remembered[key] = known[key]
+                self._remembered.move_to_end(key)
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return found
+
+    @abstractmethod
+    def load(self) -> object:
+        """Load the model, unless it is loaded."""
+
+    @abstractmethod
+    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
+        """Return the model's answers to the first texts, those it has before the deadline."""
+
+    def _cannot_load(self, reason: str) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f'cannot load the reranker "{self.name_or_path}": {reason}',
+            hint=f"Set {SETTING} to the directory of a cross-encoder, or download it first.",
+        )
+
+    def _outputs(self, number: int) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f'the reranker "{self.name_or_path}" has {number} outputs, not 1',
+            hint="Give a cross-encoder that was trained to score relevance.",
+        )
+
+
+class CrossEncoderReranker(_Model):
     """A sentence-transformers cross-encoder, loaded when first used, never from the network."""
 
     def __init__(self, name_or_path: str | Path, *, batch_size: int = 16) -> None:
@@ -73,28 +171,9 @@ class CrossEncoderReranker:
             batch_size: Candidates per forward pass, at least 1.
 
         """
-        self.name_or_path = name_or_path
+        super().__init__(name_or_path)
         self._batch_size = batch_size
         self._loaded: CrossEncoder | None = None
-        self._lock = threading.Lock()
-
-    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one relevance per text, in order: the sigmoid of the model's answer.
-
-        Raises:
-            RerankerUnavailable: a package or the model is missing, or it is not a cross-encoder
-                with one output.
-
-        """
-        from torch.nn import Identity
-
-        answers = self.load().predict(
-            [(query, text) for text in texts],
-            batch_size=self._batch_size,
-            activation_fn=Identity(),
-            show_progress_bar=False,
-        )
-        return [_sigmoid(float(answer)) for answer in answers]
 
     def load(self) -> CrossEncoder:
         """Load the model, unless it is loaded.
@@ -108,6 +187,27 @@ class CrossEncoderReranker:
                 self._loaded = self._load()
             return self._loaded
 
+    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
+        from torch.nn import Identity
+
+        model = self.load()
+        found: list[float] = []
+        longest = 0.0
+        for first in range(0, len(texts), self._batch_size):
+            start = perf_counter()
+            if first and start + longest > deadline:
+                break
+            batch = texts[first : first + self._batch_size]
+            answers = model.predict(
+                [(query, text) for text in batch],
+                batch_size=self._batch_size,
+                activation_fn=Identity(),
+                show_progress_bar=False,
+            )
+            longest = max(longest, perf_counter() - start)
+            found += map(float, answers)
+        return found
+
     def _load(self) -> CrossEncoder:
         try:
             from sentence_transformers import CrossEncoder
@@ -120,37 +220,147 @@ class CrossEncoderReranker:
             with quiet_loading():
                 model = CrossEncoder(str(self.name_or_path), local_files_only=True)
         except (OSError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise RerankerUnavailable(
-                f'cannot load the reranker "{self.name_or_path}": {reason}',
-                hint=f"Set {SETTING} to the directory of a cross-encoder, or download it first.",
-            ) from error
+            raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
         if model.num_labels != 1:
-            raise RerankerUnavailable(
-                f'the reranker "{self.name_or_path}" has {model.num_labels} outputs, not 1',
-                hint="Give a cross-encoder that was trained to score relevance.",
-            )
+            raise self._outputs(model.num_labels)
         logger.debug("loaded reranker %s", self.name_or_path)
         return model
+
+
+class OnnxReranker(_Model):
+    """A cross-encoder as ONNX model, run by onnxruntime; without a path the packaged one.
+
+    Each pair runs alone, several at a time, on a thread each: that costs no more than batches,
+    needs no padding, can stop after any pair, and what a quantised model says of a text does not
+    depend on the texts beside it.
+    """
+
+    def __init__(self, path: str | Path = PACKAGED, *, threads: int | None = None) -> None:
+        """Choose a model; nothing is imported or loaded yet.
+
+        Args:
+            path: A directory with model.onnx and tokenizer.json.
+            threads: How many pairs are read at a time, at least 1. Default: one for each core
+                that the process may use, 8 at most.
+
+        """
+        super().__init__(path)
+        self._threads = threads
+        self._loaded: tuple[Any, Any] | None = None
+
+    def load(self) -> tuple[Any, Any]:
+        """Load the session and the tokenizer, unless they are loaded.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
+        from numpy import array, int64
+
+        session, tokenizer = self.load()
+        names = [given.name for given in session.get_inputs()]
+
+        def answer(text: str) -> float | None:
+            if perf_counter() > deadline:
+                return None
+            pair = tokenizer.encode(query[:_CHARACTERS], text[:_CHARACTERS])
+            values = {
+                "input_ids": pair.ids,
+                "attention_mask": pair.attention_mask,
+                "token_type_ids": pair.type_ids,
+            }
+            feed = {name: array([values[name]], int64) for name in names}
+            return float(session.run(None, feed)[0].item())
+
+        threads = self._threads or min(_cores(), _THREADS)
+        with ThreadPoolExecutor(threads) as pool:  # of this call alone: it outlives no fork
+            return [found for found in pool.map(answer, texts) if found is not None]
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise RerankerUnavailable(
+                f"cannot rerank: package {error.name} is missing",
+                hint="Run: pip install 'pgrecall[rerank]'",
+            ) from error
+        directory = Path(self.name_or_path)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        try:
+            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+            session = onnxruntime.InferenceSession(
+                str(directory / _MODEL), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # neither package says which it raises
+            raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
+        shape = session.get_outputs()[0].shape
+        if len(shape) > 1 and shape[-1] != 1:
+            raise self._outputs(shape[-1])
+        tokenizer.no_padding()
+        limit = (tokenizer.truncation or {}).get("max_length", _TOKENS)
+        tokenizer.enable_truncation(min(limit, _TOKENS))
+        logger.debug("loaded reranker %s", self.name_or_path)
+        return session, tokenizer
+
+
+DEFAULT_RERANKER = OnnxReranker()
+"""The packaged model, shared by all clients of a process so that it is loaded once."""
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
     """Make a reranker of whatever a user hands over: a name or path, a function, a reranker."""
     if isinstance(reranker, str | Path):
-        return CrossEncoderReranker(reranker)
+        is_onnx = Path(reranker, _MODEL).is_file()
+        return OnnxReranker(reranker) if is_onnx else CrossEncoderReranker(reranker)
     return reranker if isinstance(reranker, Reranker) else FunctionReranker(reranker)
 
 
+def chosen_reranker(
+    reranker: Reranker | ScoreFunction | str | Path | bool | None,
+) -> Reranker | None:
+    """Say which reranker a client uses: the one given, else what the environment names.
+
+    Args:
+        reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
+            one; None or False for none.
+
+    """
+    if reranker is DEFAULT_RERANKER or reranker is True:
+        named = os.environ.get(SETTING)
+        if named == NONE:
+            return None
+        return as_reranker(named) if named else DEFAULT_RERANKER
+    if reranker is None or isinstance(reranker, bool):
+        return None
+    return as_reranker(reranker)
+
+
 def dated_text(hit: Hit) -> str:
-    """Write a hit the way the reranker reads it: its date first, then its context."""
+    """Write a hit the way the reranker reads it: its date, what it says, then its context."""
     start = _when(hit)
-    words = [hit.text]
-    if hit.context:
-        words.insert(0, f"{hit.context}:")
-    if start is not None:
-        day = start.astimezone(timezone.utc)
-        words.insert(0, f"[Date: {_MONTHS[day.month - 1]} {day:%d, %Y} ({day:%Y-%m-%d})]")
-    return " ".join(words)
+    text = in_context(hit.text, hit.context or "")
+    if start is None:
+        return text
+    day = start.astimezone(timezone.utc)
+    return f"[Date: {written_date(day)} ({day:%Y-%m-%d})] {text}"
+
+
+def in_context(text: str, context: str) -> str:
+    """Put the context behind the text, where a limit of length cuts it first."""
+    return f"{text} (context: {context})" if context else text
+
+
+def written_date(day: date) -> str:
+    """Write a date in words, as "June 05, 2022"."""
+    return f"{_MONTHS[day.month - 1]} {day:%d, %Y}"
 
 
 def reranked(
@@ -161,8 +371,14 @@ def reranked(
     reference_time: datetime,
     during: Period | None,
     candidates: int = CANDIDATES,
+    seconds: float = SECONDS,
+    mode: str = "blend",
+    boosts: Mapping[str, float] = BOOSTS,
 ) -> list[Hit]:
     """Order the first hits by what the reranker says; the others keep their order behind them.
+
+    The order is that of the score with its boosts; "blend" divides the odds of it, score /
+    (1 - score), by 1 + the fused rank, as if they were likelihoods and that the prior.
 
     Args:
         hits: In fused order.
@@ -171,47 +387,65 @@ def reranked(
         reference_time: The moment of asking, which recency counts back from.
         during: The time the question is about, or None.
         candidates: How many hits the reranker reads, at least 1.
+        seconds: Time it has for that; it leaves out the last ones it has none left for.
+        mode: "blend" with the fused order, or "replace" it.
+        boosts: Alpha of "recency" and of "period", 0 to 1 each; those of BOOSTS where not named.
+
+    Returns:
+        All hits; those that were read have a rerank_score.
 
     Raises:
         RerankerUnavailable: the reranker cannot be used.
 
     """
-    head, tail = hits[:candidates], hits[candidates:]
-    scores = reranker.scores(query, [dated_text(hit) for hit in head]) if head else []
-    scored = [
+    alpha = {**BOOSTS, **boosts}
+    texts = [dated_text(hit) for hit in hits[:candidates]]
+    if not texts:
+        return []
+    if isinstance(reranker, PunctualReranker):
+        scores = reranker.scores_within(query, texts, seconds)
+        read = len(scores)
+    else:
+        scores = reranker.scores(query, texts)
+        read = len(texts)
+    head = [
         replace(
             hit,
             rerank_score=score,
-            final_score=score * recency_boost(hit, reference_time) * period_boost(hit, during),
+            final_score=score
+            * recency_boost(hit, reference_time, alpha["recency"])
+            * period_boost(hit, during, alpha["period"]),
         )
-        for hit, score in zip(head, scores, strict=True)
+        for hit, score in zip(hits[:read], scores, strict=True)
     ]
-    scored.sort(key=lambda hit: (-hit.final_score, hit.fused_rank))
-    ordered = [*scored, *(replace(hit, final_score=0.0) for hit in tail)]
-    return [replace(hit, rank=rank) for rank, hit in enumerate(ordered, 1)]
+    if mode == "blend":
+        head = [replace(hit, final_score=_blended(hit)) for hit in head]
+    head.sort(key=_by_score)
+    tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
+    return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
 
 
-def recency_boost(hit: Hit, reference_time: datetime) -> float:
-    """Give 1.1 to what is of today, falling linearly to 0.9 for what is a year old or older.
+def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
+    """Favour what is of today, falling linearly to what is a year old or older.
 
     Returns:
-        0.9 to 1.1; 1.0 for a hit without a date.
+        1 + alpha / 2 to 1 - alpha / 2; 1.0 for a hit without a date.
 
     """
     start = _when(hit)
     if start is None:
         return 1.0
-    return _boost(1 - (reference_time - start) / _DAY / _RECENCY_DAYS)
+    return _boost(1 - (reference_time - start) / _DAY / _RECENCY_DAYS, alpha)
 
 
-def period_boost(hit: Hit, during: Period | None) -> float:
-    """Give 1.1 to what lies in the period asked about, falling linearly to 0.9 outside it.
+def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
+    """Favour what lies in the period asked about, falling linearly outside it.
 
-    It has fallen to 0.9 at a distance as long as the period itself, or a week where that is
+    It has fallen to the least at a distance as long as the period itself, or a week where that is
     longer.
 
     Returns:
-        0.9 to 1.1; 1.0 without a period or for a hit without a date.
+        1 + alpha / 2 to 1 - alpha / 2; 1.0 without a period or for a hit without a date.
 
     """
     first, last = _extent(hit)
@@ -224,11 +458,22 @@ def period_boost(hit: Hit, during: Period | None) -> float:
         timedelta(0),
     )
     reach = max(end - start, _SLACK) if start is not None and end is not None else _SLACK
-    return _boost(1 - distance / reach)
+    return _boost(1 - distance / reach, alpha)
 
 
-def _boost(nearness: float) -> float:
-    return 1 + _ALPHA * (min(max(nearness, 0.0), 1.0) - 0.5)
+def _boost(nearness: float, alpha: float) -> float:
+    return 1 + alpha * (min(max(nearness, 0.0), 1.0) - 0.5)
+
+
+def _blended(hit: Hit) -> float:
+    """Return the score of the first in fused order as it is, and less for all others."""
+    score = min(max(hit.final_score, _SURE), 1 - _SURE)
+    odds = score / (1 - score) * 2 / (1 + hit.fused_rank)
+    return odds / (1 + odds)
+
+
+def _by_score(hit: Hit) -> tuple[float, int]:
+    return -hit.final_score, hit.fused_rank
 
 
 def _extent(hit: Hit) -> Period:
@@ -239,6 +484,12 @@ def _extent(hit: Hit) -> Period:
 
 def _when(hit: Hit) -> datetime | None:
     return _extent(hit)[0]
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _sigmoid(value: float) -> float:

