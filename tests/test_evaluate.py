@@ -378,6 +378,20 @@ def test_the_command_measures(run: Run, qrels: str) -> None:
     assert max(len(line) for line in out.splitlines()) <= 100
 
 
+def test_questions_from_before_anything_was_said_find_nothing_and_say_why(
+    run: Run, tmp_path: Path
+) -> None:
+    rows = [{**row, "asked_at": "2001-01-01"} for row in ROWS[:3]]
+    file = write(tmp_path / "early.jsonl", *rows)
+
+    _, out, _ = run("eval", "b", file)
+    code, _, err = run("tune", "b", file, "--folds", "2")
+
+    assert "sees only what had been said by then" in " ".join(out.split())
+    assert code == 1
+    assert "error: no arm finds anything for any of the questions\nhint: A question with" in err
+
+
 def test_the_command_measures_for_machines(run: Run, qrels: str) -> None:
     code, out, _ = run("eval", "b", qrels, "--json", "--k", "5")
 

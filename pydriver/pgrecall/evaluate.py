@@ -29,6 +29,7 @@ RERANKED = "reranked"
 PLAIN = "rrf"
 PLAIN_ARMS = ("semantic", "lexical")
 CUTOFF = 10
+AS_OF = "A question with asked_at sees only what had been said by then (mentioned_at)."
 
 _RESAMPLES = 2000
 _SEED = 7
@@ -45,7 +46,8 @@ class Judged:
         question: The question.
         relevant: Grade of each memory that answers it, at least 1, by id.
         category: What kind of question it is, or None.
-        asked_at: When it is asked, which "yesterday" counts back from; None for now.
+        asked_at: When it is asked, which "yesterday" counts back from; it is answered from what had
+            been said by then. None for now.
 
     """
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgrecall import calls
 from pgrecall.core import Progress
 from pgrecall.errors import InvalidArgument
-from pgrecall.evaluate import CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
+from pgrecall.evaluate import AS_OF, CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
 from pgrecall.models import Degradation, Ranking
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class _Trials:
         if not self.space.arms:
             raise InvalidArgument(
                 "no arm finds anything for any of the questions",
-                hint="See what each arm does with: pgrecall recall BANK QUESTION --explain",
+                hint=AS_OF,
             )
 
     def run(self, rankings: Sequence[Ranking], until: float) -> bool:
