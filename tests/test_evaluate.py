@@ -241,8 +241,7 @@ def test_reranking_is_measured_beside_the_fused_order(misled: Recall) -> None:
 
     found = evaluate(recall, "b", judged_questions(ROWS), rerank=True)
 
-    assert score(found, "reranked").ndcg.mean == 1
-    assert score(found, "fused").ndcg.mean < 1
+    assert score(found, "reranked").ndcg.low > score(found, "fused").ndcg.high
 
 
 def test_a_reranker_that_is_not_there_is_an_error(misled: Recall) -> None:
