@@ -7,13 +7,15 @@ bootstrap over the questions (Efron 1979); differences are taken question by que
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgrecall import calls
 from pgrecall.core import Progress, RecallOptions
+from pgrecall.embedders import Embedder, Vector
 from pgrecall.errors import InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.models import Degradation, Hit, Ranking
 from pgrecall.rerankers import SETTING
@@ -332,7 +334,7 @@ def _scores(asking: Asking, found: Mapping[str, list[list[str]]], k: int) -> Ite
 
 
 class Asking:
-    """Questions being asked of a bank: embedded once, and each hit known by the judges' ids.
+    """Questions being asked of a bank: each embedded once, each hit known by the judges' ids.
 
     Attributes:
         judged: The questions to which anything is relevant.
@@ -346,14 +348,14 @@ class Asking:
     def __init__(
         self, recall: Recall, bank: str, questions: Iterable[Judged], *, by: str | None
     ) -> None:
-        """Find out what the ids are, and embed the questions."""
+        """Find out what the ids are."""
         evaluator([])  # not after minutes of work
         everything = list(questions)
         self.judged = [judged for judged in everything if judged.relevant]
         self.left_out = len(everything) - len(self.judged)
         self.ranking = recall._run(calls.ranking(bank))
         self._degradations: dict[tuple[str, str | None], Degradation] = {}
-        self._recall = recall
+        self._recall = _remembering(recall)
         self._bank = bank
         self._asked_at = datetime.now(timezone.utc)
         if not self.judged:
@@ -361,7 +363,6 @@ class Asking:
                 "there is no question to which anything is relevant", hint=f"Write {_EXAMPLE}"
             )
         self._name_ids(by)
-        self._embed()
 
     def _name_ids(self, by: str | None) -> None:
         if by is not None and by not in ID_FIELDS:
@@ -382,14 +383,6 @@ class Asking:
                 f' such as "{wanted[0]}"',
                 hint="Are the questions about another bank?",
             )
-
-    def _embed(self) -> None:
-        embedder = self._recall._settings.embedder
-        texts = list(dict.fromkeys(judged.question for judged in self.judged))
-        self._options: dict[str, RecallOptions] = {text: {} for text in texts}
-        if embedder is not None:
-            for text, vector in zip(texts, embedder.embed(texts), strict=True):
-                self._options[text] = {"embedding": list(vector), "model": embedder.model}
 
     @property
     def degradations(self) -> tuple[Degradation, ...]:
@@ -424,7 +417,6 @@ class Asking:
     def _hits(self, position: int, options: RecallOptions) -> tuple[Hit, ...]:
         judged = self.judged[position]
         asked: RecallOptions = {"reference_time": judged.asked_at or self._asked_at}
-        asked.update(self._options[judged.question])
         asked.update(options)
         report = self._recall.recall_report(self._bank, judged.question, **asked)
         for degradation in report.degradations:
@@ -441,6 +433,35 @@ class Asking:
             f"\1{hit.memory_id}" if name is None else str(name)
             for hit, name in zip(hits, names, strict=True)
         ]
+
+
+class _CachedEmbedder:
+    """An embedder that embeds a text once, however often it is asked for."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vector] = {}
+        self.model = embedder.model
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        new = [text for text in unique(texts) if text not in self._known]
+        if new:
+            vectors = map(list, self._embedder.embed(new))
+            self._known.update(zip(new, vectors, strict=True))
+        return [self._known[text] for text in texts]
+
+
+def _remembering(recall: Recall) -> Recall:
+    """Return a client that differs in remembering embeddings."""
+    twin = copy(recall)
+    if recall._settings.embedder is not None:
+        embedder = _CachedEmbedder(recall._settings.embedder)
+        twin._settings = replace(recall._settings, embedder=embedder)
+    return twin
 
 
 class Pool:
