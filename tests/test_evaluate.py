@@ -305,7 +305,7 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     assert {"linear", "rrf", "score_rrf"} <= fusions.keys()
 
     for position in range(len(rows)):
-        fused = asking.pool(position).fused(recall, ways, fusions, top_k=CUTOFF)
+        fused = asking.pool(position).fused(recall, ways, top_k=CUTOFF)
 
         for way, ids in zip(ways, fused, strict=True):
             hits = recall.recall(

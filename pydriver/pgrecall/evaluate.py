@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from pgrecall.client import Recall
 
-ID_FIELDS = ("fact_key", "source_id", "memory_id")
+ID_POOL_K = 60
+_FIELDS = ("fact_key", "source_id", "memory_id")
 FUSED = "fused"
 RERANKED = "reranked"
 PLAIN = "rrf"
@@ -36,6 +37,7 @@ AS_OF = "A question with asked_at sees only what had been said by then (mentione
 _RESAMPLES = 2000
 _SEED = 7
 _POOL = 1000  # more than seven arms find at their usual depth
+_POOL_K = 60
 _FIELDS = ("id", "question", "relevant", "category", "asked_at")
 _EXAMPLE = '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}'
 
@@ -306,7 +308,7 @@ def evaluate(
         pool = asking.pool(position)
         for arm, rankings in alone.items():
             rankings.append(pool.alone(arm)[:top_k])
-        plain += pool.fused(recall, [plain_ranking], {"rrf": True}, top_k=top_k)
+        plain += pool.fused(recall, [plain_ranking], top_k=top_k, is_boosted=False)
         if progress:
             progress(1)
     found[PLAIN] = plain
@@ -408,6 +410,7 @@ class Asking:
                 "weights": dict.fromkeys(self.ranking.weights, 1),
                 "gates": dict.fromkeys(self.ranking.weights, 0),
                 "fusion": "rrf",
+                "k": _POOL_K,
                 "top_k": _POOL,
                 "rerank": False,
             },
@@ -474,6 +477,13 @@ class Pool:
             for hit in hits
             for arm, said in hit.arms.items()
         ]
+        # What a recall of weights 1 and rrf adds up is boost / (k + rank).
+        boosts = {
+            hit.memory_id: round(said.contribution * (_POOL_K + said.rank), 9)
+            for hit in hits
+            for said in hit.arms.values()
+        }
+        self._boosts = {memory_id: boost for memory_id, boost in boosts.items() if boost != 1}
         self._ids = {hit.memory_id: name for hit, name in zip(hits, ids, strict=True)}
         oldest = datetime.min.replace(tzinfo=timezone.utc)
         recent = sorted(hits, key=lambda hit: (hit.mentioned_at or oldest, hit.memory_id))
@@ -485,15 +495,11 @@ class Pool:
         return unique(self._ids[i] for _, _, i in sorted(found))
 
     def fused(
-        self,
-        recall: Recall,
-        rankings: Sequence[Ranking],
-        fusions: Mapping[str, bool],
-        *,
-        top_k: int,
+        self, recall: Recall, rankings: Sequence[Ranking], *, top_k: int, is_boosted: bool = True
     ) -> list[list[str]]:
         """Join them on the server in each of these ways; returns the ids of each, best first."""
-        rows = recall._run(calls.fuse(self.hits, rankings, fusions, top_k=top_k))
+        boosts = self._boosts if is_boosted else {}
+        rows = recall._run(calls.fuse(self.hits, boosts, rankings, top_k=top_k))
         answers = []
         for memory_ids, scores in rows:
             found = zip(scores, memory_ids, strict=True)
