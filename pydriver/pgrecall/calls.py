@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from psycopg import DataError, sql
+from psycopg import DataError
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
 from psycopg.rows import BaseRowFactory, class_row, kwargs_row, scalar_row, tuple_row
@@ -71,7 +71,7 @@ class Call(Generic[Row, Result]):
 
     """
 
-    sql: LiteralString | sql.Composed
+    sql: LiteralString
     parameters: Mapping[str, object]
     row_factory: BaseRowFactory[Row]
     result: Callable[[list[Row]], Result]
@@ -613,8 +613,8 @@ def fusions(bank: str) -> Call[tuple[str, bool], dict[str, bool]]:
 
 def fuse(
     hits: Sequence[tuple[str, int, int, float]],
+    boosts: Mapping[int, float],
     rankings: Sequence[Ranking],
-    fusions: Mapping[str, bool],
     *,
     top_k: int,
 ) -> Call[tuple[list[int], list[float]], list[tuple[list[int], list[float]]]]:
@@ -622,45 +622,37 @@ def fuse(
 
     Args:
         hits: Arm, memory, rank and score of all that any arm found.
+        boosts: What the contributions to a memory are multiplied by, where not 1.
         rankings: The ways.
-        fusions: Of the functions that they name, whether each takes a k.
         top_k: How many rows to return of each.
 
     """
     arms, memory_ids, ranks, scores = zip(*hits, strict=True) if hits else ((), (), (), ())
-    joined = sql.SQL(" union all ").join(
-        sql.SQL(
-            "select f.memory_id, f.rank, f.score"
-            " from pgrecall.{}(hits => g.hits, weights => c.weights{}) as f where c.fusion = {}"
-        ).format(sql.Identifier(name), sql.SQL(", k => c.k" if takes_k else ""), sql.Literal(name))
-        for name, takes_k in fusions.items()
-    )
     return Call(
-        sql.SQL(
-            "with h as materialized (select array("
-            "select (t.arm, t.memory_id, t.rank, t.score)::pgrecall.arm_hit"
-            " from unnest(%(arms)s::text[], %(memory_ids)s::bigint[], %(ranks)s::integer[],"
-            " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
-            " select array_remove(array_agg(f.memory_id), null),"
-            " array_remove(array_agg(f.score), null)"
-            " from h cross join unnest(%(fusions)s::text[], %(ks)s::integer[],"
-            " %(weights)s::jsonb[], %(gates)s::jsonb[])"
-            " with ordinality as c(fusion, k, weights, gates, place)"
-            # An arm of weight 0 is not asked, so it is not the one that a gate lets through.
-            " cross join lateral (select array(select x from unnest(h.hits) as x"
-            " where (c.weights ->> x.arm)::double precision > 0) as hits) as w"
-            " cross join lateral (select case when c.gates = '{{}}' then w.hits else"
-            " array(select x from unnest(w.hits) as x"
-            " where x.arm <> all ((select pgrecall._gated_arms(w.hits, c.gates))::text[]))"
-            " end as hits) as g"
-            " left join lateral ({}) as f on f.rank <= %(top_k)s"
-            " group by c.place order by c.place"
-        ).format(joined),
+        "with h as materialized (select array("
+        "select (t.arm, t.memory_id, t.rank, t.score)::pgrecall.arm_hit"
+        " from unnest(%(arms)s::text[], %(memory_ids)s::bigint[], %(ranks)s::integer[],"
+        " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
+        " select array_remove(array_agg(f.memory_id), null), array_remove(array_agg(f.score), null)"
+        " from h cross join unnest(%(fusions)s::text[], %(ks)s::integer[], %(weights)s::jsonb[],"
+        " %(gates)s::jsonb[]) with ordinality as c(fusion, k, weights, gates, place)"
+        # An arm of weight 0 is not asked, so it is not the one that a gate lets through.
+        " cross join lateral (select array(select x from unnest(h.hits) as x"
+        " where (c.weights ->> x.arm)::double precision > 0) as hits) as w"
+        " cross join lateral (select case when c.gates = '{}' then w.hits else"
+        " array(select x from unnest(w.hits) as x"
+        " where x.arm <> all ((select pgrecall._gated_arms(w.hits, c.gates))::text[]))"
+        " end as hits) as g"
+        " left join lateral pgrecall._fuse(g.hits, c.weights, c.k, c.fusion, %(named)s::bigint[],"
+        " %(boosts)s::double precision[]) as f on f.rank <= %(top_k)s"
+        " group by c.place order by c.place",
         {
             "arms": list(arms),
             "memory_ids": list(memory_ids),
             "ranks": list(ranks),
             "scores": list(scores),
+            "named": list(boosts),
+            "boosts": list(boosts.values()),
             "fusions": [ranking.fusion for ranking in rankings],
             "ks": [ranking.rrf_k for ranking in rankings],
             "weights": [Jsonb(dict(ranking.weights)) for ranking in rankings],

@@ -7,13 +7,15 @@ bootstrap over the questions (Efron 1979); differences are taken question by que
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgrecall import calls
 from pgrecall.core import Progress, RecallOptions
+from pgrecall.embedders import Embedder, Vector
 from pgrecall.errors import InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.models import Degradation, Hit, Ranking
 from pgrecall.rerankers import SETTING
@@ -23,16 +25,19 @@ if TYPE_CHECKING:
 
     from pgrecall.client import Recall
 
-ID_FIELDS = ("fact_key", "source_id", "memory_id")
+ID_POOL_K = 60
+_FIELDS = ("fact_key", "source_id", "memory_id")
 FUSED = "fused"
 RERANKED = "reranked"
 PLAIN = "rrf"
 PLAIN_ARMS = ("semantic", "lexical")
 CUTOFF = 10
+AS_OF = "A question with asked_at sees only what had been said by then (mentioned_at)."
 
 _RESAMPLES = 2000
 _SEED = 7
 _POOL = 1000  # more than seven arms find at their usual depth
+_POOL_K = 60
 _FIELDS = ("id", "question", "relevant", "category", "asked_at")
 _EXAMPLE = '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}'
 
@@ -45,7 +50,8 @@ class Judged:
         question: The question.
         relevant: Grade of each memory that answers it, at least 1, by id.
         category: What kind of question it is, or None.
-        asked_at: When it is asked, which "yesterday" counts back from; None for now.
+        asked_at: When it is asked, which "yesterday" counts back from; it is answered from what had
+            been said by then. None for now.
 
     """
 
@@ -302,7 +308,7 @@ def evaluate(
         pool = asking.pool(position)
         for arm, rankings in alone.items():
             rankings.append(pool.alone(arm)[:top_k])
-        plain += pool.fused(recall, [plain_ranking], {"rrf": True}, top_k=top_k)
+        plain += pool.fused(recall, [plain_ranking], top_k=top_k, is_boosted=False)
         if progress:
             progress(1)
     found[PLAIN] = plain
@@ -330,7 +336,7 @@ def _scores(asking: Asking, found: Mapping[str, list[list[str]]], k: int) -> Ite
 
 
 class Asking:
-    """Questions being asked of a bank: embedded once, and each hit known by the judges' ids.
+    """Questions being asked of a bank: each embedded once, each hit known by the judges' ids.
 
     Attributes:
         judged: The questions to which anything is relevant.
@@ -344,14 +350,14 @@ class Asking:
     def __init__(
         self, recall: Recall, bank: str, questions: Iterable[Judged], *, by: str | None
     ) -> None:
-        """Find out what the ids are, and embed the questions."""
+        """Find out what the ids are."""
         evaluator([])  # not after minutes of work
         everything = list(questions)
         self.judged = [judged for judged in everything if judged.relevant]
         self.left_out = len(everything) - len(self.judged)
         self.ranking = recall._run(calls.ranking(bank))
         self._degradations: dict[tuple[str, str | None], Degradation] = {}
-        self._recall = recall
+        self._recall = _remembering(recall)
         self._bank = bank
         self._asked_at = datetime.now(timezone.utc)
         if not self.judged:
@@ -359,7 +365,6 @@ class Asking:
                 "there is no question to which anything is relevant", hint=f"Write {_EXAMPLE}"
             )
         self._name_ids(by)
-        self._embed()
 
     def _name_ids(self, by: str | None) -> None:
         if by is not None and by not in ID_FIELDS:
@@ -380,14 +385,6 @@ class Asking:
                 f' such as "{wanted[0]}"',
                 hint="Are the questions about another bank?",
             )
-
-    def _embed(self) -> None:
-        embedder = self._recall._settings.embedder
-        texts = list(dict.fromkeys(judged.question for judged in self.judged))
-        self._options: dict[str, RecallOptions] = {text: {} for text in texts}
-        if embedder is not None:
-            for text, vector in zip(texts, embedder.embed(texts), strict=True):
-                self._options[text] = {"embedding": list(vector), "model": embedder.model}
 
     @property
     def degradations(self) -> tuple[Degradation, ...]:
@@ -413,6 +410,7 @@ class Asking:
                 "weights": dict.fromkeys(self.ranking.weights, 1),
                 "gates": dict.fromkeys(self.ranking.weights, 0),
                 "fusion": "rrf",
+                "k": _POOL_K,
                 "top_k": _POOL,
                 "rerank": False,
             },
@@ -422,7 +420,6 @@ class Asking:
     def _hits(self, position: int, options: RecallOptions) -> tuple[Hit, ...]:
         judged = self.judged[position]
         asked: RecallOptions = {"reference_time": judged.asked_at or self._asked_at}
-        asked.update(self._options[judged.question])
         asked.update(options)
         report = self._recall.recall_report(self._bank, judged.question, **asked)
         for degradation in report.degradations:
@@ -441,6 +438,35 @@ class Asking:
         ]
 
 
+class _CachedEmbedder:
+    """An embedder that embeds a text once, however often it is asked for."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vector] = {}
+        self.model = embedder.model
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        new = [text for text in unique(texts) if text not in self._known]
+        if new:
+            vectors = map(list, self._embedder.embed(new))
+            self._known.update(zip(new, vectors, strict=True))
+        return [self._known[text] for text in texts]
+
+
+def _remembering(recall: Recall) -> Recall:
+    """Return a client that differs in remembering embeddings."""
+    twin = copy(recall)
+    if recall._settings.embedder is not None:
+        embedder = _CachedEmbedder(recall._settings.embedder)
+        twin._settings = replace(recall._settings, embedder=embedder)
+    return twin
+
+
 class Pool:
     """What the arms found for a question, to be joined in ways other than the bank's."""
 
@@ -451,6 +477,13 @@ class Pool:
             for hit in hits
             for arm, said in hit.arms.items()
         ]
+        # What a recall of weights 1 and rrf adds up is boost / (k + rank).
+        boosts = {
+            hit.memory_id: round(said.contribution * (_POOL_K + said.rank), 9)
+            for hit in hits
+            for said in hit.arms.values()
+        }
+        self._boosts = {memory_id: boost for memory_id, boost in boosts.items() if boost != 1}
         self._ids = {hit.memory_id: name for hit, name in zip(hits, ids, strict=True)}
         oldest = datetime.min.replace(tzinfo=timezone.utc)
         recent = sorted(hits, key=lambda hit: (hit.mentioned_at or oldest, hit.memory_id))
@@ -462,15 +495,11 @@ class Pool:
         return unique(self._ids[i] for _, _, i in sorted(found))
 
     def fused(
-        self,
-        recall: Recall,
-        rankings: Sequence[Ranking],
-        fusions: Mapping[str, bool],
-        *,
-        top_k: int,
+        self, recall: Recall, rankings: Sequence[Ranking], *, top_k: int, is_boosted: bool = True
     ) -> list[list[str]]:
         """Join them on the server in each of these ways; returns the ids of each, best first."""
-        rows = recall._run(calls.fuse(self.hits, rankings, fusions, top_k=top_k))
+        boosts = self._boosts if is_boosted else {}
+        rows = recall._run(calls.fuse(self.hits, boosts, rankings, top_k=top_k))
         answers = []
         for memory_ids, scores in rows:
             found = zip(scores, memory_ids, strict=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgrecall import calls
 from pgrecall.core import Progress
 from pgrecall.errors import InvalidArgument
-from pgrecall.evaluate import CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
+from pgrecall.evaluate import AS_OF, CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
 from pgrecall.models import Degradation, Ranking
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SEED = 7
 _RANDOM = 150
 _ROUNDS = 4
-_SURE = 1.96  # standard errors: the lower end of a 95% interval
+_SURE = 3.0  # standard errors: among hundreds of rankings, two are reached by luck
 _BATCH = 50  # rankings in one statement
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
@@ -280,7 +280,7 @@ class _Trials:
         if not self.space.arms:
             raise InvalidArgument(
                 "no arm finds anything for any of the questions",
-                hint="See what each arm does with: pgrecall recall BANK QUESTION --explain",
+                hint=AS_OF,
             )
 
     def run(self, rankings: Sequence[Ranking], until: float) -> bool:
@@ -290,10 +290,7 @@ class _Trials:
             if self.figures and monotonic() > until:
                 return False
             batch = list(new.values())[first : first + _BATCH]
-            answers = [
-                pool.fused(self._recall, batch, self.space.fusions, top_k=CUTOFF)
-                for pool in self._pools
-            ]
+            answers = [pool.fused(self._recall, batch, top_k=CUTOFF) for pool in self._pools]
             measured = measure(
                 self._asking.judged, [list(found) for found in zip(*answers, strict=True)]
             )
@@ -310,8 +307,8 @@ class _Trials:
     def best(self, places: Sequence[int], members: Sequence[int]) -> int:
         """Return the one of the places that gains most surely on these questions.
 
-        That is the one with the highest lower end of the interval of its gain, not the highest
-        gain: among hundreds some are lucky. Nothing that is sure is the bank's own ranking.
+        That is the one with the highest lower end of an interval around its gain, not the highest
+        gain: among hundreds some are lucky. Where none gains surely it is the bank's own.
         """
 
         def surely(place: int) -> tuple[float, int]:
