@@ -53,14 +53,15 @@ comment on function pgrecall._run_arm(
 create or replace function pgrecall._index_scans()
 returns jsonb
 language plpgsql volatile parallel unsafe
+set search_path from current
 as $$
 begin
   return (
     select coalesce(jsonb_object_agg(i.relname, s.scans), '{}')
-    from   pg_catalog.pg_index x
-    join   pg_catalog.pg_class i on i.oid = x.indexrelid
-    join   pg_catalog.pg_class t on t.oid = x.indrelid
-    cross  join lateral pg_catalog.pg_stat_get_xact_numscans(i.oid) as s(scans)
+    from   pg_index x
+    join   pg_class i on i.oid = x.indexrelid
+    join   pg_class t on t.oid = x.indrelid
+    cross  join lateral pg_stat_get_xact_numscans(i.oid) as s(scans)
     where  i.relnamespace = 'pgrecall'::regnamespace and s.scans > 0
       and  t.relname !~ '^(bank|fact_type|statistics|lexeme)$'
   );
