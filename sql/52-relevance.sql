@@ -47,5 +47,6 @@ comment on function pgrecall._relevance(
 'the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is only a date: the '
 'nearness. '
 'Fitted to LoCoMo with all-MiniLM-L6-v2 so that of the best row of an answer it is the probability '
-'that the bank holds the answer, where half the questions have none (bench/relevance.py). What '
+'that the bank holds the answer, where half the questions have none (bench/relevance.py); another '
+'embedding model moves it. What '
 'only the graph leads to counts as little: there was nothing to fit that to.';

@@ -50,6 +50,27 @@ comment on function pgrecall._run_arm(
   integer, text) is
 'Runs the worker of an arm; the graph starts from seeds, or where there are none finds its own.';
 
+create or replace function pgrecall._index_scans()
+returns jsonb
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  return (
+    select coalesce(jsonb_object_agg(i.relname, s.scans), '{}')
+    from   pg_index x
+    join   pg_class i on i.oid = x.indexrelid
+    join   pg_class t on t.oid = x.indrelid
+    cross  join lateral pg_stat_get_xact_numscans(i.oid) as s(scans)
+    where  i.relnamespace = 'pgrecall'::regnamespace and s.scans > 0
+      and  t.relname !~ '^(bank|fact_type|statistics|lexeme)$'
+  );
+end;
+$$;
+comment on function pgrecall._index_scans() is
+'How often this transaction has scanned each index of what the arms look into; nothing with '
+'track_counts off.';
+
 create or replace function pgrecall._gather(
   bank         pgrecall.bank,
   query        text,
@@ -67,6 +88,7 @@ create or replace function pgrecall._gather(
   hinted_types text[],
   hint         text,
   gates        jsonb,
+  is_explained boolean,
   out hits     pgrecall.arm_hit[],
   out report   jsonb)
 language plpgsql volatile parallel unsafe
@@ -83,6 +105,7 @@ declare
   found_size bigint;
   began      timestamptz;
   gated      text[];
+  scans      jsonb;
 begin
   loop
     hits := '{}';
@@ -92,6 +115,9 @@ begin
       from   pgrecall._arm_plan(bank, query, embedding, during, filter, arms, weights,
                                 hypothetical, budget, is_only_date) as p
     loop
+      if is_explained then
+        scans := pgrecall._index_scans();
+      end if;
       began := clock_timestamp();
       found_hits := '{}';
       status := case when is_run then 'ran' else 'skipped' end;
@@ -133,7 +159,12 @@ begin
       report := report || jsonb_build_object(
         'arm', arm, 'status', status, 'reason', reason,
         'rows', cardinality(found_hits), 'best_score', (found_hits[1]).score,
-        'milliseconds', extract(epoch from clock_timestamp() - began) * 1000);
+        'milliseconds', extract(epoch from clock_timestamp() - began) * 1000,
+        'indexes', case when is_explained and is_run then (
+          select string_agg(i.key, ', ' order by i.key)
+          from   jsonb_each(pgrecall._index_scans()) as i
+          where  i.value is distinct from scans -> i.key
+        ) end);
     end loop;
 
     -- Narrowed too far: once more, everywhere.
@@ -166,7 +197,7 @@ end;
 $$;
 comment on function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
-  halfvec, text, text, text[], text, jsonb) is
+  halfvec, text, text, text[], text, jsonb, boolean) is
 'Runs the arms that can help; returns what they found and a report of each. Hinted types, and a '
 'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
 'left out with warning 01RC1, one that its gate keeps out without.';
@@ -384,7 +415,7 @@ declare
 begin
   hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
                             arms, weights, depth, as_of, hypothetical, budget, time_basis,
-                            hinted_types, hint, gates)).hits;
+                            hinted_types, hint, gates, false)).hits;
   named := pgrecall._named(bank, query, hits);
   word_mass := pgrecall._word_mass(bank, 'memory', query);
   if exists (select from unnest(hits) as h where h.arm = 'message') then
@@ -543,7 +574,7 @@ create or replace function pgrecall.explain_recall(
   recency_half_life interval default null,
   recency_decay     text default null)
 returns table (arm text, status text, reason text, rows integer, best_score double precision,
-               milliseconds double precision)
+               milliseconds double precision, indexes text)
 language plpgsql volatile parallel unsafe rows 7
 set search_path from current
 as $$
@@ -555,13 +586,14 @@ begin
     hypothetical, model, time_mode, k, fusion, time_basis, use_hints, budget, skip, gates,
     collapse, diversity, min_relevance, recency_half_life, recency_decay);
   return query
-  select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds
+  select r.arm, r.status, r.reason, r.rows, r.best_score, r.milliseconds, r.indexes
   from   jsonb_to_recordset((pgrecall._gather(
            a.searched, pgrecall._asked(query), embedding, during, a.all_types,
            a.whole_filter, arms, a.all_weights, a.all_depth, coalesce(as_of, now()),
-           hypothetical, budget, time_basis, a.hinted_types, a.hint, a.all_gates)).report)
+           hypothetical, budget, time_basis, a.hinted_types, a.hint, a.all_gates,
+           true)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
-                milliseconds double precision);
+                milliseconds double precision, indexes text);
 end;
 $$;
 comment on function pgrecall.explain_recall(
@@ -570,7 +602,8 @@ comment on function pgrecall.explain_recall(
   double precision, double precision, interval, text) is
 'What each arm does for a recall with these arguments: ran, gated, skipped or failed and why, '
 'rows found, best score, milliseconds. The reason of an arm that ran says whether types were '
-'narrowed or widened; gated is an arm that ran but whose best score is below its gate. '
+'narrowed or widened; gated is an arm that ran but whose best score is below its gate. indexes '
+'are those that it scanned, as counted while it ran; null: none, or with track_counts off. '
 'Errors: as hybrid_recall().';
 
 create or replace function pgrecall.arm_plan(

@@ -313,3 +313,40 @@ def test_pages_of_a_reranked_answer_are_cut_from_the_reranked_order(
 
     whole = hits(top_k=20)
     assert [*hits(top_k=5), *hits(top_k=5, skip=5), *hits(top_k=10, skip=10)] == whole
+
+
+@pytest.mark.parametrize("embedding", [EMBEDDING, None])
+@pytest.mark.parametrize("query", [QUERY, "deploy zebra", ""])
+@pytest.mark.parametrize("during", ["[2026-05-01,2026-05-20)", None])
+def test_relevance_is_the_formula_of_its_comment(
+    connection: Connection,
+    bank: dict[int, Any],
+    embedding: list[float] | None,
+    query: str,
+    during: str | None,
+) -> None:
+    if not query and not embedding and not during:
+        return
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    holding = {word: sum(word in fact["text"] for fact in bank.values()) for word in query.split()}
+    idfs = [math.log(1 + (SIZE - n + 0.5) / (n + 0.5)) for n in holding.values()]
+
+    rows = recall(connection, query=query, embedding=embedding, during=during)
+
+    def expected(arms: dict[str, Any]) -> float:
+        similarity, lexical, nearness = (
+            arms.get(arm, {"score": missing})["score"]
+            for arm, missing in (("semantic", 0.2), ("lexical", 0), ("temporal", 0))
+        )
+        if not query and not embedding:
+            return float(nearness)
+        words = lexical / sum(idfs) if query else 0
+        z = 9 * similarity + 15 * words + 3 * nearness - 7.2
+        if not embedding:
+            z = 15 * words + 3 * nearness - 3
+        elif not query:
+            z = 16 * similarity - 8.5
+        return 1 / (1 + math.exp(-z))
+
+    assert rows
+    assert [row.relevance for row in rows] == pytest.approx([expected(row.arms) for row in rows])

@@ -156,6 +156,10 @@ def test_a_recall_can_be_narrowed_down(run: Run, bank: str) -> None:
     assert found("--tag", "team") == ["Ana"]
     assert found("--filter", "occurred is null") == ["Ben"]
     assert len(found("--top-k", "1")) == 1
+    pages = found("--top-k", "1") + found("--top-k", "1", "--skip", "1")
+    assert sorted(pages) == ["Ana", "Ben"]
+    assert found("--min-relevance", "1") == []
+    assert found("--fusion", "linear", "--collapse", "--diversity", "0.5") == ["Ana", "Ben"]
 
 
 def test_a_recall_is_explained(run: Run, bank: str) -> None:

@@ -224,6 +224,28 @@ def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
         assert spoken[arm].milliseconds >= 0
 
 
+@pytest.mark.parametrize(
+    ("arm", "index"),
+    [
+        ("key", "memory_bank_id_fact_key_idx"),
+        ("lexical", "memory_lexical_keys_idx"),
+        ("temporal", "memory_bank_id_fact_type_occurred_idx"),
+        ("message", "message_lexical_keys_idx"),
+    ],
+)
+def test_the_report_names_the_indexes_that_were_scanned(
+    connection: Connection, bank: dict[str, int], arm: str, index: str
+) -> None:
+    scanned = explain(connection, **FULL)[arm].indexes
+    connection.execute("set local enable_indexscan = off")
+    connection.execute("set local enable_bitmapscan = off")
+    without = {row.arm: row.indexes for row in explain(connection, **FULL).values()}
+
+    assert index in (scanned or "").split(", ")
+    assert index not in (without[arm] or "").split(", ")
+    assert explain(connection, **FULL, arms=["key"])[arm].indexes is None or arm == "key"
+
+
 IT_S = '"quoted" $1 it\'s'
 
 

@@ -731,7 +731,7 @@ class AsyncRecall:
                 unless all do. Default: the bank's.
             collapse: Whether to keep only the best of the facts with the same source_id.
             diversity: 0 to 1: how much a hit is put off for being like those before it; 0 by
-                default.
+                default. A reranker orders anew.
             min_relevance: 0 to 1: leave out what is less likely to answer; 0 by default.
             recency_half_life: Age at which recency neither lifts nor lowers a hit; it does so by at
                 most 10%, and only with fusion "linear". Default: the bank's.

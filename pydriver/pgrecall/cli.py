@@ -194,6 +194,11 @@ def _recall(options: argparse.Namespace, console: Console) -> int:
             options.bank,
             options.question,
             top_k=options.top_k,
+            skip=options.skip,
+            fusion=options.fusion,
+            collapse=options.collapse,
+            diversity=options.diversity,
+            min_relevance=options.min_relevance,
             filter=options.filter,
             fact_types=options.fact_type,
             tags=options.tag,
@@ -209,6 +214,7 @@ def _recall(options: argparse.Namespace, console: Console) -> int:
         return 0
     if report.hits:
         console.print(_render.hits_table(report.hits, is_long=options.explain))
+        console.print(f"confidence {report.confidence:.2f}", style="dim")
     else:
         console.print("nothing found")
     if report.arms:
@@ -537,6 +543,15 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("bank")
     new.add_argument("question")
     new.add_argument("--top-k", type=int, default=10, metavar="N", help="answers at most; 10")
+    new.add_argument(
+        "--skip", type=int, default=0, metavar="N", help="leave out the first, to page"
+    )
+    new.add_argument("--fusion", metavar="NAME", help="score_rrf, rrf or linear")
+    new.add_argument("--collapse", action="store_true", help="only the best of each source")
+    new.add_argument("--diversity", type=float, default=0.0, metavar="X", help="variety, 0 to 1")
+    new.add_argument(
+        "--min-relevance", type=float, default=0.0, metavar="X", help="nothing less likely, 0 to 1"
+    )
     new.add_argument(
         "--filter",
         metavar="CONDITION",

@@ -335,6 +335,7 @@ class ArmReport:
         rows: Number of rows it found.
         best_score: Its best score, on its own scale; None without rows.
         milliseconds: Time it took; None where it did not run.
+        indexes: Names of the indexes it scanned, with commas between; None for none.
 
     """
 
@@ -344,6 +345,7 @@ class ArmReport:
     rows: int | None
     best_score: float | None
     milliseconds: float | None
+    indexes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

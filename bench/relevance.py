@@ -1,0 +1,274 @@
+"""Measure whether relevance tells answerable questions from others.
+
+    python bench/relevance.py --smoke
+    python bench/relevance.py --full --json relevance.json
+    python bench/relevance.py --data /path/to/conversations.json
+
+The data are those of bench/quality.py. Every question is asked of its own conversation and of
+another one, which holds no answer (`other`), and once more of that one with the names of the
+speakers put in the place of those it names (`renamed`): then words and persons fit, and only the
+matter does not. The confidence of an answer is the greatest relevance of its ten rows. Each time
+with and without the embedding of the question.
+
+* answer_auc: the probability that an answerable question gets a higher confidence than one of the
+  others, half of them renamed (area under the ROC curve).
+* answer_ece: expected calibration error of the confidence as the probability that the question is
+  answerable, half of them being so: the mean distance between confidence and share, in ten bins.
+* kept, rejected: the share of the answerable questions with a confidence of 0.5 or more, and of the
+  others with less.
+* words.*: the same without an embedding.
+
+    python bench/relevance.py --full --fit
+
+fits the formula of pgrecall._relevance() anew: the direction by logistic regression on rows
+(relevant or not), its scale on answers (answerable or not); every conversation is scored by what
+was fitted on the others. It needs scipy.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+import psycopg
+import quality
+
+from pgrecall import Hit, Recall
+
+TOP_K = 10
+KINDS = ("own", "other", "renamed")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it is put to a bank."""
+
+    text: str
+    bank: str
+    kind: str
+    about: quality.Question
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came: for each row its evidence, whether it is relevant, and its relevance."""
+
+    asked: Asked
+    evidence: np.ndarray
+    is_relevant: np.ndarray
+    relevance: np.ndarray
+
+    @property
+    def confidence(self) -> float:
+        return float(self.relevance.max(initial=0.0))
+
+
+def variants(conversations: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    """Put every question to its own conversation and, in two ways, to another one."""
+    chance = random.Random(7)
+    speakers = {str(c["conversation_id"]): list(c.get("speakers") or []) for c in conversations}
+    asked = []
+    for conversation in conversations:
+        for question in quality.questions(conversation):
+            other = chance.choice([bank for bank in speakers if bank != question.bank])
+            renamed = question.text
+            for ours, theirs in zip(speakers[question.bank], speakers[other], strict=False):
+                renamed = re.sub(rf"\b{re.escape(ours)}\b", theirs, renamed)
+            asked.append(Asked(question.text, question.bank, "own", question))
+            asked.append(Asked(question.text, other, "other", question))
+            if renamed != question.text:
+                asked.append(Asked(renamed, other, "renamed", question))
+    return asked
+
+
+def evidence(hit: Hit, word_mass: float) -> tuple[float, float, float]:
+    """Return what pgrecall._relevance() goes by: similarity, words, nearness in time."""
+    arms = hit.arms
+    return (
+        arms["semantic"].score if "semantic" in arms else 0.2,
+        arms["lexical"].score / word_mass if "lexical" in arms and word_mass else 0.0,
+        arms["temporal"].score if "temporal" in arms else 0.0,
+    )
+
+
+def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
+    """Fill a bank with the turns."""
+    bank = str(conversation["conversation_id"])
+    configuration = conversation.get("text_search_config", "english")
+    recall.create_bank(bank, text_search_config=configuration)
+    facts = [quality.fact(turn) for turn in conversation["turns"] if turn["text"].strip()]
+    recall.retain_many(bank, [{k: v for k, v in fact.items() if v} for fact in facts])
+
+
+def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer]:
+    """Ask, each bank at the time of its last turn."""
+    asked_at = {a.bank: a.about.asked_at for a in asked if a.kind == "own"}
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for one in asked:
+            hits = recall.recall(
+                one.bank,
+                one.text,
+                reference_time=asked_at[one.bank],
+                top_k=TOP_K,
+                rerank=False,
+            )
+            row = connection.execute(
+                "select pgrecall._word_mass(b, 'memory', %s) from pgrecall.bank b"
+                " where b.bank_id = %s",
+                (one.text, one.bank),
+            ).fetchone()
+            mass = float(row[0] or 0) if row else 0.0
+            yield Answer(
+                one,
+                np.array([evidence(hit, mass) for hit in hits]).reshape(-1, 3),
+                np.array(
+                    [one.kind == "own" and hit.source_id in one.about.relevant for hit in hits],
+                    dtype=bool,
+                ),
+                np.array([hit.relevance for hit in hits]),
+            )
+
+
+def weights(kinds: Sequence[str]) -> np.ndarray:
+    """Let the answerable questions weigh one half, and each kind of the others an equal share."""
+    counts = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
+    others = len(counts) - 1
+    shares: np.ndarray = np.array(
+        [(1 if kind == "own" else 1 / others) / counts[kind] / 2 for kind in kinds]
+    )
+    return shares
+
+
+def auc(confidence: np.ndarray, is_own: np.ndarray, weight: np.ndarray) -> float:
+    ours, theirs = confidence[is_own], confidence[~is_own]
+    wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    return float(np.average(wins.mean(axis=0), weights=weight[~is_own]))
+
+
+def calibration_error(confidence: np.ndarray, is_own: np.ndarray, weight: np.ndarray) -> float:
+    bins = np.minimum((confidence * 10).astype(int), 9)
+    return sum(
+        float(abs(np.sum((weight * (confidence - is_own))[bins == b])) / weight.sum())
+        for b in range(10)
+    )
+
+
+def figures_of(
+    given: Sequence[Answer], confidence: np.ndarray, prefix: str = ""
+) -> harness.Figures:
+    kinds = [answer.asked.kind for answer in given]
+    is_own = np.array([kind == "own" for kind in kinds])
+    weight = weights(kinds)
+    found = {
+        "answer_auc": auc(confidence, is_own, weight),
+        "answer_ece": calibration_error(confidence, is_own, weight),
+        "kept": float((confidence[is_own] >= 0.5).mean()),
+    }
+    for kind in sorted(set(kinds) - {"own"}):
+        chosen = np.array([k in ("own", kind) for k in kinds])
+        found[f"{kind}.answer_auc"] = auc(confidence[chosen], is_own[chosen], weight[chosen])
+        found[f"{kind}.rejected"] = float(
+            (confidence[np.array([k == kind for k in kinds])] < 0.5).mean()
+        )
+    rows = [a for a in given if a.asked.kind == "own" and a.is_relevant.any()]
+    found["row_auc"] = float(
+        np.mean(
+            [
+                np.mean(a.relevance[a.is_relevant][:, None] > a.relevance[~a.is_relevant])
+                for a in rows
+                if not a.is_relevant.all()
+            ]
+        )
+    )
+    return {f"{prefix}{name}": round(value, 4) for name, value in found.items()}
+
+
+def fit_logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the coefficients of a logistic regression, the constant last."""
+    from scipy.optimize import minimize
+
+    design = np.column_stack([x, np.ones(len(x))])
+    sign = np.where(y, 1.0, -1.0)
+
+    def loss(b: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = sign * (design @ b)
+        value = float(np.sum(weight * np.logaddexp(0, -margin)))
+        slope = -weight * sign / (1 + np.exp(margin))
+        return value, design.T @ slope
+
+    start = np.zeros(design.shape[1])
+    found: np.ndarray = minimize(loss, start, jac=True, method="BFGS").x
+    return found
+
+
+def fit(given: Sequence[Answer]) -> np.ndarray:
+    """Fit direction and scale; returns a factor for each evidence and the constant."""
+    kinds = [answer.asked.kind for answer in given]
+    per_answer = weights(kinds)
+    x = np.concatenate([answer.evidence for answer in given])
+    y = np.concatenate([answer.is_relevant for answer in given])
+    per_row: np.ndarray = np.repeat(per_answer, [len(answer.evidence) for answer in given])
+    direction = fit_logistic(x, y, per_row * len(given))[:-1]
+    best = np.array([(a.evidence @ direction).max(initial=-20) for a in given])
+    is_own = np.array([kind == "own" for kind in kinds])
+    scale, constant = fit_logistic(best[:, None], is_own, per_answer * len(given))
+    return np.append(direction * scale, constant)
+
+
+def held_out(given: Sequence[Answer]) -> np.ndarray:
+    """Return each answer's confidence by what was fitted on the other conversations."""
+    confidence = np.zeros(len(given))
+    banks = [answer.asked.about.bank for answer in given]
+    for bank in sorted(set(banks)):
+        formula = fit([a for a, b in zip(given, banks, strict=True) if b != bank])
+        for i, answer in enumerate(given):
+            if banks[i] == bank:
+                best = (answer.evidence @ formula[:-1]).max(initial=-20) + formula[-1]
+                confidence[i] = 1 / (1 + np.exp(-best))
+    return confidence
+
+
+def show(title: str, found: harness.Figures) -> None:
+    print(title)
+    for name, value in found.items():
+        print(f"  {name:28} {value:.3f}", flush=True)
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser.add_argument("--fit", action="store_true", help="fit the formula anew, too")
+    options = parser.parse_args()
+    path: Path = harness.require(options.data)
+    conversations = json.loads(path.read_text(encoding="utf-8"))
+    if options.smoke:
+        conversations = [{**c, "questions": c["questions"][::8]} for c in conversations[:2]]
+    asked = variants(conversations)
+    figures: harness.Figures = {}
+    embedder = quality.CachingEmbedder()
+    embedder.embed([one.text for one in asked])
+    with harness.database() as dsn:
+        with Recall.connect(dsn, embedder=embedder) as recall:
+            for conversation in conversations:
+                load(recall, conversation)
+        for prefix, chosen in (("", embedder), ("words.", None)):
+            with Recall.connect(dsn, embedder=chosen) as recall:
+                given = list(answers(recall, asked, dsn))
+            found = figures_of(given, np.array([a.confidence for a in given]), prefix)
+            show(f"{path.stem}, {len(asked)} questions", found)
+            figures |= found
+            if options.fit:
+                print("  fitted:", fit(given).round(2))
+                show("  held out", figures_of(given, held_out(given), f"{prefix}held_out."))
+        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
+        harness.write(options.json, figures, settings, dsn)
+
+
+if __name__ == "__main__":
+    main()
