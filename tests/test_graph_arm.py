@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
 from itertools import pairwise
 from math import log, tanh
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from banks import Connection, call, counted_scans, create, ids, retain
+from pgrecall import EmbedderUnavailable, Recall
+from pgrecall.embedders import DEFAULT_EMBEDDER
 
 
 def rarity(mentions: int, documents: int) -> float:
@@ -814,3 +818,48 @@ def test_the_unknown_has_no_neighbours_and_no_path(
 
     assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
     assert caught.value.diag.message_hint
+
+
+# What only relations tell, over the demo's bank
+
+RELATION_QUESTIONS = {
+    "Where does the manager of Rui Tavora live?": "Graça Monteverde rows herself back",
+    "In which town is the home of Tess Abernethy's manager?": "Wojtek Zalewicz leads firmware",
+    "Where does the captain of Second Opinion live?": "Kobby Asante-Mills, our field",
+    "Where does Sorcha's boss live?": "Halvard has a house on Askøy",
+    "What did the recall of the batteries lead to?": "Project Kingfisher began",
+    "Why are servers called after food?": "The nightly backup failed twice",
+    "What trouble did unplugging the old server bring?": "The nightly backup failed twice",
+    "What was the effect of firmware 4.0.0?": "Tess fixed the watchdog",
+}
+
+
+def test_relation_questions_are_answered_by_the_graph_alone(connection: Connection) -> None:
+    create(connection)
+    demo = resources.files("pgrecall") / "demo" / "facts.jsonl"
+    facts = [json.loads(line) for line in demo.read_text(encoding="utf-8").splitlines()]
+    try:
+        Recall(connection).retain("b", facts)
+        embeddings = list(DEFAULT_EMBEDDER.embed(list(RELATION_QUESTIONS)))
+    except EmbedderUnavailable as error:
+        pytest.skip(f"the questions need the real model: {error}")
+
+    found = {}
+    for (question, answer), embedding in zip(RELATION_QUESTIONS.items(), embeddings, strict=True):
+        arms = {
+            "semantic": {"embedding": embedding},
+            "lexical": {"query": question},
+            "graph": {"query": question, "embedding": embedding},
+        }
+        found[question] = []
+        for arm, arguments in arms.items():
+            rows = call(
+                connection, f"{arm}_arm", bank="b", depth=10, as_of="2026-06-30", **arguments
+            )
+            texts = connection.execute(
+                "select text from pgrecall.memory where memory_id = any(%s)", [ids(rows)]
+            ).fetchall()
+            if any(text.startswith(answer) for (text,) in texts):
+                found[question].append(arm)
+
+    assert found == {question: ["graph"] for question in RELATION_QUESTIONS}
