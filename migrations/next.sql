@@ -210,3 +210,7 @@ create index relation_bank_id_to_id_relation_id_idx
   on pgrecall.relation (bank_id, to_id, relation_id);
 drop index pgrecall.relation_bank_id_from_id_idx;
 drop index pgrecall.relation_bank_id_to_id_idx;
+drop index pgrecall.memory_bank_id_fact_type_occurred_idx;
+create index memory_bank_id_fact_type_occurred_idx
+  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
+  where occurred is not null;

@@ -118,8 +118,11 @@ create index memory_bank_id_fact_key_idx
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;
+-- Partial, so that a look-up by id cannot take it for the primary key: to a planner that has not
+-- heard of a bank yet, each index of all facts that begins with the bank looks as good.
 create index memory_bank_id_fact_type_occurred_idx
-  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred));
+  on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
+  where occurred is not null;
 create index memory_bank_id_fact_type_mentioned_at_idx
   on pgrecall.memory (bank_id, fact_type, mentioned_at) where occurred is null;
 create index memory_bank_id_superseded_by_idx on pgrecall.memory (bank_id, superseded_by)

@@ -77,9 +77,15 @@ begin
       from   unnest(known) as u
       cross  join lateral (
         -- A lookup each: the order of an index keeps the planner from reading the whole bank.
-        select from pgrecall.memory m
-        where  m.bank_id = _fact_types.bank and m.fact_type = u
-        order  by lower(m.occurred)
+        (select true from pgrecall.memory m
+         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is not null
+         order  by lower(m.occurred)
+         limit  1)
+        union all
+        (select true from pgrecall.memory m
+         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is null
+         order  by m.mentioned_at
+         limit  1)
         limit  1
       ) as held
       order  by u

@@ -64,7 +64,8 @@ begin
   end if;
   if is_small then
     -- Each vector of the bank is read once for a hundred facts rather than once for each. What is
-    -- similar enough is little, and sorted afterwards.
+    -- similar enough is little, and sorted afterwards. The order by id is for a planner that does
+    -- not know the bank yet: of all indexes the primary key alone has it.
     for start in 1 .. cardinality(memory_ids) by 100 loop
       insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
       with fresh as materialized (
@@ -73,10 +74,12 @@ begin
         cross  join lateral (
           select e.memory_id, e.embedding
           from   pgrecall.embedding e
-          where  e.bank_id = bank.bank_id and e.memory_id = u.memory_id and e.model = model_name
+          where  e.bank_id = bank.bank_id and e.memory_id >= u.memory_id and e.model = model_name
             and  e.kind = 'text'
+          order  by e.memory_id
           limit  1
         ) as v
+        where  v.memory_id = u.memory_id
       )
       select bank.bank_id, n.from_id, 'semantic', n.to_id, least(1 - n.distance, 1)
       from (
@@ -117,7 +120,8 @@ begin
       cross  join lateral (
         select e.memory_id, e.embedding::halfvec(%1$s) as embedding
         from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $3 and e.kind = 'text'
+        where  e.bank_id = $1 and e.memory_id >= u.memory_id and e.model = $3 and e.kind = 'text'
+        order  by e.memory_id
         limit  1
       ) as v
       cross  join lateral (
@@ -126,7 +130,7 @@ begin
         order  by b.distance, b.memory_id desc
         limit  5
       ) as n
-      where  n.distance <= 0.3
+      where  v.memory_id = u.memory_id and n.distance <= 0.3
       on conflict on constraint link_pkey do nothing
     $sql$,
     bank.embedding_dimensions,
@@ -172,7 +176,7 @@ begin
   cross  join lateral (
     select m.memory_id, lower(m.occurred) as started_at
     from   pgrecall.memory m
-    where  m.bank_id = _link.bank and m.memory_id = u.memory_id and isfinite(lower(m.occurred))
+    where  m.bank_id = _link.bank and m.memory_id = u.memory_id
     limit  1
   ) as v
   cross  join lateral (
@@ -206,6 +210,7 @@ begin
     order  by b.started_at desc, b.memory_id desc
     limit  1
   ) as n
+  where  isfinite(v.started_at)
   on conflict on constraint link_pkey do nothing;
 
   update pgrecall.memory m

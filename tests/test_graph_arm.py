@@ -218,6 +218,33 @@ def test_a_hub_is_bounded_to_its_latest_fifty_per_type(connection: Connection) -
         assert sorted(ids(found)) == facts[-100:]
 
 
+def rows_read(connection: Connection) -> int:
+    """Rows and index entries that this transaction has read so far."""
+    ((read,),) = connection.execute(
+        "select sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint from pg_class c"
+        " where c.relkind in ('r', 'i') and c.relnamespace = 'pgrecall'::regnamespace"
+    ).fetchall()
+    return int(read)
+
+
+@pytest.mark.parametrize("action", ["recall", "retain"])
+def test_a_hub_costs_no_more_in_a_larger_bank(connection: Connection, action: str) -> None:
+    read = {}
+    for bank, size in [("small", 1100), ("large", 3300)]:
+        create(connection, bank)
+        facts = [about(f"fact {n}", "Hub") for n in range(size)]
+        retain(connection, [*facts, about("zebra", "Hub")], bank=bank, link="deferred")
+        before = rows_read(connection)
+        if action == "recall":
+            assert call(connection, "hybrid_recall", bank=bank, query="the zebra of Hub")
+        else:
+            retain(connection, [about("another", "Hub", occurred="2026-03-05")], bank=bank)
+        read[bank] = rows_read(connection) - before
+
+    # Mentions are counted up to 1,000, new facts up to a tenth of those known.
+    assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
+
+
 # query_entities
 
 
