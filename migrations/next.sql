@@ -156,7 +156,8 @@ drop function pgrecall._seeds(text, text, halfvec, text[], jsonb, timestamptz);
 -- Texts, keys and names are compared in Unicode form NFKC.
 create function pgrecall._normalised(content text)
 returns text
-language plpgsql immutable parallel safe
+-- Strict, so that a key compared is known to be not null, as the index on keys asks.
+language plpgsql immutable strict parallel safe
 as $$
 begin
   -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.

@@ -2,7 +2,8 @@
 
 create or replace function pgrecall._normalised(content text)
 returns text
-language plpgsql immutable parallel safe
+-- Strict, so that a key compared is known to be not null, as the index on keys asks.
+language plpgsql immutable strict parallel safe
 as $$
 begin
   -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.

@@ -120,11 +120,13 @@ def test_a_bank_cannot_switch_to_what_is_not_there(dsn: str) -> None:
         ):
             call(connection, "configure_bank", bank="b",
                  settings={"lexical_backend": "pg_textsearch"})  # fmt: skip
-        message = (
-            'unusable setting: new row for relation "bank" violates check constraint'
-            ' "bank_lexical_backend_check"'
-        )
-        with refused(connection, "22023", message, "The comments on"):
+        with refused(
+            connection,
+            "22023",
+            'unusable setting: new row for relation "bank" violates check constraint '
+            '"bank_lexical_backend_check"',
+            "The comments on",
+        ):
             call(connection, "configure_bank", bank="b", settings={"lexical_backend": "lucene"})
 
 
