@@ -44,6 +44,72 @@ $$;
 comment on function pgrecall._retain_links(text, jsonb, bigint[]) is
 'Writes the causal links of checked facts. Errors: RC003 when one leads to no memory.';
 
+create or replace function pgrecall._link_by_index(
+  bank pgrecall.bank, fact_types text[], hnsw_types text[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set jit = off
+-- Each branch has one right path, which statistics, or that there are none, must not change.
+set enable_seqscan = off
+set enable_sort = off
+set hnsw.ef_search = 100
+set hnsw.iterative_scan = relaxed_order
+as $$
+begin
+  -- By index 50 of a type, for of those the whole vectors choose; the constants of an index and of
+  -- its expression must stand in the statement.
+  execute format(
+    $sql$
+      insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
+      select $1, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
+      from   pgrecall.embedding v
+      cross  join lateral (
+        select u.memory_id, 1 - u.distance as similarity
+        from   (%s) as u
+        order  by u.distance
+        limit  5
+      ) as n
+      where  v.bank_id = $1 and v.memory_id = any ($2) and v.model = $3 and v.kind = 'text'
+        and  n.similarity >= 0.7
+      on conflict on constraint link_pkey do nothing
+    $sql$,
+    concat_ws(
+      E'\nunion all\n',
+      pgrecall._union_all(
+        format(
+          $sql$
+            select x.memory_id, x.embedding <=> v.embedding as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+                and  e.kind = 'text' and e.memory_id <> v.memory_id
+              order  by %s %s %s
+              limit  50
+            ) as x
+          $sql$,
+          pgrecall._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall._vector_key(bank, bank.embedding_dimensions, 'v.embedding')),
+        hnsw_types),
+      pgrecall._union_all(
+        $sql$
+          select e.memory_id, e.embedding <=> v.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+            and  e.kind = 'text' and e.memory_id <> v.memory_id
+          order  by 2
+          limit  5
+        $sql$,
+        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
+  )
+  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, '');
+end;
+$$;
+comment on function pgrecall._link_by_index(pgrecall.bank, text[], text[], bigint[]) is
+'Writes the semantic links of memories of a bank whose hnsw_types have an HNSW index each.';
+
 create or replace function pgrecall._link(bank text, memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
@@ -51,22 +117,36 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  own_model text := coalesce((pgrecall._bank(bank)).embedding_model, '');
+  linked     pgrecall.bank := pgrecall._bank(bank);
+  own_model  text := coalesce(linked.embedding_model, '');
+  fact_types text[] := array(
+    select t.fact_type from pgrecall.fact_type t where t.bank_id = _link.bank order by 1
+  );
+  hnsw_types text[] := array(
+    select t from unnest(fact_types) as t
+    where (select x.indisvalid from pg_index x
+           where x.indexrelid = to_regclass('pgrecall.' || pgrecall._hnsw_name(
+                   linked, t, own_model, linked.embedding_dimensions)))
+  );
 begin
-  insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-  select _link.bank, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
-  from   pgrecall.embedding v
-  cross  join lateral (
-    select e.memory_id, 1 - (e.embedding <=> v.embedding) as similarity
-    from   pgrecall.embedding e
-    where  e.bank_id = _link.bank and e.model = own_model and e.kind = 'text'
-      and  e.memory_id <> v.memory_id
-    order  by e.embedding <=> v.embedding
-    limit  5
-  ) as n
-  where  v.bank_id = _link.bank and v.memory_id = any (_link.memory_ids) and v.kind = 'text'
-    and  v.model = own_model and n.similarity >= 0.7
-  on conflict on constraint link_pkey do nothing;
+  if hnsw_types <> '{}' then
+    perform pgrecall._link_by_index(linked, fact_types, hnsw_types, memory_ids);
+  else
+    insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
+    select _link.bank, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
+    from   pgrecall.embedding v
+    cross  join lateral (
+      select e.memory_id, 1 - (e.embedding <=> v.embedding) as similarity
+      from   pgrecall.embedding e
+      where  e.bank_id = _link.bank and e.model = own_model and e.kind = 'text'
+        and  e.memory_id <> v.memory_id
+      order  by e.embedding <=> v.embedding
+      limit  5
+    ) as n
+    where  v.bank_id = _link.bank and v.memory_id = any (_link.memory_ids) and v.kind = 'text'
+      and  v.model = own_model and n.similarity >= 0.7
+    on conflict on constraint link_pkey do nothing;
+  end if;
 
   -- The fact that happened just before, at most a day earlier: chains of a day, one link a fact.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)

@@ -412,3 +412,33 @@ def test_doctor_compares_vector_indexes_with_memory(
 
     assert found == "vector indexes take 3.0 GB, more than shared_buffers, 256 MB"
     assert advice.startswith("Raise shared_buffers")
+
+
+# Links
+
+
+@pytest.mark.parametrize("search", ["full", "binary", "leading"])
+def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, search: str) -> None:
+    settings = {"vector_search": search, "leading_dimensions": 1}
+    bank.execute("select pgrecall.configure_bank('b', %s)", [json.dumps(settings)])
+    run("index", "--apply")
+    with bank.transaction():
+        scans = (
+            "select sum(pg_stat_get_xact_numscans(c.oid)) from pg_class c"
+            " where c.relname like 'embedding\\_hnsw%'"
+        )
+        before = value(bank, scans)
+        near, far = ids(
+            bank,
+            {"text": "near", "embedding": [1, 2.1]},
+            {"text": "another kind", "fact_type": "event", "embedding": [-1, -2.1]},
+        )
+        assert value(bank, scans) > before
+
+    linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic' order by 1"
+    assert column(bank, linked, near) == column(
+        bank,
+        "select memory_id from pgrecall.memory where text in ('fact 1', 'fact 2', 'fact 3')"
+        " order by 1",
+    )
+    assert column(bank, linked, far) == []
