@@ -21,6 +21,7 @@ create table pgrecall.bank (
   ef_search            integer not null default 100,
   vector_search        text not null default 'full',
   leading_dimensions   integer not null default 256,
+  exact_limit          integer not null default 1000000,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -42,7 +43,8 @@ create table pgrecall.bank (
     check (hnsw_ef_construction between greatest(4, 2 * hnsw_m) and 1000),
   constraint bank_ef_search_check check (ef_search between 1 and 1000),
   constraint bank_vector_search_check check (vector_search in ('full', 'binary', 'leading')),
-  constraint bank_leading_dimensions_check check (leading_dimensions between 1 and 4000)
+  constraint bank_leading_dimensions_check check (leading_dimensions between 1 and 4000),
+  constraint bank_exact_limit_check check (exact_limit >= 0)
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -94,6 +96,9 @@ comment on column pgrecall.bank.vector_search is
 'last two find.';
 comment on column pgrecall.bank.leading_dimensions is
 'Elements that vector_search leading compares first; all of a shorter vector.';
+comment on column pgrecall.bank.exact_limit is
+'Vectors of one fact type up to which all that pass a filter are compared where its HNSW index '
+'finds too few of them; beyond, warning 01RC2 says that some may be missing.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -19,7 +19,7 @@ begin
     when 'semantic', 'hypothetical' then
       return query
       select * from pgrecall._semantic(
-        bank.bank_id, embedding, fact_types, filter, as_of, depth);
+        bank, embedding, fact_types, filter, as_of, depth);
     when 'lexical' then
       return query
       select * from pgrecall._lexical_search(
@@ -114,6 +114,9 @@ begin
                        case when arms is null or arms && '{semantic,lexical}' then hits end,
                        as_of, depth, time_basis) as a
             );
+            if arm in ('semantic', 'hypothetical') then
+              reason := concat_ws('; ', hint, nullif(current_setting('pgrecall.note', true), ''));
+            end if;
           end if;
         exception when others then
           if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate = '22023' then
