@@ -68,7 +68,7 @@ begin
   where  k not in ('weights', 'fusion', 'rrf_k', 'similarity_floor', 'bm25_k1', 'bm25_b',
                    'candidate_limit', 'type_hints', 'widen_below', 'context_weight', 'key_weight',
                    'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction', 'ef_search',
-                   'vector_search', 'leading_dimensions');
+                   'vector_search', 'leading_dimensions', 'exact_limit');
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -76,7 +76,7 @@ begin
       hint    = 'Settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
                 'candidate_limit, type_hints, widen_below, context_weight, key_weight, '
                 'hnsw_threshold, hnsw_m, hnsw_ef_construction, ef_search, vector_search, '
-                'leading_dimensions.';
+                'leading_dimensions, exact_limit.';
   end if;
   perform pgrecall._check_weights(settings -> 'weights');
   perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
@@ -100,6 +100,7 @@ begin
          vector_search    = coalesce(settings ->> 'vector_search', b.vector_search),
          leading_dimensions =
            coalesce((settings ->> 'leading_dimensions')::integer, b.leading_dimensions),
+         exact_limit      = coalesce((settings ->> 'exact_limit')::integer, b.exact_limit),
          -- Null takes the bank's own words away.
          type_hints       = case when settings ? 'type_hints'
                               then nullif(settings -> 'type_hints', 'null') else b.type_hints end
@@ -117,7 +118,7 @@ $$;
 comment on function pgrecall.configure_bank(text, jsonb) is
 'Sets defaults of a bank: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, '
 'candidate_limit, type_hints, widen_below, context_weight, key_weight, hnsw_threshold, hnsw_m, '
-'hnsw_ef_construction, ef_search, vector_search, leading_dimensions; others stay. '
+'hnsw_ef_construction, ef_search, vector_search, leading_dimensions, exact_limit; others stay. '
 'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 22023 unknown setting or '
 'value out of range.';
 

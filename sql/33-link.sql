@@ -122,12 +122,7 @@ declare
   fact_types text[] := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = _link.bank order by 1
   );
-  hnsw_types text[] := array(
-    select t from unnest(fact_types) as t
-    where (select x.indisvalid from pg_index x
-           where x.indexrelid = to_regclass('pgrecall.' || pgrecall._hnsw_name(
-                   linked, t, own_model, linked.embedding_dimensions)))
-  );
+  hnsw_types text[] := (pgrecall._indexed_types(linked, fact_types)).indexed;
 begin
   if hnsw_types <> '{}' then
     perform pgrecall._link_by_index(linked, fact_types, hnsw_types, memory_ids);
