@@ -239,8 +239,8 @@ $$;
 comment on function pgrecall._semantic_search(
   pgrecall.bank, halfvec, text[], jsonb, timestamptz, integer, text[]) is
 'What the semantic arms find, nearest first, and in note by which way. hnsw_types are those to '
-'search by their index; null: where there is one and it pays. Warning 01RC2: an index gave up before '
-'it had found enough that passes the filter.';
+'search by their index; null: where there is one and it pays. Warning 01RC2: an index gave up '
+'before it had found enough that passes the filter.';
 
 create or replace function pgrecall._semantic(
   bank pgrecall.bank, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz,
@@ -263,8 +263,8 @@ end;
 $$;
 comment on function pgrecall._semantic(
   pgrecall.bank, halfvec, text[], jsonb, timestamptz, integer) is
-'Worker of the semantic arms; its arguments are checked, the embedding against this very row of the '
-'bank, which may be given another model meanwhile. Leaves in the setting pgrecall.note of the '
+'Worker of the semantic arms; its arguments are checked, the embedding against this very row of '
+'the bank, which may be given another model meanwhile. Leaves in the setting pgrecall.note of the '
 'transaction which way it went.';
 
 create or replace function pgrecall.semantic_arm(
