@@ -239,8 +239,8 @@ $$;
 comment on function pgrecall._semantic_search(
   pgrecall.bank, halfvec, text[], jsonb, timestamptz, integer, text[]) is
 'What the semantic arms find, nearest first, and in note by which way. hnsw_types are those to '
-'search by their index; null: where there is one and it pays. Warning 01RC2: an index gave up before '
-'it had found enough that passes the filter.';
+'search by their index; null: where there is one and it pays. Warning 01RC2: an index gave up '
+'before it had found enough that passes the filter.';
 
 create or replace function pgrecall._semantic(
   bank pgrecall.bank, embedding halfvec, fact_types text[], filter jsonb, as_of timestamptz,
