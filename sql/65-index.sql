@@ -231,7 +231,8 @@ comment on function pgrecall.index_plan(text) is
 'core. Errors: RC001.';
 
 create or replace function pgrecall.recall_check(
-  bank text, sample integer default 100, k integer default 20, depth integer default 100)
+  bank text, sample integer default 100, k integer default 20, depth integer default 100,
+  is_next boolean default false)
 returns table (
   fact_type text, path text, questions integer, recall double precision, milliseconds real,
   exact_milliseconds real)
@@ -250,6 +251,11 @@ begin
   perform pgrecall._check_range('k', k, 1, 1000);
   perform pgrecall._check_range('depth', depth, k, 10000);
   searched.similarity_floor := -1;
+  if is_next then
+    perform pgrecall._check_reembedding(searched);
+    searched.embedding_model := searched.next_model;
+    searched.embedding_dimensions := searched.next_dimensions;
+  end if;
 
   foreach fact_type in array pgrecall._fact_types(bank, null) loop
     path := null;
@@ -290,9 +296,10 @@ begin
   end loop;
 end;
 $$;
-comment on function pgrecall.recall_check(text, integer, integer, integer) is
+comment on function pgrecall.recall_check(text, integer, integer, integer, boolean) is
 'What the semantic arm finds of the k nearest (recall, 0 to 1), per fact type: it asks by vectors '
 'of the bank itself, sample of them and always the same, and compares with exact search. path '
 'names the index that answered, or says that the search was exact; milliseconds are the mean of '
 'one search to this depth, and of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
-'hnsw_ef_construction, and do what index_plan() says. Errors: RC001, 22023.';
+'hnsw_ef_construction, and do what index_plan() says. is_next asks the vectors of the model that '
+'the bank is being re-embedded with. Errors: RC001, RC013 it is not, 22023.';

@@ -403,6 +403,19 @@ def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None
     assert status(connection) == ("new", 2, None, None, None, 4, 0, 0, 0)
 
 
+def test_the_recall_of_the_next_model_can_be_checked(
+    connection: Connection, bank: list[int]
+) -> None:
+    with refused(connection, "RC013", 'bank "b" is not being re-embedded'):
+        connection.execute("select pgrecall.recall_check('b', is_next => true)")
+    start(connection)
+    store(connection, {"memory_id": bank[0], "embedding": [0, 1]})
+
+    checked = "select fact_type, questions, recall from pgrecall.recall_check('b', is_next => %s)"
+    assert rows(connection, checked, False) == [("world", 4, 1.0)]
+    assert rows(connection, checked, True) == [("world", 1, 1.0)]
+
+
 # What is refused
 
 
