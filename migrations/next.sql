@@ -103,6 +103,7 @@ alter table pgrecall.bank add column hnsw_ef_construction integer not null defau
 alter table pgrecall.bank add column ef_search integer not null default 100;
 alter table pgrecall.bank add column vector_search text not null default 'full';
 alter table pgrecall.bank add column leading_dimensions integer not null default 256;
+alter table pgrecall.bank add column exact_limit integer not null default 1000000;
 alter table pgrecall.bank add constraint bank_hnsw_threshold_check
   check (hnsw_threshold between 1 and 1000000000);
 alter table pgrecall.bank add constraint bank_hnsw_m_check
@@ -115,6 +116,8 @@ alter table pgrecall.bank add constraint bank_vector_search_check
   check (vector_search in ('full', 'binary', 'leading'));
 alter table pgrecall.bank add constraint bank_leading_dimensions_check
   check (leading_dimensions between 1 and 4000);
+alter table pgrecall.bank add constraint bank_exact_limit_check
+  check (exact_limit >= 0);
 comment on column pgrecall.bank.hnsw_threshold is
 'Vectors of one fact type from which index_plan() wants an HNSW index; below half of it, none.';
 comment on column pgrecall.bank.hnsw_m is
@@ -129,6 +132,9 @@ comment on column pgrecall.bank.vector_search is
 'last two find.';
 comment on column pgrecall.bank.leading_dimensions is
 'Elements that vector_search leading compares first; all of a shorter vector.';
+comment on column pgrecall.bank.exact_limit is
+'Vectors of one fact type up to which all that pass a filter are compared where its HNSW index '
+'finds too few of them; beyond, warning 01RC2 says that some may be missing.';
 
 -- Re-embedding.
 alter table pgrecall.bank add column next_model text;

@@ -28,6 +28,7 @@ create table pgrecall.bank (
   ef_search            integer not null default 100,
   vector_search        text not null default 'full',
   leading_dimensions   integer not null default 256,
+  exact_limit          integer not null default 1000000,
   next_model           text,
   next_dimensions      integer,
   previous_model       text,
@@ -61,6 +62,7 @@ create table pgrecall.bank (
   constraint bank_ef_search_check check (ef_search between 1 and 1000),
   constraint bank_vector_search_check check (vector_search in ('full', 'binary', 'leading')),
   constraint bank_leading_dimensions_check check (leading_dimensions between 1 and 4000),
+  constraint bank_exact_limit_check check (exact_limit >= 0),
   constraint bank_next_model_check check (next_model <> '' and next_model <> embedding_model),
   constraint bank_next_dimensions_check check (next_dimensions between 1 and 4000),
   constraint bank_next_check check ((next_model is null) = (next_dimensions is null)),
@@ -134,6 +136,9 @@ comment on column pgrecall.bank.vector_search is
 'last two find.';
 comment on column pgrecall.bank.leading_dimensions is
 'Elements that vector_search leading compares first; all of a shorter vector.';
+comment on column pgrecall.bank.exact_limit is
+'Vectors of one fact type up to which all that pass a filter are compared where its HNSW index '
+'finds too few of them; beyond, warning 01RC2 says that some may be missing.';
 comment on column pgrecall.bank.next_model is
 'Model that the bank is being re-embedded with; nothing is searched by it before '
 'reembed_finish(). Null: none.';

@@ -107,7 +107,8 @@ language sql immutable parallel safe
 return array[
   'weights', 'fusion', 'rrf_k', 'gates', 'recency_half_life', 'recency_decay', 'named_boost',
   'is_name_embedded', 'time_settings', 'similarity_floor', 'hnsw_threshold', 'hnsw_m',
-  'hnsw_ef_construction', 'ef_search', 'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b',
+  'hnsw_ef_construction', 'ef_search', 'vector_search', 'leading_dimensions', 'exact_limit',
+  'bm25_k1', 'bm25_b',
   'candidate_limit', 'lexical_backend', 'context_weight', 'key_weight', 'message_context_weight',
   'type_hints', 'widen_below'];
 comment on function pgrecall._settings() is

@@ -47,112 +47,132 @@ comment on function pgrecall._retain_links(text, jsonb, bigint[]) is
 'Writes the causal links of checked facts. Errors: RC003 when one leads to no memory.';
 
 create or replace function pgrecall._link_semantic(
-  bank pgrecall.bank, memory_ids bigint[], is_small boolean)
+  bank pgrecall.bank, memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set jit = off
-set hnsw.iterative_scan = relaxed_order
 set plan_cache_mode = force_custom_plan
 as $$
 declare
   model_name text := coalesce(bank.embedding_model, '');
-  fact_types text[];
 begin
   if bank.embedding_dimensions is null then
     return;
   end if;
-  if is_small then
-    -- Each vector of the bank is read once for a hundred facts rather than once for each. What is
-    -- similar enough is little, and sorted afterwards. The order by id is for a planner that does
-    -- not know the bank yet: of all indexes the primary key alone has it.
-    for start in 1 .. cardinality(memory_ids) by 100 loop
-      insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-      with fresh as materialized (
-        select v.memory_id, v.embedding
-        from   unnest(memory_ids[start : start + 99]) as u(memory_id)
-        cross  join lateral (
-          select e.memory_id, e.embedding
-          from   pgrecall.embedding e
-          where  e.bank_id = bank.bank_id and e.memory_id >= u.memory_id and e.model = model_name
-            and  e.kind = 'text'
-          order  by e.memory_id
-          limit  1
-        ) as v
-        where  v.memory_id = u.memory_id
-      )
-      select bank.bank_id, n.from_id, 'semantic', n.to_id, least(1 - n.distance, 1)
-      from (
-        select f.memory_id as from_id, e.memory_id as to_id, f.distance,
-               row_number() over (
-                 partition by f.memory_id order by f.distance, e.memory_id desc) as position
+  -- Each vector of the bank is read once for a hundred facts rather than once for each. What is
+  -- similar enough is little, and sorted afterwards. The order by id is for a planner that does
+  -- not know the bank yet: of all indexes the primary key alone has it.
+  for start in 1 .. cardinality(memory_ids) by 100 loop
+    insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
+    with fresh as materialized (
+      select v.memory_id, v.embedding
+      from   unnest(memory_ids[start : start + 99]) as u(memory_id)
+      cross  join lateral (
+        select e.memory_id, e.embedding
         from   pgrecall.embedding e
-        cross  join lateral (
-          select v.memory_id, e.embedding <=> v.embedding as distance
-          from   fresh v
-          where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= 0.3
-          offset 0
-        ) as f
-        where  e.bank_id = bank.bank_id and e.model = model_name and e.kind = 'text'
-      ) as n
-      where  n.position <= 5
-      on conflict on constraint link_pkey do nothing;
-    end loop;
-    return;
-  end if;
+        where  e.bank_id = bank.bank_id and e.memory_id >= u.memory_id and e.model = model_name
+          and  e.kind = 'text'
+        order  by e.memory_id
+        limit  1
+      ) as v
+      where  v.memory_id = u.memory_id
+    )
+    select bank.bank_id, n.from_id, 'semantic', n.to_id, least(1 - n.distance, 1)
+    from (
+      select f.memory_id as from_id, e.memory_id as to_id, f.distance,
+             row_number() over (
+               partition by f.memory_id order by f.distance, e.memory_id desc) as position
+      from   pgrecall.embedding e
+      cross  join lateral (
+        select v.memory_id, e.embedding <=> v.embedding as distance
+        from   fresh v
+        where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= 0.3
+        offset 0
+      ) as f
+      where  e.bank_id = bank.bank_id and e.model = model_name and e.kind = 'text'
+    ) as n
+    where  n.position <= 5
+    on conflict on constraint link_pkey do nothing;
+  end loop;
+end;
+$$;
+comment on function pgrecall._link_semantic(pgrecall.bank, bigint[]) is
+'Links facts of a small bank to the 5 most similar, similarity 0.7 or more: all its vectors are '
+'compared.';
 
-  -- As the semantic arm asks: per fact type, with the cast that the partial HNSW indexes have.
-  fact_types := array(
-    select t.fact_type
-    from   pgrecall.fact_type t
-    cross  join lateral (
-      select from pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = model_name
-      limit  1
-    ) as x
-    where  t.bank_id = bank.bank_id
-  );
+create or replace function pgrecall._link_by_index(
+  bank pgrecall.bank, fact_types text[], hnsw_types text[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set jit = off
+-- Each branch has one right path, which statistics, or that there are none, must not change.
+set enable_seqscan = off
+set enable_sort = off
+set hnsw.ef_search = 100
+set hnsw.iterative_scan = relaxed_order
+as $$
+begin
+  -- By index 50 of a type, for of those the whole vectors choose; the constants of an index and of
+  -- its expression must stand in the statement.
   execute format(
     $sql$
       insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-      select $1, v.memory_id, 'semantic', n.memory_id, least(1 - n.distance, 1)
-      from   unnest($2) as u(memory_id)
+      select $1, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
+      from   unnest($2) as f(memory_id)
       cross  join lateral (
-        select e.memory_id, e.embedding::halfvec(%1$s) as embedding
+        select e.memory_id, e.embedding
         from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.memory_id >= u.memory_id and e.model = $3 and e.kind = 'text'
+        where  e.bank_id = $1 and e.memory_id >= f.memory_id and e.model = $3 and e.kind = 'text'
         order  by e.memory_id
         limit  1
       ) as v
       cross  join lateral (
-        select b.memory_id, b.distance
-        from   (%2$s) as b
-        order  by b.distance, b.memory_id desc
+        select u.memory_id, 1 - u.distance as similarity
+        from   (%s) as u
+        order  by u.distance, u.memory_id desc
         limit  5
       ) as n
-      where  v.memory_id = u.memory_id and n.distance <= 0.3
+      where  v.memory_id = f.memory_id and n.similarity >= 0.7
       on conflict on constraint link_pkey do nothing
     $sql$,
-    bank.embedding_dimensions,
-    pgrecall._union_all(
-      format(
+    concat_ws(
+      E'\nunion all\n',
+      pgrecall._union_all(
+        format(
+          $sql$
+            select x.memory_id, x.embedding <=> v.embedding as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+                and  e.kind = 'text' and e.memory_id <> v.memory_id
+              order  by %s %s %s
+              limit  50
+            ) as x
+          $sql$,
+          pgrecall._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall._vector_key(bank, bank.embedding_dimensions, 'v.embedding')),
+        hnsw_types),
+      pgrecall._union_all(
         $sql$
-          select e.memory_id, e.embedding::halfvec(%1$s) <=> v.embedding as distance
+          select e.memory_id, e.embedding <=> v.embedding as distance
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
             and  e.kind = 'text' and e.memory_id <> v.memory_id
-          order  by e.embedding::halfvec(%1$s) <=> v.embedding
+          order  by 2
           limit  5
         $sql$,
-        bank.embedding_dimensions),
-      fact_types)
+        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
   )
-  using bank.bank_id, memory_ids, model_name;
+  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, '');
 end;
 $$;
-comment on function pgrecall._link_semantic(pgrecall.bank, bigint[], boolean) is
-'Links facts to the 5 most similar, similarity 0.7 or more, of the bank, whose vectors are all '
-'compared where is_small, else asked for as the semantic arm does.';
+comment on function pgrecall._link_by_index(pgrecall.bank, text[], text[], bigint[]) is
+'Links facts to the 5 most similar, similarity 0.7 or more, sought per fact type: by HNSW index in '
+'hnsw_types, exactly in the others.';
 
 create or replace function pgrecall._link(bank text, memory_ids bigint[])
 returns void
@@ -160,11 +180,33 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  linked     pgrecall.bank := pgrecall._bank(bank);
+  fact_types text[];
+  hnsw_types text[];
 begin
-  perform pgrecall._link_semantic(
-    pgrecall._bank(bank), memory_ids,
-    coalesce((select s.document_count from pgrecall.statistics s
-              where  s.bank_id = _link.bank and s.kind = 'memory'), 0) <= 10000);
+  if linked.embedding_dimensions is not null then
+    fact_types := array(
+      select t.fact_type
+      from   pgrecall.fact_type t
+      cross  join lateral (
+        select from pgrecall.embedding e
+        where  e.bank_id = _link.bank and e.fact_type = t.fact_type
+          and  e.model = coalesce(linked.embedding_model, '')
+        limit  1
+      ) as x
+      where  t.bank_id = _link.bank
+    );
+    hnsw_types := (pgrecall._indexed_types(linked, fact_types)).indexed;
+    if hnsw_types = '{}'
+       and coalesce((select s.document_count from pgrecall.statistics s
+                     where  s.bank_id = _link.bank and s.kind = 'memory'), 0) <= 10000
+    then
+      perform pgrecall._link_semantic(linked, memory_ids);
+    elsif fact_types <> '{}' then
+      perform pgrecall._link_by_index(linked, fact_types, hnsw_types, memory_ids);
+    end if;
+  end if;
 
   -- The fact that happened just before, at most a day earlier: chains of a day, one link a fact. Of
   -- the same time it is the one stored just before, sought among the last 20: to sort all of a day

@@ -142,6 +142,9 @@ begin
                        case when arms is null or arms && '{semantic,lexical}' then hits end,
                        as_of, depth, time_basis) as a
             );
+            if arm in ('semantic', 'hypothetical') then
+              reason := concat_ws('; ', hint, nullif(current_setting('pgrecall.note', true), ''));
+            end if;
           end if;
         exception when others then
           if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate = '22023' then

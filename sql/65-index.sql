@@ -25,20 +25,6 @@ comment on function pgrecall._hnsw_state(pgrecall.bank, text) is
 'building, invalid, ready, or other: built with another m or ef_construction than the bank wants. '
 'Null: there is none.';
 
-create or replace function pgrecall._hnsw_bytes(
-  bank pgrecall.bank, dimensions integer, elements bigint)
-returns bigint
-language sql immutable parallel safe
--- Of pgvector's pages: an element with its vector, and its neighbours, 2 m of them at the lowest
--- level and m at each of 1 / (m - 1) more.
-return 8192 * ceil(elements / greatest(1, floor(8152 / (
-  88 + case bank.vector_search when 'full' then 2 * dimensions
-                               when 'binary' then dimensions / 8.0
-                               else 2 * least(bank.leading_dimensions, dimensions) end
-  + 6.0 * bank.hnsw_m * (2 + 1.0 / (bank.hnsw_m - 1))))))::bigint;
-comment on function pgrecall._hnsw_bytes(pgrecall.bank, integer, bigint) is
-'About how large an HNSW index of so many vectors is.';
-
 create or replace function pgrecall._hnsw_seconds(
   bank pgrecall.bank, dimensions integer, elements bigint)
 returns double precision
@@ -243,3 +229,77 @@ comment on function pgrecall.index_plan(text) is
 'partition of the bank, for PostgreSQL cannot build one concurrently on embedding itself. '
 'estimated_bytes is its size, what maintenance_work_mem should hold; estimated_seconds on one '
 'core. Errors: RC001.';
+
+create or replace function pgrecall.recall_check(
+  bank text, sample integer default 100, k integer default 20, depth integer default 100,
+  is_next boolean default false)
+returns table (
+  fact_type text, path text, questions integer, recall double precision, milliseconds real,
+  exact_milliseconds real)
+language plpgsql volatile parallel unsafe rows 3
+set search_path from current
+as $$
+declare
+  searched pgrecall.bank := pgrecall._bank(bank);
+  question halfvec;
+  found    record;
+  exact    record;
+  began    timestamptz;
+  between_at timestamptz;
+begin
+  perform pgrecall._check_range('sample', sample, 1, 10000);
+  perform pgrecall._check_range('k', k, 1, 1000);
+  perform pgrecall._check_range('depth', depth, k, 10000);
+  searched.similarity_floor := -1;
+  if is_next then
+    perform pgrecall._check_reembedding(searched);
+    searched.embedding_model := searched.next_model;
+    searched.embedding_dimensions := searched.next_dimensions;
+  end if;
+
+  foreach fact_type in array pgrecall._fact_types(bank, null) loop
+    path := null;
+    questions := 0;
+    recall := 0;
+    milliseconds := 0;
+    exact_milliseconds := 0;
+    -- Always the same ones, so that two settings can be told apart.
+    for question in
+      select e.embedding from pgrecall.embedding e
+      where  e.bank_id = recall_check.bank and e.fact_type = recall_check.fact_type
+        and  e.model = coalesce(searched.embedding_model, '')
+      order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
+      limit  sample
+    loop
+      began := clock_timestamp();
+      found := pgrecall._semantic_search(
+        searched, question, array[fact_type], null, now(), depth);
+      between_at := clock_timestamp();
+      exact := pgrecall._semantic_search(
+        searched, question, array[fact_type], null, now(), k, '{}');
+      milliseconds := milliseconds + extract(epoch from between_at - began) * 1000;
+      exact_milliseconds :=
+        exact_milliseconds + extract(epoch from clock_timestamp() - between_at) * 1000;
+      -- What is as near as the farthest of the exact ones is as good.
+      recall := recall + (
+        select least(1, count(*)::double precision / cardinality(exact.scores))
+        from   unnest(found.scores[1:k]) as s
+        where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
+      path := found.note;
+      questions := questions + 1;
+    end loop;
+    continue when questions = 0;
+    recall := recall / questions;
+    milliseconds := milliseconds / questions;
+    exact_milliseconds := exact_milliseconds / questions;
+    return next;
+  end loop;
+end;
+$$;
+comment on function pgrecall.recall_check(text, integer, integer, integer, boolean) is
+'What the semantic arm finds of the k nearest (recall, 0 to 1), per fact type: it asks by vectors '
+'of the bank itself, sample of them and always the same, and compares with exact search. path '
+'names the index that answered, or says that the search was exact; milliseconds are the mean of '
+'one search to this depth, and of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
+'hnsw_ef_construction, and do what index_plan() says. is_next asks the vectors of the model that '
+'the bank is being re-embedded with. Errors: RC001, RC013 it is not, 22023.';

@@ -57,6 +57,22 @@ def retain(
     ]
 
 
+def build_planned(connection: Connection) -> list[str]:
+    """Build the indexes that index_plan says are due, in the transaction; returns their names."""
+    due = [row for row in call(connection, "index_plan") if row.action == "create"]
+    for row in due:
+        connection.execute(row.statement.replace(" concurrently", "").encode())
+    return [row.index_name for row in due]
+
+
+def apply_plan(connection: Connection, bank: str | None = None) -> list[str]:
+    """Run what index_plan says, one statement after the other; returns the actions."""
+    due = call(connection, "index_plan", bank=bank)
+    for row in due:
+        connection.execute(row.statement.encode())
+    return [row.action for row in due]
+
+
 def ids(rows: Sequence[Any]) -> list[int]:
     return [row[0] for row in rows]
 

@@ -19,7 +19,7 @@ from toys import toy_embed
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[Any]
 
-OWN = ("_run",)  # it sleeps, each in its way
+OWN = ("_run", "reembed_fill")  # they sleep, each in its way
 WITHOUT_AWAIT = {
     "psycopg.AsyncConnection.connect": "psycopg.connect",
     "__aenter__": "__enter__",
@@ -50,10 +50,10 @@ def test_both_clients_have_the_same_methods() -> None:
     assert list(methods(AsyncRecall)) == list(methods(Recall))
 
 
-def test_sending_differs_by_the_kind_of_sleep() -> None:
+@pytest.mark.parametrize("name", OWN)
+def test_waiting_differs_by_the_kind_of_sleep(name: str) -> None:
     assert (
-        methods(AsyncRecall)["_run"].replace("asyncio.sleep", "time.sleep")
-        == (methods(Recall)["_run"])
+        methods(AsyncRecall)[name].replace("asyncio.sleep", "time.sleep") == (methods(Recall)[name])
     )
 
 

@@ -357,7 +357,52 @@ def test_questions_without_text_are_not_lost_unasked(
     )
 
 
+def bad_recall(connection: Connection) -> None:
+    """Let searches find half of what is nearest, as those of a bad index would."""
+    connection.execute(
+        "create or replace function pgrecall.recall_check(bank text, sample integer default 100,"
+        " k integer default 20, depth integer default 100, is_next boolean default false)"
+        " returns table (fact_type text, path text, questions integer,"
+        " recall double precision, milliseconds real, exact_milliseconds real)"
+        " language sql as $$ select 'world', 'world by an index', sample, 0.5, 1.0, 2.0 $$"
+    )
+
+
+def test_a_bank_is_not_switched_to_indexes_that_find_too_little(
+    run: Run, database: str, embedded: Connection, models: tuple[str, str]
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        bad_recall(connection)
+
+    code, _, err = run("reembed", "b", "--model", models[1])
+
+    assert code == 1
+    assert "world: 50% of the nearest are found (world by an index)\n" in err
+    assert err.endswith(
+        'error: searches of world in bank "b" would find 50% of what is nearest, less than 90%\n'
+        "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(), and go on;"
+        " or ask for less with --min-recall.\n"
+    )
+    assert "Ana leads Atlas" in answer(run, models[0])[1]
+    assert run("reembed", "b", "--model", models[1], "--min-recall", "0.4")[0] == 0
+    assert "Ana leads Atlas" in answer(run, models[1])[1]
+
+
 # doctor
+
+
+def test_doctor_names_searches_that_find_too_little(run: Run, bank: Connection) -> None:
+    bad_recall(bank)
+    assert findings(run, 'bank "b"')[1:] == []  # without an index nothing is checked
+    run("index", "--apply")
+
+    assert findings(run, 'bank "b"') == [
+        (
+            "searches of world find 50% of what is nearest",
+            """Run: select pgrecall.configure_bank('b', '{"ef_search": 400}');"""
+            " or raise hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
+        )
+    ]
 
 
 def test_doctor_names_what_another_model_left_behind(run: Run, bank: Connection) -> None:
@@ -412,3 +457,33 @@ def test_doctor_compares_vector_indexes_with_memory(
 
     assert found == "vector indexes take 3.0 GB, more than shared_buffers, 256 MB"
     assert advice.startswith("Raise shared_buffers")
+
+
+# Links
+
+
+@pytest.mark.parametrize("search", ["full", "binary", "leading"])
+def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, search: str) -> None:
+    settings = {"vector_search": search, "leading_dimensions": 1}
+    bank.execute("select pgrecall.configure_bank('b', %s)", [json.dumps(settings)])
+    run("index", "--apply")
+    with bank.transaction():
+        scans = (
+            "select sum(pg_stat_get_xact_numscans(c.oid)) from pg_class c"
+            " where c.relname like 'embedding\\_hnsw%'"
+        )
+        before = value(bank, scans)
+        near, far = ids(
+            bank,
+            {"text": "near", "embedding": [1, 2.1]},
+            {"text": "another kind", "fact_type": "event", "embedding": [-1, -2.1]},
+        )
+        assert value(bank, scans) > before
+
+    linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic' order by 1"
+    assert column(bank, linked, near) == column(
+        bank,
+        "select memory_id from pgrecall.memory where text in ('fact 1', 'fact 2', 'fact 3')"
+        " order by 1",
+    )
+    assert column(bank, linked, far) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import FunctionEmbedder, InvalidArgument, ModelMismatch, Recall, ReembedRefused
+from pgrecall import (
+    AsyncRecall,
+    FunctionEmbedder,
+    InvalidArgument,
+    ModelMismatch,
+    Recall,
+    ReembedRefused,
+)
 from statements import Connection, column, create, ids, refused, retain, rows, value
 from test_concurrency import waiting
 from toys import DIMENSIONS, toy_embed
@@ -395,6 +403,19 @@ def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None
     assert status(connection) == ("new", 2, None, None, None, 4, 0, 0, 0)
 
 
+def test_the_recall_of_the_next_model_can_be_checked(
+    connection: Connection, bank: list[int]
+) -> None:
+    with refused(connection, "RC013", 'bank "b" is not being re-embedded'):
+        connection.execute("select pgrecall.recall_check('b', is_next => true)")
+    start(connection)
+    store(connection, {"memory_id": bank[0], "embedding": [0, 1]})
+
+    checked = "select fact_type, questions, recall from pgrecall.recall_check('b', is_next => %s)"
+    assert rows(connection, checked, False) == [("world", 4, 1.0)]
+    assert rows(connection, checked, True) == [("world", 1, 1.0)]
+
+
 # What is refused
 
 
@@ -774,6 +795,22 @@ def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
         embedder = FunctionEmbedder(late, "old")
         with Recall.connect(database, embedder=embedder, next_embedder=NEW) as both:
             assert found(both, "Ana leads") == TEXTS[:1]
+
+
+def test_asyncio_takes_a_bank_to_another_model_too(database: str) -> None:
+    async def body() -> tuple[int, list[str]]:
+        async with await AsyncRecall.connect(database, embedder=OLD, next_embedder=NEW) as recall:
+            await recall.create_bank("b")
+            await recall.retain("b", TEXTS)
+            made = await recall.reembed_fill("b", NEW, batch_size=2, rate=1000)
+            await recall.retain("b", ["Dana plays chess"])
+            await recall.reembed_finish("b")
+            while await recall.reembed_clean("b"):
+                pass
+            hits = await recall.recall("b", "Dana plays", arms=["semantic"], top_k=1)
+            return made, [hit.text for hit in hits]
+
+    assert asyncio.run(body()) == (3, ["Dana plays chess"])
 
 
 def test_a_rate_slows_the_fill_down(old: Recall, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import psycopg
 import pytest
-from psycopg import sql
 
-from banks import Connection, call, counted_scans, create, ids, retain
+from banks import (
+    Connection,
+    apply_plan,
+    build_planned,
+    call,
+    counted_scans,
+    create,
+    ids,
+    retain,
+)
 
 Array: TypeAlias = Any  # of numpy
 
@@ -57,14 +66,13 @@ def partition(connection: Connection, bank: str) -> str:
     return str(row[0])
 
 
-def create_hnsw(connection: Connection, bank: str, dimensions: int) -> None:
-    connection.execute(
-        sql.SQL(
-            "create index hand_made on pgrecall.{} using hnsw"
-            " ((embedding::halfvec({})) halfvec_cosine_ops)"
-            " where bank_id = {} and fact_type = 'world' and model = ''"
-        ).format(sql.Identifier(partition(connection, bank)), dimensions, bank)
+def collect_notices(connection: Connection) -> list[Any]:
+    """(SQLSTATE, hint) of what is raised from now on."""
+    notices: list[Any] = []
+    connection.add_notice_handler(
+        lambda notice: notices.append((notice.sqlstate, notice.message_hint))
     )
+    return notices
 
 
 @pytest.mark.parametrize("arm", ["semantic_arm", "hypothetical_arm"])
@@ -153,20 +161,215 @@ def test_a_filter_that_few_pass_leaves_the_nearest_of_those(
     assert found == nearest(rows[kept], query, [memory_ids[n] for n in kept], 15)
 
 
-@pytest.mark.parametrize("condition", [None, *(condition for condition, _ in FILTERS)])
-def test_a_partial_hnsw_index_is_used_and_finds_nearly_all_there_is(
-    connection: Connection, crowd: Any, condition: list[Any] | None
+SIZE = 3000
+WIDE = 16
+
+
+@pytest.fixture(scope="module")
+def large(server: Any, installed_template: str) -> Iterator[Any]:
+    """Give a bank of 3,000 facts with an index and 200 opinions without, never analysed."""
+    with (
+        server.database(installed_template) as dsn,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        create(connection, settings={**EXACT, "hnsw_threshold": 1000})
+        given = facts(vectors(SIZE, WIDE))
+        for n, fact in enumerate(given):
+            fact |= {
+                "tags": [f"every {every}" for every in (2, 10, 100) if n % every == 0],
+                "occurred": "2026-03-05" if n % 100 == 2 else "2026-01-01",
+            }
+        world = retain(connection, given, link="deferred")
+        opinions = retain(
+            connection, facts(vectors(200, WIDE, seed=9), fact_type="opinion"), link="deferred"
+        )
+        apply_plan(connection)
+        yield dsn, world, opinions
+
+
+def within(dsn: str) -> Any:
+    return psycopg.connect(dsn)
+
+
+def report(connection: Connection, **arguments: Any) -> Any:
+    """What explain_recall says of the semantic arm."""
+    rows = call(connection, "explain_recall", bank="b", query="", arms=["semantic"], **arguments)
+    return next(row for row in rows if row.arm == "semantic")
+
+
+def hnsw(connection: Connection) -> str:
+    row = connection.execute(
+        "select relname from pg_class where relname like 'embedding\\_hnsw\\_%%'"
+    ).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def overlap(found: list[Any], rows: Array, query: Array, memory_ids: list[int], k: int) -> float:
+    best = {memory_ids[n] for n in np.argsort(-cosine(rows, query))[:k]}
+    return len(best & set(ids(found[:k]))) / k
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_large_bank_is_searched_by_its_index_also_when_a_filter_lets_half_pass(
+    large: Any, every: int
 ) -> None:
-    arguments = {"bank": "b", "embedding": crowd[1], "depth": 15, "filter": condition}
-    exact = call(connection, "semantic_arm", **arguments)
-    create_hnsw(connection, "b", 8)
+    dsn, world, _ = large
+    rows, query = vectors(SIZE, WIDE), vectors(1, WIDE, seed=8)[0]
+    condition = ["contains", "tags", [f"every {every}"]] if every > 1 else None
+    arguments = {"embedding": query, "fact_types": ["world"], "filter": condition, "depth": 20}
 
-    with counted_scans(connection) as scans:
-        found = call(connection, "semantic_arm", **arguments)
+    with within(dsn) as connection, counted_scans(connection) as scans:
+        found = call(connection, "semantic_arm", bank="b", **arguments)
+        said = report(connection, **arguments)
+        index = hnsw(connection)
 
-    assert scans["hand_made"] == 1
-    assert not [index for index in scans if index.endswith(BTREE)]
-    assert len(set(ids(found)) & set(ids(exact))) >= 0.9 * len(exact)
+    assert said.reason == f"world by {index}"
+    assert scans[index] == 2
+    assert not [name for name in scans if name.endswith(BTREE) and scans[name]]
+    assert overlap(found, rows[::every], query, world[::every], 20) >= 0.95
+    assert [row.score for row in found] == sorted((row.score for row in found), reverse=True)
+
+
+SELECTIVE: list[tuple[list[Any], int]] = [
+    (["contains", "tags", ["every 100"]], 0),
+    (["overlaps", "occurred", ["2026-03-05", "2026-03-06"]], 2),
+]
+
+
+@pytest.mark.parametrize(("condition", "rest"), SELECTIVE)
+def test_a_filter_that_few_pass_is_answered_exactly_in_a_large_bank_too(
+    large: Any, condition: list[Any], rest: int
+) -> None:
+    dsn, world, _ = large
+    query = vectors(1, WIDE, seed=8)[0]
+    arguments = {"embedding": query, "fact_types": ["world"], "filter": condition, "depth": 20}
+
+    with within(dsn) as connection:
+        notices = collect_notices(connection)
+        found = call(connection, "semantic_arm", bank="b", **arguments)
+        said = report(connection, **arguments)
+
+    assert said.reason == "exactly world"
+    assert found == nearest(vectors(SIZE, WIDE)[rest::100], query, world[rest::100], 20)
+    assert notices == []
+
+
+def test_a_type_without_an_index_is_compared_exactly_beside_one_that_has_one(large: Any) -> None:
+    dsn, _, opinions = large
+    query = vectors(1, WIDE, seed=8)[0]
+
+    with within(dsn) as connection:
+        index = hnsw(connection)
+        with counted_scans(connection) as scans:
+            alone = call(
+                connection, "semantic_arm", bank="b", embedding=query, fact_types=["opinion"]
+            )
+        both = report(connection, embedding=query, depth=20)
+
+    assert scans[index] == 0
+    assert alone == nearest(vectors(200, WIDE, seed=9), query, opinions, 100)
+    assert both.reason == f"world by {index}; exactly opinion"
+
+
+def test_a_deep_search_of_a_large_bank_is_exact_because_that_is_quicker(large: Any) -> None:
+    query = vectors(1, WIDE, seed=8)[0]
+
+    with within(large[0]) as connection:
+        said = report(connection, embedding=query, depth=1000, fact_types=["world"])
+
+    assert (said.reason, said.rows) == ("exactly world", 1000)
+
+
+@pytest.mark.parametrize(
+    ("limit", "tag", "warns"),
+    [(0, "every 100", True), (0, "every 2", False), (5000, "none", False)],
+)
+def test_a_search_that_gives_up_short_of_what_passes_the_filter_says_so(
+    large: Any, limit: int, tag: str, warns: bool
+) -> None:
+    with within(large[0]) as connection:
+        connection.execute("update pgrecall.bank set exact_limit = %s", [limit])
+        notices = collect_notices(connection)
+        found = call(
+            connection,
+            "semantic_arm",
+            bank="b",
+            embedding=vectors(1, WIDE, seed=8)[0],
+            filter=["contains", "tags", [tag]],
+            fact_types=["world"],
+            depth=20,
+        )
+        connection.rollback()
+
+    assert [code for code, _ in notices] == ["01RC2"] * warns
+    assert all('"exact_limit"' in hint for _, hint in notices)
+    assert (len(found) < 20) == (tag != "every 2")
+
+
+def test_what_is_below_the_floor_is_not_missed_by_a_filtered_search(large: Any) -> None:
+    with within(large[0]) as connection:
+        connection.execute("update pgrecall.bank set exact_limit = 0, similarity_floor = 0.9")
+        notices = collect_notices(connection)
+        call(
+            connection,
+            "semantic_arm",
+            bank="b",
+            embedding=vectors(1, WIDE, seed=8)[0],
+            filter=["contains", "tags", ["every 10"]],
+            fact_types=["world"],
+            depth=20,
+        )
+        connection.rollback()
+
+    assert notices == []
+
+
+@pytest.mark.parametrize("search", ["binary", "leading"])
+def test_a_search_in_two_stages_ranks_by_whole_vectors(large: Any, search: str) -> None:
+    dsn, world, _ = large
+    settings = {"vector_search": search, "leading_dimensions": 12}
+    query = vectors(1, WIDE, seed=8)[0]
+    arguments = {"bank": "b", "embedding": query, "fact_types": ["world"], "depth": 20}
+
+    with within(dsn) as connection:
+        call(connection, "configure_bank", bank="b", settings=settings)
+        exactly = call(connection, "semantic_arm", **arguments)
+        build_planned(connection)
+        with counted_scans(connection) as scans:
+            found = call(connection, "semantic_arm", **arguments)
+        connection.rollback()
+
+    assert exactly == nearest(vectors(SIZE, WIDE), query, world, 20)
+    assert sum(scans[name] for name in scans if name.startswith("embedding_hnsw_")) == 1
+    assert overlap(found, vectors(SIZE, WIDE), query, world, 5) >= (
+        0.8 if search == "leading" else 0.2
+    )
+    scores = dict(zip(world, cosine(vectors(SIZE, WIDE), query), strict=True))
+    assert [row.score for row in found] == [
+        pytest.approx(scores[row.memory_id], abs=1e-5) for row in found
+    ]
+
+
+def test_a_reader_fenced_into_its_bank_is_answered_by_the_index_too(large: Any) -> None:
+    arguments = {"bank": "b", "embedding": vectors(1, WIDE, seed=8)[0], "depth": 20}
+
+    with within(large[0]) as connection:
+        free = call(connection, "semantic_arm", **arguments)
+        connection.execute("create role b; grant usage on schema pgrecall to b")
+        connection.execute("grant select on all tables in schema pgrecall to b")
+        for table in ("bank", "fact_type", "memory", "embedding"):
+            connection.execute(f"alter table pgrecall.{table} enable row level security")
+            connection.execute(
+                f"create policy own on pgrecall.{table} using (bank_id = current_user)"
+            )
+        connection.execute("set local role b")
+        fenced = call(connection, "semantic_arm", **arguments)
+        said = report(connection, embedding=arguments["embedding"], depth=20)
+        connection.rollback()
+
+    assert fenced == free
+    assert said.reason.startswith("world by embedding_hnsw_")
 
 
 def test_a_small_bank_is_searched_through_the_btree_of_its_one_partition(
@@ -295,13 +498,14 @@ def test_a_hnsw_index_of_one_bank_leaves_others_of_its_partition_alone(
         memory_ids = retain(connection, facts(rows), bank=small)
         if partition(connection, small) == partition(connection, big):
             break
-    create_hnsw(connection, big, 8)
+    call(connection, "configure_bank", bank=big, settings={"hnsw_threshold": 100})
+    (index,) = build_planned(connection)
     query = vectors(1, 5, seed=8)[0]
 
     with counted_scans(connection) as scans:
         found = call(connection, "semantic_arm", bank=small, embedding=query)
 
-    assert scans["hand_made"] == 0
+    assert scans[index] == 0
     assert found == nearest(rows, query, memory_ids, 20)
 
 

@@ -19,6 +19,8 @@ from pgrecall.rerankers import SETTING, chosen_reranker
 _OLDEST_SERVER = 150000
 _OLDEST_VECTOR = (0, 8, 4)
 _LEAST_SIMILARITY = 0.7
+_SAMPLE = 20
+LEAST_RECALL = 0.9
 _MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
 
 
@@ -48,7 +50,7 @@ def examine(dsn: str) -> list[Finding]:
         findings += [_embedder(), _reranker()]
         if findings[2].status != "bad":
             findings += [*_tables(recall), *_vector_memory(recall)]
-            findings += [*_banks(recall), *_indexes(recall)]
+            findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
 
 
@@ -161,6 +163,21 @@ def _indexes(recall: Recall) -> list[Finding]:
             )
         )
     return findings
+
+
+def _index_recall(recall: Recall) -> list[Finding]:
+    return [
+        Finding(
+            "warning",
+            f'bank "{bank}"',
+            f"searches of {check.fact_type} find {check.recall:.0%} of what is nearest",
+            f"""Run: select pgrecall.configure_bank('{bank}', '{{"ef_search": 400}}'); or raise"""
+            " hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
+        )
+        for bank in recall._run(calls.indexed_banks())
+        for check in recall.recall_check(bank, sample=_SAMPLE)
+        if check.recall < LEAST_RECALL
+    ]
 
 
 def _reembedding(recall: Recall, bank: str) -> list[Finding]:

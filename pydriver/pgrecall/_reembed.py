@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgrecall.models import Reembedding
 
 _TRIES = 20
+_SAMPLE = 50
 
 
 def change_model(
@@ -26,13 +27,15 @@ def change_model(
     batch_size: int,
     rate: float | None,
     is_lossy: bool,
+    least_recall: float,
 ) -> Reembedding:
     """Embed a bank anew, build its indexes, switch it, and remove what is old.
 
     Each step can be interrupted at any point and goes on from there when called again.
 
     Raises:
-        ReembedRefused: questions without text would be lost, or another model is under way.
+        ReembedRefused: questions without text would be lost, the new indexes find too little, or
+            another model is under way.
 
     """
     with Recall.connect(dsn, embedder=None) as recall:
@@ -47,6 +50,7 @@ def change_model(
                 )
             _fill(recall, bank, embedder, console, batch_size, rate)
             _indexes.apply(dsn, recall.index_plan(bank), console)
+            _check(recall, bank, console, least_recall)
             _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
         # The old indexes go first: rows of an indexed table are slower to remove.
         _indexes.apply(dsn, recall.index_plan(bank), console)
@@ -73,6 +77,22 @@ def _fill(
             rate=rate,
             progress=lambda n: progress.advance(task, n),
         )
+
+
+def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> None:
+    """Compare what the new vectors' indexes find with exact search, before anybody relies on it."""
+    with console.status("comparing searches by index with exact ones"):
+        checks = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
+    for check in checks:
+        found = f"{check.fact_type}: {check.recall:.0%} of the nearest are found ({check.path})"
+        console.print(found, markup=False, soft_wrap=True)
+        if check.recall < least_recall:
+            raise ReembedRefused(
+                f'searches of {check.fact_type} in bank "{bank}" would find {check.recall:.0%} of'
+                f" what is nearest, less than {least_recall:.0%}",
+                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(),"
+                " and go on; or ask for less with --min-recall.",
+            )
 
 
 def _switch(

@@ -25,6 +25,7 @@ from pgrecall.models import (
     Hit,
     IndexStep,
     QueryEntity,
+    RecallCheck,
     RecallReport,
     Reembedding,
     Retained,
@@ -623,6 +624,34 @@ class AsyncRecall:
 
         """
         return await self._run(calls.index_plan(bank))
+
+    async def recall_check(
+        self,
+        bank: str,
+        *,
+        sample: int = 100,
+        k: int = 20,
+        depth: int = 100,
+        is_next: bool = False,
+    ) -> list[RecallCheck]:
+        """Compare what searches by vector index find with what is nearest, per kind of fact.
+
+        Args:
+            bank: Name of an existing bank.
+            sample: How many of the bank's own vectors to ask with, 1 to 10,000.
+            k: How many of the nearest have to be found, 1 to 1000.
+            depth: How deep to search, from k to 10,000.
+            is_next: Whether to ask the model that the bank is being re-embedded with.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            ReembedRefused: the bank is not being re-embedded, and is_next was asked.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return await self._run(
+            calls.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
+        )
 
     async def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
         """List the people, places, projects, ... that a query names.

@@ -41,6 +41,7 @@ from pgrecall.models import (
     Preparation,
     QueryEntity,
     Ranking,
+    RecallCheck,
     Reembedding,
     Retained,
     RetainedMessage,
@@ -425,6 +426,31 @@ def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
         "select * from pgrecall.index_plan(bank => %(bank)s)",
         _checked(bank=bank),
         class_row(IndexStep),
+        list,
+    )
+
+
+def recall_check(
+    bank: str, *, sample: int, k: int, depth: int, is_next: bool
+) -> Call[RecallCheck, list[RecallCheck]]:
+    """Compare searches by index with exact ones."""
+    return Call(
+        "select * from pgrecall.recall_check(bank => %(bank)s, sample => %(sample)s, k => %(k)s,"
+        " depth => %(depth)s, is_next => %(is_next)s)",
+        _checked(bank=bank, sample=sample, k=k, depth=depth, is_next=is_next),
+        class_row(RecallCheck),
+        list,
+    )
+
+
+def indexed_banks() -> Call[str, list[str]]:
+    """Name the banks that have a vector index."""
+    return Call(
+        "select b.bank_id from pgrecall.bank b where (pgrecall._indexed_types(b, array("
+        "select t.fact_type from pgrecall.fact_type t where t.bank_id = b.bank_id))).indexed"
+        " <> '{}' order by b.bank_id",
+        {},
+        scalar_row,
         list,
     )
 

@@ -343,6 +343,7 @@ def _reembed_bank(options: argparse.Namespace, console: Console) -> int:
             batch_size=options.batch_size,
             rate=options.rate,
             is_lossy=options.lossy,
+            least_recall=options.min_recall,
         )
     except KeyboardInterrupt:
         with Recall.connect(dsn, embedder=None) as recall:
@@ -610,6 +611,13 @@ def _parser() -> argparse.ArgumentParser:
         "--batch-size", type=int, default=64, metavar="N", help="texts embedded at once; 64"
     )
     new.add_argument("--rate", type=float, metavar="N", help="texts a second at most")
+    new.add_argument(
+        "--min-recall",
+        type=float,
+        default=_doctor.LEAST_RECALL,
+        metavar="SHARE",
+        help="share of the nearest that the new indexes have to find; 0.9",
+    )
     new.add_argument(
         "--lossy", action="store_true", help="do without questions whose text nobody knows"
     )

@@ -227,6 +227,28 @@ class IndexStep:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallCheck:
+    """How much of what is nearest a search by vectors finds, for one kind of fact.
+
+    Attributes:
+        fact_type: The kind of fact.
+        path: The index that answered, or that the search was exact.
+        questions: How many vectors were asked with.
+        recall: The share of the nearest that was found, 0 to 1.
+        milliseconds: What one search took.
+        exact_milliseconds: What it took to compare with every vector.
+
+    """
+
+    fact_type: str
+    path: str
+    questions: int
+    recall: float
+    milliseconds: float
+    exact_milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PendingText:
     """A text that has still to be embedded with the next model.
 
