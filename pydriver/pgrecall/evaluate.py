@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from pgrecall.client import Recall
 
-ID_POOL_K = 60
-_FIELDS = ("fact_key", "source_id", "memory_id")
+ID_FIELDS = ("fact_key", "source_id", "memory_id")
 FUSED = "fused"
 RERANKED = "reranked"
 PLAIN = "rrf"
