@@ -405,14 +405,14 @@ def main() -> None:
     parser = harness.arguments(__doc__, "sentences.txt.xz")
     parser.add_argument("--vectors", type=Path, help="embeddings of sentences, one row each")
     parser.add_argument("--dimensions", type=int, default=DIMENSIONS)
-    parser.add_argument("--sizes", type=int, nargs=3, help="of the three banks")
+    parser.add_argument("--sizes", type=int, nargs="+", help="of the banks, smallest first")
     options = parser.parse_args()
     path: Path = harness.require(options.data)
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences = [line.strip() for line in lines if line.strip()]
     sizes_of = options.sizes or SIZES[options.smoke]
     banks = [f"{size // 1000}k" if size >= 1000 else str(size) for size in sizes_of]
-    small, middle, large = banks
+    small, *_, large = banks
     facts = Facts(sentences, options.vectors, options.dimensions)
 
     server_settings = SETTINGS if options.smoke else {**SETTINGS, "shared_buffers": "2GB"}
@@ -430,9 +430,9 @@ def main() -> None:
         ]
         with psycopg.connect(dsn, autocommit=True) as connection:
             figures |= sizes(connection)
-            figures |= hub(recall, facts, middle, 20 if options.smoke else 200)
-            figures |= entity_links(connection, middle, 500 if options.smoke else 2000)
-            figures |= distinct(connection, middle, 10 if options.smoke else 100)
+            figures |= hub(recall, facts, large, 20 if options.smoke else 200)
+            figures |= entity_links(connection, large, 500 if options.smoke else 2000)
+            figures |= distinct(connection, large, 10 if options.smoke else 100)
         figures["writers16_lost"] = writers(recall, dsn, facts, 5 if options.smoke else 20)
         for name, figure in figures.items():
             if "facts_per_s" not in name:
