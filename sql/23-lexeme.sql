@@ -164,12 +164,66 @@ comment on function pgrecall._lexical(pgrecall.bank, text, text, text, double pr
 'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
 'Taylor 2004, with one b for all fields).';
 
+create or replace function pgrecall._message_context(bank pgrecall.bank, message pgrecall.message)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  if bank.message_context_weight = 0 or message.session_id is null then
+    return null;
+  end if;
+  return (
+    select string_agg(b.text, ' ')
+    from (
+      (select t.text
+       from   pgrecall.message t
+       where  t.bank_id = bank.bank_id and t.session_id = message.session_id
+         and  t.sent_at <= message.sent_at
+         and  (t.sent_at, t.message_id) < (message.sent_at, message.message_id)
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.text
+       from   pgrecall.message t
+       where  t.bank_id = bank.bank_id and t.session_id = message.session_id
+         and  t.sent_at >= message.sent_at
+         and  (t.sent_at, t.message_id) > (message.sent_at, message.message_id)
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b
+  );
+end;
+$$;
+comment on function pgrecall._message_context(pgrecall.bank, pgrecall.message) is
+'What was said right before and after a message, where that counts by message_context_weight.';
+
+create or replace function pgrecall._message_lexical(
+  bank pgrecall.bank, message pgrecall.message, average_length double precision,
+  out length real, out weights sparsevec)
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  bank.context_weight := bank.message_context_weight;
+  select x.length, x.weights into length, weights
+  from   pgrecall._lexical(
+           bank, message.text, pgrecall._message_context(bank, message), null, average_length) as x;
+end;
+$$;
+comment on function pgrecall._message_lexical(
+  pgrecall.bank, pgrecall.message, double precision) is
+'Length and weights of a message, those beside it counted, as _lexical() has them.';
+
 create or replace function pgrecall._documents(bank text, kind text, after bigint)
 returns table (id bigint, content text, context text, fact_key text)
 language plpgsql stable parallel safe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  owner pgrecall.bank := pgrecall._bank(bank);
 begin
   if kind = 'memory' then
     return query
@@ -178,7 +232,7 @@ begin
     where  m.bank_id = _documents.bank and m.memory_id > _documents.after;
   else
     return query
-    select m.message_id, m.text, null::text, null::text
+    select m.message_id, m.text, pgrecall._message_context(owner, m), null::text
     from   pgrecall.message m
     where  m.bank_id = _documents.bank and m.message_id > _documents.after;
   end if;
@@ -263,8 +317,8 @@ begin
       and  (coalesce(m.context, m.fact_key) is not null or octet_length(m.text) > length(m.text));
   elsif is_full then
     update pgrecall.message m
-    set    lexical_length = (pgrecall._lexical(bank, m.text, null, null, 1)).length
-    where  m.bank_id = bank.bank_id and octet_length(m.text) > length(m.text);
+    set    lexical_length = (pgrecall._message_lexical(bank, m, 1)).length
+    where  m.bank_id = bank.bank_id;
   end if;
   if kind = 'memory' then
     select count(*), sum(m.lexical_length::double precision), max(m.memory_id)
@@ -282,7 +336,9 @@ begin
   select bank.bank_id, _refresh.kind, x.lexeme, count(*)
   from   pgrecall._documents(bank.bank_id, _refresh.kind, after) as d,
          pgrecall._field_lexemes(bank.text_search_config::regconfig, d.content,
-                                 d.context, bank.context_weight, d.fact_key, bank.key_weight) as x
+                                 d.context, case _refresh.kind when 'memory'
+                                   then bank.context_weight else bank.message_context_weight end,
+                                 d.fact_key, bank.key_weight) as x
   group  by x.lexeme
   order  by pgrecall._dimension(x.lexeme), x.lexeme
   on conflict on constraint lexeme_pkey do update
@@ -304,7 +360,7 @@ begin
       where  m.bank_id = bank.bank_id;
     else
       update pgrecall.message m
-      set    lexical_weights = (pgrecall._lexical(bank, m.text, null, null, average)).weights
+      set    lexical_weights = (pgrecall._message_lexical(bank, m, average)).weights
       where  m.bank_id = bank.bank_id;
     end if;
   end if;

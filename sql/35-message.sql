@@ -125,6 +125,9 @@ begin
     returning t.message_id
   )
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  if locked.message_context_weight > 0 then
+    perform pgrecall._weigh_beside(locked, new_ids, coalesce(average, 20));
+  end if;
   perform pgrecall._refresh_when_due(locked, 'message');
 
   return query
@@ -147,6 +150,28 @@ comment on function pgrecall.retain_messages(text, jsonb) is
 'All or nothing; a message that is there already is not stored again. One row a message, in order; '
 'index counts from 0. '
 'Errors: RC001, RC003 naming message and field.';
+
+create or replace function pgrecall._weigh_beside(
+  bank pgrecall.bank, message_ids bigint[], average_length double precision)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  update pgrecall.message t
+  set    (lexical_length, lexical_weights) = (
+           select x.length, x.weights
+           from   pgrecall._message_lexical(bank, t, average_length) as x)
+  where  t.bank_id = bank.bank_id and t.session_id is not null
+    and  t.message_id in (
+           select b.message_id
+           from   unnest(message_ids) as u(message_id)
+           cross  join lateral pgrecall.message_context(bank.bank_id, u.message_id, 1, 1) as b);
+end;
+$$;
+comment on function pgrecall._weigh_beside(pgrecall.bank, bigint[], double precision) is
+'Weighs messages anew, and those right before and after them, whose neighbours they have become.';
 
 create or replace function pgrecall.message_context(
   bank text, message_id bigint, before integer default 2, after integer default 2)

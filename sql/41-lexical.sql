@@ -164,7 +164,9 @@ begin
     from   pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (_worded.ids)
       and  exists (
-             select from pgrecall.lexemes(bank.text_search_config::regconfig, m.text) as l
+             select from pgrecall._field_lexemes(
+               bank.text_search_config::regconfig, m.text, pgrecall._message_context(bank, m),
+               bank.message_context_weight, null, 0) as l
              where  l.lexeme = any (_worded.lexemes))
   );
 end;

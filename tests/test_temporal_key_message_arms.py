@@ -327,3 +327,77 @@ def test_the_gin_index_finds_rare_words_in_messages(connection: Connection) -> N
 
     assert ids(found) == [message_ids[77]]
     assert scans["message_lexical_keys_idx"] == 1
+
+
+CHAT = ["did you book the ferry?", "yes, for Friday", "good", "what about the hotel?"]
+
+
+def chat(connection: Connection, texts: list[str], session: str = "s", first: int = 0) -> list[int]:
+    """Retain messages of one session, a minute apart."""
+    messages = [
+        {"text": text, "session": session, "sent_at": f"2026-03-05T10:{minute:02}Z"}
+        for minute, text in enumerate(texts, first)
+    ]
+    rows = call(connection, "retain_messages", bank="b", messages=messages)
+    return [row.message_id for row in rows]
+
+
+def found_by(connection: Connection, query: str) -> dict[int, float]:
+    return {
+        row.message_id: row.score for row in call(connection, "message_arm", bank="b", query=query)
+    }
+
+
+def test_a_message_is_found_by_the_words_of_those_beside_it(connection: Connection) -> None:
+    create(connection, settings={"message_context_weight": 0.5})
+    question, answer, *_ = chat(connection, CHAT)
+    chat(connection, ["what else?"], session="another", first=1)
+
+    found = found_by(connection, "ferry")
+
+    assert set(found) == {question, answer}
+    assert found[question] > found[answer] > 0
+
+
+def test_a_message_gets_its_neighbour_with_a_later_call(connection: Connection) -> None:
+    create(connection, settings={"message_context_weight": 0.5})
+    first, second = chat(connection, CHAT[:2])
+    third, fourth = chat(connection, CHAT[2:], first=2)
+
+    assert set(found_by(connection, "Friday")) == {first, second, third}
+    assert set(found_by(connection, "hotel")) == {third, fourth}
+
+
+def test_words_beside_a_message_neither_exclude_it_nor_make_a_phrase(
+    connection: Connection,
+) -> None:
+    create(connection, settings={"message_context_weight": 0.5})
+    question, answer, *_ = chat(connection, CHAT)
+
+    assert set(found_by(connection, 'ferry "book the"')) == {question}
+    assert set(found_by(connection, "ferry -book")) == {answer}
+
+
+def test_a_full_refresh_brings_neighbours_into_what_is_stored(connection: Connection) -> None:
+    create(connection)
+    question, answer, *_ = chat(connection, CHAT)
+    assert set(found_by(connection, "ferry")) == {question}
+
+    connection.execute("select pgrecall.configure_bank('b', '{\"message_context_weight\": 1}')")
+    connection.execute("select pgrecall.refresh_statistics('b', is_full => true)")
+    later = found_by(connection, "ferry")
+    fresh = {
+        row[0]: row[1]
+        for row in connection.execute(
+            "select m.message_id, m.lexical_weights::text from pgrecall.message m"
+        ).fetchall()
+    }
+    connection.execute("select pgrecall.refresh_statistics('b', is_full => true)")
+
+    assert set(later) == {question, answer}
+    assert found_by(connection, "ferry") == pytest.approx(later)
+    assert fresh == dict(
+        connection.execute(
+            "select m.message_id, m.lexical_weights::text from pgrecall.message m"
+        ).fetchall()
+    )
