@@ -171,3 +171,37 @@ def test_an_unknown_bank_is_named_before_anything_is_embedded(
         recall.recall("nowhere", "When did Ana move?")
 
     assert listener.heard == []
+
+
+# The driver's own look at a question
+
+
+def test_the_plan_of_arms_is_that_of_the_recall(recall: Recall) -> None:
+    report = recall.recall_report("b", "When did Ana move?", explain=True)
+
+    plan = recall.arm_plan("b", "When did Ana move?")
+
+    assert {step.arm for step in plan if not step.is_run} <= {
+        arm.arm for arm in report.arms if arm.status == "skipped"
+    }
+    assert {step.arm for step in plan if step.is_run} >= {"semantic", "lexical"}
+    assert all(step.reason for step in plan)
+
+
+def test_hints_name_the_type_and_the_word(recall: Recall) -> None:
+    (hint,) = recall.type_hints("b", "which tea do I prefer?")
+
+    assert (hint.fact_type, hint.matched) == ("preference", "prefer*")
+
+
+def test_a_message_comes_with_those_beside_it(recall: Recall) -> None:
+    sent = [
+        {"text": text, "session": "s", "sent_at": ASKED + timedelta(minutes=minute)}
+        for minute, text in enumerate(["one", "two", "three"])
+    ]
+    rows = recall.retain_messages("b", sent)
+
+    turns = recall.message_context("b", rows[1].message_id, after=0)
+
+    assert [(turn.place, turn.text) for turn in turns] == [(-1, "one"), (0, "two")]
+    assert turns[1].sent_at == ASKED + timedelta(minutes=1)

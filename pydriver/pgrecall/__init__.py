@@ -34,6 +34,7 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    PlannedArm,
     QueryEntity,
     RecallCheck,
     RecallReport,
@@ -42,6 +43,8 @@ from pgrecall.models import (
     RetainedMessage,
     Retention,
     Timings,
+    Turn,
+    TypeHint,
 )
 from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker, Reranker
 
@@ -77,6 +80,7 @@ __all__ = [
     "MemoryNotFound",
     "ModelMismatch",
     "OnnxReranker",
+    "PlannedArm",
     "Progress",
     "QueryEntity",
     "Recall",
@@ -93,6 +97,8 @@ __all__ = [
     "Retention",
     "SentenceTransformerEmbedder",
     "Timings",
+    "Turn",
+    "TypeHint",
     "UnknownArm",
     "UnknownFactType",
     "__version__",

@@ -24,6 +24,7 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    PlannedArm,
     QueryEntity,
     RecallCheck,
     RecallReport,
@@ -31,6 +32,8 @@ from pgrecall.models import (
     Retained,
     RetainedMessage,
     Retention,
+    Turn,
+    TypeHint,
 )
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
 
@@ -662,6 +665,34 @@ class AsyncRecall:
         """
         return await self._run(calls.query_entities(bank, query))
 
+    async def type_hints(self, bank: str, query: str) -> list[TypeHint]:
+        """List the fact types that the words of a query ask for.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.type_hints(bank, query))
+
+    async def message_context(
+        self, bank: str, message_id: int, *, before: int = 2, after: int = 2
+    ) -> list[Turn]:
+        """Return a message with those said before and after it in its conversation.
+
+        Args:
+            bank: Name of an existing bank.
+            message_id: The memory_id of a hit of kind "message".
+            before: At most how many of those before, 0 to 1000.
+            after: At most how many of those after, 0 to 1000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such message.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return await self._run(calls.message_context(bank, message_id, before=before, after=after))
+
     async def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Make other entities one with an entity, which keeps its name and goes by theirs.
 
@@ -824,6 +855,26 @@ class AsyncRecall:
         # The bank was switched to its next model between the two statements.
         settings = await self._settings_for(bank)
         return await self._answer(core.Question(settings, bank, query, **options))
+
+    async def arm_plan(
+        self, bank: str, query: str, **options: Unpack[RecallOptions]
+    ) -> list[PlannedArm]:
+        """Say which arms a recall would ask, and why, without asking them.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            options: As for :meth:`recall`.
+
+        Raises:
+            RecallError: as :meth:`recall`.
+
+        """
+        question = core.Question(await self._settings_for(bank), bank, query, **options)
+        if question.needs_preparation:
+            question.prepare(await self._run(question.preparation_call()))
+        await _compute(question.embed)
+        return await self._run(question.plan_call())
 
     async def _answer(self, question: core.Question) -> RecallReport:
         if question.needs_preparation:

@@ -38,6 +38,7 @@ from pgrecall.models import (
     IndexStep,
     PendingText,
     Period,
+    PlannedArm,
     Preparation,
     QueryEntity,
     Ranking,
@@ -45,6 +46,8 @@ from pgrecall.models import (
     Reembedding,
     Retained,
     RetainedMessage,
+    Turn,
+    TypeHint,
 )
 
 if TYPE_CHECKING:
@@ -605,6 +608,39 @@ def explain_recall(parameters: Mapping[str, object]) -> Call[ArmReport, list[Arm
         "select * from pgrecall.explain_recall" + _RECALL_ARGUMENTS,
         parameters,
         class_row(ArmReport),
+        list,
+    )
+
+
+def arm_plan(parameters: Mapping[str, object]) -> Call[PlannedArm, list[PlannedArm]]:
+    """Say which arms would run for a question, without running them."""
+    return Call(
+        "select * from pgrecall.arm_plan" + _RECALL_ARGUMENTS,
+        parameters,
+        class_row(PlannedArm),
+        list,
+    )
+
+
+def type_hints(bank: str, query: str) -> Call[TypeHint, list[TypeHint]]:
+    """Say which fact types the words of a query ask for."""
+    return Call(
+        "select * from pgrecall.type_hints(bank => %(bank)s, query => %(query)s)",
+        _checked(bank=bank, query=query),
+        class_row(TypeHint),
+        list,
+    )
+
+
+def message_context(
+    bank: str, message_id: int, *, before: int, after: int
+) -> Call[Turn, list[Turn]]:
+    """Return a message with those beside it."""
+    return Call(
+        "select * from pgrecall.message_context(bank => %(bank)s, message_id => %(message_id)s,"
+        " before => %(before)s, after => %(after)s)",
+        _checked(bank=bank, message_id=message_id, before=before, after=after),
+        class_row(Turn),
         list,
     )
 

@@ -37,6 +37,7 @@ from pgrecall.models import (
     Hit,
     PendingText,
     Period,
+    PlannedArm,
     Preparation,
     RecallReport,
     Retained,
@@ -429,6 +430,10 @@ class Question:
     def explain_call(self) -> Call[ArmReport, list[ArmReport]]:
         """Return the call that says how each arm fares."""
         return calls.explain_recall(self._parameters)
+
+    def plan_call(self) -> Call[PlannedArm, list[PlannedArm]]:
+        """Return the call that says which arms would run."""
+        return calls.arm_plan(self._parameters)
 
     def report(self, hits: list[Hit], arms: Sequence[ArmReport] = ()) -> RecallReport:
         """Rerank what was found and say how it came about. Takes long, sends nothing."""

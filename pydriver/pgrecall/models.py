@@ -371,6 +371,60 @@ class ArmReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedArm:
+    """What would become of one retrieval arm.
+
+    Attributes:
+        arm: Name of the arm.
+        is_run: Whether it would run.
+        reason: Why, or why not, in words.
+
+    """
+
+    arm: str
+    is_run: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeHint:
+    """A fact type that the words of a query ask for.
+
+    Attributes:
+        fact_type: The type; None where the answer may be of any.
+        matched: The first word that says so.
+
+    """
+
+    fact_type: str | None
+    matched: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A raw message beside another.
+
+    Attributes:
+        place: 0 is the message asked for, -1 the one before, 1 the one after.
+        message_id: Key of the message.
+        session_id: Its conversation; None for none.
+        role: user, assistant, system or tool.
+        speaker: Who said it; None where nobody noted.
+        text: What was said.
+        sent_at: When.
+
+    """
+
+    place: int
+    message_id: int
+    session_id: str | None
+    role: str
+    speaker: str | None
+    text: str
+    sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Degradation:
     """Something that was left out of a recall, which gave the best answer without it.
 
