@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pgrecall.evaluate import FUSED, PLAIN, RERANKED, Evaluation, Figure
+from pgrecall.evaluate import AS_OF, FUSED, PLAIN, RERANKED, Evaluation, Figure
 from pgrecall.models import ArmReport, Bank, BankStatistics, Degradation, Hit, Ranking, Timings
 from pgrecall.tune import Tuning
 
@@ -166,7 +166,7 @@ def verdict(evaluation: Evaluation) -> str:
     """Say whether joining the arms does better than the best of them alone."""
     best = evaluation.best_arm
     if best is None:
-        return "No arm found anything."
+        return f"No arm found anything. {AS_OF}"
     difference = best.behind
     word = "better than" if difference.low > 0 else "worse than" if difference.high < 0 else None
     said = (
