@@ -175,7 +175,7 @@ def verdict(evaluation: Evaluation) -> str:
     """Say whether joining the arms does better than the best of them alone."""
     best = evaluation.best_arm
     if best is None:
-        return "No arm found anything."
+        return f"No arm found anything. {AS_OF}"
     difference = best.behind
     word = "better than" if difference.low > 0 else "worse than" if difference.high < 0 else None
     said = (

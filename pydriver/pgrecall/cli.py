@@ -32,14 +32,7 @@ from pgrecall.embedders import (
     SentenceTransformerEmbedder,
 )
 from pgrecall.errors import BankExists, BankNotFound, InvalidFact, RecallError
-from pgrecall.evaluate import (
-    AS_OF,
-    ID_FIELDS,
-    Judged,
-    evaluate,
-    judged_questions,
-    trec_questions,
-)
+from pgrecall.evaluate import ID_FIELDS, Judged, evaluate, judged_questions, trec_questions
 from pgrecall.models import Degradation, Retention
 from pgrecall.server import DSN_VARIABLE, resolve_dsn
 from pgrecall.tune import tune
@@ -255,8 +248,6 @@ def _eval(options: argparse.Namespace, console: Console) -> int:
         return 0
     console.print(_render.evaluation_table(found))
     console.print(_render.verdict(found))
-    if found.best_arm is None:
-        console.print(AS_OF)
     _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
     return 0
 
