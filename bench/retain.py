@@ -9,8 +9,8 @@ are hashed to directions and averaged, so that sentences with words in common ar
 --vectors FILE.npy they are read from a file and used again with noise, 0.1 of their length, once
 it has ended.
 
-Banks of three sizes are filled with links deferred, linked, and where they hold more than 10,000
-facts given a partial HNSW index, as index_plan() would. Then, through the driver, into each bank:
+Banks of several sizes are filled without links and, where they hold more than 10,000
+facts, given the HNSW index of index_plan(). Then, through the driver, into each bank:
 
 * <size>.facts_per_s_batch1, _batch100, _batch10000: facts retained a second, links written at once.
   Those without a size are of the largest bank.
@@ -51,7 +51,6 @@ SIZES = {False: (1_000, 100_000, 1_000_000), True: (200, 1_000, 3_000)}
 ROUNDS = (1, 150), (100, 8), (10_000, 1)  # facts in a batch, and batches into each bank
 SMOKE_ROUNDS = (1, 30), (100, 2), (1_000, 1)
 BY_COPY = 10_000  # facts from here on are copies of those before, other vectors apart
-INDEXED = 10_000
 DIMENSIONS = 128
 ENTITIES = 3_000
 HUB = "Hub Corporation"
@@ -145,13 +144,10 @@ def fill(recall: Recall, dsn: str, bank: str, facts: Facts, size: int) -> None:
             )
         connection.execute("update pgrecall.memory set is_linked = true where bank_id = %s", [bank])
         connection.execute("vacuum analyze pgrecall.memory, pgrecall.mention, pgrecall.embedding")
-        if size > INDEXED:
-            connection.execute("set maintenance_work_mem = '3GB'")
-            connection.execute(
-                f"create index on pgrecall.embedding using hnsw"
-                f" ((embedding::halfvec({facts.dimensions})) halfvec_cosine_ops)"
-                f" where bank_id = '{bank}' and fact_type = 'world' and model = '{MODEL}'"
-            )
+        connection.execute("set maintenance_work_mem = '2GB'")
+        due = connection.execute("select statement from pgrecall.index_plan(%s)", [bank])
+        for (statement,) in due.fetchall():
+            connection.execute(statement)
 
 
 def _each(facts: Facts, count: int) -> Iterator[Fact]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 import psycopg
 import pytest
 
+from banks import counted_scans
 from statements import Connection, column, contents, ids, recalled, retain, rows, value
 
 ANA = [1, 0, 0]
@@ -427,6 +431,74 @@ def test_facts_near_in_meaning_are_linked_and_far_ones_are_not(bank: Connection)
     assert {row[0] for row in found} == set(anas)
     assert len(found) == 5 * len(anas)
     assert all(sam != row[1] and 0.7 <= row[2] <= 1 for row in found)
+
+
+@pytest.mark.parametrize("counted", [10_000, 10_001])
+def test_each_way_to_look_for_neighbours_links_the_five_nearest(
+    bank: Connection, counted: int
+) -> None:
+    random = Random(1)
+    batches: list[list[dict[str, Any]]] = [
+        [
+            {
+                "text": f"{batch} {n}",
+                "embedding": [random.gauss(1, 0.6) for _ in range(8)],
+                "fact_type": random.choice(["world", "event"]),
+            }
+            for n in range(120)
+        ]
+        for batch in range(2)
+    ]
+    memory_ids: list[int] = []
+
+    # What the statistics say of the bank's size decides.
+    for batch in batches:
+        memory_ids += ids(bank, *batch)
+        bank.execute("update pgrecall.statistics set document_count = %s", [counted])
+
+    def cosine(a: list[float], b: list[float]) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+    first, second = batches
+    expected = set()
+    for n, (fact, memory_id) in enumerate(zip(first + second, memory_ids, strict=True)):
+        known = first if n < len(first) else first + second
+        near = sorted(
+            (
+                (cosine(fact["embedding"], other["embedding"]), other_id)
+                for other, other_id in zip(known, memory_ids, strict=False)
+                if other_id != memory_id
+            ),
+            reverse=True,
+        )
+        expected |= {(memory_id, "semantic", other) for score, other in near[:5] if score >= 0.7}
+    found = links(bank)
+    # Stored vectors are rounded: the fifth and the sixth may be as near as one another.
+    assert len(found ^ expected) <= 0.02 * len(expected)
+
+
+def test_neighbours_are_asked_of_the_index_of_a_large_bank(bank: Connection) -> None:
+    ids(bank, *({"text": str(n), "embedding": [n % 7, n % 5, 1]} for n in range(50)))
+    bank.execute(
+        "create index nearest on pgrecall.embedding"
+        " using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops)"
+        " where bank_id = 'b' and fact_type = 'world'"
+    )
+    bank.execute("update pgrecall.statistics set document_count = 1000000")
+    bank.execute("set local enable_sort = off")  # as few as these it would rather sort
+
+    with counted_scans(bank) as scans:
+        ids(bank, {"text": "x", "embedding": [1, 1, 1]}, {"text": "y", "embedding": [2, 3, 1]})
+
+    assert sum(count for name, count in scans.items() if name.endswith("_embedding_idx")) == 2
+
+
+def test_of_facts_of_one_time_each_is_linked_to_the_one_stored_before(bank: Connection) -> None:
+    facts = [{"text": str(n), "occurred": "2026-03-05"} for n in range(30)]
+
+    found = ids(bank, *facts)
+
+    assert links(bank) == {(b, "temporal", a) for a, b in pairwise(found)}
 
 
 def test_a_fact_is_linked_to_the_one_before_it_within_a_day(bank: Connection) -> None:
