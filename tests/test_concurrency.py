@@ -210,6 +210,7 @@ CALLS: dict[str, str] = {
     "add_fact_type": "add_fact_type('b', 'decision')",
     "log_session": "log_session('b', 's')",
     "link_pending": "link_pending('b')",
+    "reembed_clean": "reembed_clean('b')",
     "drop_bank": "drop_bank('b')",
 }
 

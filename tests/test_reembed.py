@@ -782,6 +782,18 @@ def test_a_client_with_both_embedders_is_carried_over_the_switch(
     assert column(connection, "select count(*) from pgrecall.embedding where model = 'new'") == [8]
 
 
+def test_a_model_without_a_name_gets_that_of_the_embedder(connection: Connection) -> None:
+    nameless = Recall(connection, embedder=None)
+    nameless.create_bank("b")
+    nameless.retain("b", [{"text": TEXTS[0], "embedding": toy_embed(TEXTS[:1])[0]}])
+    nameless.reembed_fill("b", NEW)
+
+    Recall(connection, embedder=OLD, next_embedder=NEW).retain("b", TEXTS[1:])
+
+    state = nameless.reembed_status("b")
+    assert (state.model, state.vectors, state.pending) == ("old", 3, 0)
+
+
 def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
     with Recall.connect(database, embedder=OLD) as admin:
         admin.create_bank("b")

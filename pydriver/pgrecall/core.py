@@ -124,8 +124,12 @@ class Settings:
         """
         current, following = models
         new = self.next_embedder
-        if new is None or new.model == following:
+        if new is None:
             return self
+        if new.model == following:
+            # A bank whose model has no name gets that of the embedder, as its first one does.
+            name = self.embedder.model if self.embedder and current is None else None
+            return replace(self, model=self.model or name)
         if new.model != current:
             return replace(self, next_embedder=None)
         is_old = self.embedder is not None and self.model == self.embedder.model
