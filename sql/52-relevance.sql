@@ -20,33 +20,32 @@ create or replace function pgrecall._relevance(
   is_only_date boolean)
 returns double precision
 language sql immutable parallel safe
-begin atomic
-  select case
-           when is_only_date then e.nearness
-           else 1 / (1 + exp(-case
-             when not is_embedded then 15 * e.words + 3 * e.nearness - 3
-             when word_mass is null then 16 * e.similarity - 8.5
-             else 9 * e.similarity + 15 * e.words + 3 * e.nearness - 7.2
-           end))
-         end
-  from (
-    select coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) as similarity,
-           case when arms ? 'key' then 1
-                else greatest(
-                  coalesce((arms -> 'lexical' ->> 'score')::double precision / word_mass, 0),
-                  coalesce((arms -> 'message' ->> 'score')::double precision / message_mass, 0))
-           end as words,
-           coalesce((arms -> 'temporal' ->> 'score')::double precision, 0) as nearness
-  ) as e;
+-- One expression, so that it is inlined: calling it for every row would take longer than the rest.
+return case
+  when is_only_date then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
+  else 1 / (1 + exp(-(
+    case
+      when not is_embedded then -3
+      when word_mass is null
+        then 16 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 8.5
+      else 9 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 7.2
+    end
+    + 15 * case
+      when arms ? 'key' then 1
+      else greatest(
+        coalesce((arms -> 'lexical' ->> 'score')::double precision / word_mass, 0),
+        coalesce((arms -> 'message' ->> 'score')::double precision / message_mass, 0))
+    end
+    + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;
 comment on function pgrecall._relevance(
   jsonb, double precision, double precision, boolean, boolean) is
 'How likely a row answers, 0 to 1, by what the arms said of it: the logistic function of '
 '9 * similarity + 15 * words + 3 * nearness in time - 7.2; without an embedding 15 * words + 3 * '
-'nearness - 3, without words 16 * similarity - 8.5. words is the share of the query''s IDFs in '
-'the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is only a date: the '
-'nearness. '
+'nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
+'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is '
+'only a date: the nearness. '
 'Fitted to LoCoMo with all-MiniLM-L6-v2 so that of the best row of an answer it is the probability '
 'that the bank holds the answer, where half the questions have none (bench/relevance.py); another '
-'embedding model moves it. What '
-'only the graph leads to counts as little: there was nothing to fit that to.';
+'embedding model moves it. What only the graph leads to counts as little: there was nothing to '
+'fit that to.';

@@ -345,7 +345,7 @@ def test_relevance_is_the_formula_of_its_comment(
         if not embedding:
             z = 15 * words + 3 * nearness - 3
         elif not query:
-            z = 16 * similarity - 8.5
+            z = 16 * similarity + 3 * nearness - 8.5
         return 1 / (1 + math.exp(-z))
 
     assert rows
