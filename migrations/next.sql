@@ -2,7 +2,7 @@
 -- release, and what it removes. Functions and views are re-created by the upgrade itself.
 
 -- Vector indexes.
-alter table pgrecall.bank add column hnsw_threshold integer not null default 10000;
+alter table pgrecall.bank add column hnsw_threshold integer not null default 20000;
 alter table pgrecall.bank add column hnsw_m integer not null default 16;
 alter table pgrecall.bank add column hnsw_ef_construction integer not null default 64;
 alter table pgrecall.bank add column ef_search integer not null default 100;

@@ -15,7 +15,7 @@ create table pgrecall.bank (
   widen_below          integer not null default 5,
   context_weight       real not null default 0.5,
   key_weight           real not null default 1,
-  hnsw_threshold       integer not null default 10000,
+  hnsw_threshold       integer not null default 20000,
   hnsw_m               integer not null default 16,
   hnsw_ef_construction integer not null default 64,
   ef_search            integer not null default 100,
