@@ -97,7 +97,7 @@ comment on column pgrecall.relation.confidence is
 -- Names are resolved for all facts at once.
 drop function pgrecall._entity(text, text);
 -- Vector indexes.
-alter table pgrecall.bank add column hnsw_threshold integer not null default 10000;
+alter table pgrecall.bank add column hnsw_threshold integer not null default 20000;
 alter table pgrecall.bank add column hnsw_m integer not null default 16;
 alter table pgrecall.bank add column hnsw_ef_construction integer not null default 64;
 alter table pgrecall.bank add column ef_search integer not null default 100;

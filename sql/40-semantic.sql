@@ -88,7 +88,13 @@ as $$
 declare
   model       text := coalesce(bank.embedding_model, '');
   floor       double precision := bank.similarity_floor;
-  fetched     bigint := greatest(100, 5 * depth);
+  -- Of so many an index chooses; fetched are enough for those no longer held true to be trimmed.
+  -- What passes a filter needs no trimming; what is to be ranked anew is fetched whole.
+  candidates  integer := greatest(100, 5 * depth);
+  fetched     bigint := case
+    when bank.vector_search <> 'full' then candidates
+    else greatest(100, case when filter is null then 2 * depth else depth end)
+  end;
   elements    bigint;
   exact_types text[];
   short_types text[];
@@ -98,6 +104,8 @@ declare
   distances   double precision[];
   found_types text[];
   horizon     double precision;
+  visible     bigint[];
+  looked_up   integer;
 begin
   memory_ids := '{}';
   scores := '{}';
@@ -109,15 +117,15 @@ begin
     into   hnsw_types, elements
     from   pgrecall._indexed_types(bank, fact_types) as i;
     -- A step through an index costs about what 20 comparisons one after the other cost.
-    if elements < 20 * fetched then
+    if elements < 20 * candidates then
       hnsw_types := '{}';
     end if;
   end if;
   if hnsw_types <> '{}' then
     perform set_config('hnsw.ef_search',
-                       least(1000, greatest(bank.ef_search, fetched))::text, true),
+                       least(1000, greatest(bank.ef_search, candidates))::text, true),
             set_config('hnsw.max_scan_tuples',
-                       greatest(fetched, least(20000, elements / 20))::text, true);
+                       greatest(candidates, least(20000, elements / 20))::text, true);
   end if;
 
   -- Nearest first by whole vectors. Without a filter the few memories no longer held true are left
@@ -164,11 +172,6 @@ begin
             where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
       pgrecall._visible_sql(filter)) end
   ) end;
-  -- A filter is met within the search: what it finds need not be trimmed.
-  if filter is not null then
-    fetched := greatest(100, depth);
-  end if;
-
   loop
     exact_types := array(select t from unnest(fact_types) as t where t <> all (hnsw_types));
     execute format(
@@ -187,35 +190,50 @@ begin
                and t.count < case when _semantic_search.filter is null then fetched else depth end)
     into   horizon, short_types
     from (
-      select h.fact_type, count(f.distance), coalesce(1 - max(f.distance), 1) as score
-      from   unnest(fact_types) as h(fact_type)
-      left   join unnest(distances, found_types) as f(distance, fact_type)
-             on f.fact_type = h.fact_type
-      group  by h.fact_type
+      select f.fact_type, count(*), 1 - max(f.distance) as score
+      from   unnest(found_types, distances) as f(fact_type, distance)
+      group  by f.fact_type
     ) as t;
+    short_types := short_types || array(
+      select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
+    );
     -- All that pass are compared then, unless the bank would rather have its answer soon.
-    if elements <= bank.exact_limit and short_types is not null then
+    if elements <= bank.exact_limit and short_types <> '{}' then
       hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
       continue;
     end if;
 
-    select coalesce(array_agg(b.memory_id), '{}'), coalesce(array_agg(b.score), '{}')
+    select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
     into   memory_ids, scores
     from (
-      select f.memory_id, f.score
-      from (
-        select u.memory_id, 1 - min(u.distance) as score
-        from   unnest(found_ids, distances) as u(memory_id, distance)
-        group  by u.memory_id
-        order  by 2 desc, 1 desc
-      ) as f
-      where  f.score >= floor
-        and  (_semantic_search.filter is not null or (
-               select true from pgrecall.memory m
-               where  m.bank_id = bank.bank_id and m.memory_id = f.memory_id
-                 and  m.valid_from <= as_of and (m.valid_to is null or m.valid_to > as_of)))
-      limit  depth
-    ) as b;
+      select u.memory_id, 1 - min(u.distance) as score
+      from   unnest(found_ids, distances) as u(memory_id, distance)
+      group  by u.memory_id
+      having 1 - min(u.distance) >= floor
+      order  by 2 desc, 1 desc
+    ) as f;
+    if filter is null then
+      -- Those to be returned are looked up first; nearly always that is all there is to do.
+      foreach looked_up in array array[depth, cardinality(memory_ids)] loop
+        visible := array(
+          select m.memory_id from pgrecall.memory m
+          where  m.bank_id = bank.bank_id and m.memory_id = any (memory_ids[1:looked_up])
+            and  m.valid_from <= as_of and (m.valid_to is null or m.valid_to > as_of)
+        );
+        exit when cardinality(visible) = least(looked_up, cardinality(memory_ids));
+      end loop;
+      if cardinality(visible) < least(depth, cardinality(memory_ids))
+         or looked_up > depth
+      then
+        select coalesce(array_agg(u.id order by u.n), '{}'),
+               coalesce(array_agg(u.score order by u.n), '{}')
+        into   memory_ids, scores
+        from   unnest(memory_ids, scores) with ordinality as u(id, score, n)
+        where  u.id = any (visible);
+      end if;
+    end if;
+    memory_ids := memory_ids[1:depth];
+    scores := scores[1:depth];
     -- Memories no longer held true, or many questions of one, took the place of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := 10 * fetched;
@@ -225,8 +243,8 @@ begin
     (select string_agg(format('%s by %s', t, pgrecall._hnsw_name(
        bank, t, model, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
     'exactly ' || nullif(array_to_string(exact_types, ', '), ''),
-    'short of ' || array_to_string(short_types, ', '));
-  if short_types is not null then
+    'short of ' || nullif(array_to_string(short_types, ', '), ''));
+  if short_types <> '{}' then
     raise warning using
       errcode = '01RC2',
       message = format('the search of bank "%s" gave up before it had enough of %s', bank.bank_id,

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from pgrecall.evaluate import FUSED, PLAIN, RERANKED, Evaluation, Figure
+from pgrecall.evaluate import AS_OF, FUSED, PLAIN, RERANKED, Evaluation, Figure
 from pgrecall.models import (
     ArmReport,
     Bank,
