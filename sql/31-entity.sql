@@ -176,26 +176,37 @@ begin
       select b.entity_id, b.confidence, pgrecall._kind(e.kind) as kind,
              pgrecall.normalised_name(e.name) = b.alias as is_own
       from   pgrecall.entity_alias b
-      join   pgrecall.entity e on e.bank_id = _resolve.bank and e.entity_id = b.entity_id
+      cross  join lateral (
+        select x.name, x.kind
+        from   pgrecall.entity x
+        where  x.bank_id = _resolve.bank and x.entity_id = b.entity_id
+        limit  1
+      ) as e
       where  b.bank_id = _resolve.bank and b.alias = d.alias
       order  by b.confidence desc, b.entity_id
       limit  10
     ) as c
     left   join lateral (
       select m.mentioned_at
-      from   pgrecall.fact_type t
-      cross  join lateral (
-        select x.memory_id
-        from   pgrecall.mention x
-        where  x.bank_id = _resolve.bank and x.entity_id = c.entity_id
-          and  x.fact_type = t.fact_type
-        order  by x.memory_id desc
-        limit  1
+      from (
+        select max(y.memory_id) as memory_id
+        from   pgrecall.fact_type t
+        cross  join lateral (
+          select x.memory_id
+          from   pgrecall.mention x
+          where  x.bank_id = _resolve.bank and x.entity_id = c.entity_id
+            and  x.fact_type = t.fact_type
+          order  by x.memory_id desc
+          limit  1
+        ) as y
+        where  t.bank_id = _resolve.bank
       ) as latest
-      join   pgrecall.memory m on m.bank_id = _resolve.bank and m.memory_id = latest.memory_id
-      where  t.bank_id = _resolve.bank
-      order  by latest.memory_id desc
-      limit  1
+      cross  join lateral (
+        select z.mentioned_at
+        from   pgrecall.memory z
+        where  z.bank_id = _resolve.bank and z.memory_id = latest.memory_id
+        limit  1
+      ) as m
     ) as l on true
   ),
   evidence as (
@@ -284,7 +295,12 @@ begin
       from (
         select b.entity_id, b.confidence, e.kind
         from   pgrecall.entity_alias b
-        join   pgrecall.entity e on e.bank_id = _retain_mentions.bank and e.entity_id = b.entity_id
+        cross  join lateral (
+          select z.kind
+          from   pgrecall.entity z
+          where  z.bank_id = _retain_mentions.bank and z.entity_id = b.entity_id
+          limit  1
+        ) as e
         where  b.bank_id = _retain_mentions.bank and b.alias = d.alias
         limit  2
       ) as x

@@ -460,7 +460,12 @@ begin
     union
     select a.entity_id, e.kind, a.alias
     from   pgrecall.entity_alias a
-    join   pgrecall.entity e on e.bank_id = _retain_entities.bank and e.entity_id = a.entity_id
+    cross  join lateral (
+      select x.kind
+      from   pgrecall.entity x
+      where  x.bank_id = _retain_entities.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
     where  a.bank_id = _retain_entities.bank
       and  a.alias in (select pgrecall.normalised_name(n.name) from named n)
   )

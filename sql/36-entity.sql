@@ -379,10 +379,18 @@ begin
               then format(', and stand together with %s of the same', s.shared) else '' end
          || case when s.is_apart then ', but also with each other' else '' end
   from   scored s
-  join   pgrecall.entity k on k.bank_id = duplicate_entities.bank
-   and   k.entity_id = case when s.other_mentions > s.mentions then s.other else s.one end
-  join   pgrecall.entity o on o.bank_id = duplicate_entities.bank
-   and   o.entity_id = case when s.other_mentions > s.mentions then s.one else s.other end
+  cross  join lateral (
+    select e.entity_id, e.name from pgrecall.entity e
+    where  e.bank_id = duplicate_entities.bank
+      and  e.entity_id = case when s.other_mentions > s.mentions then s.other else s.one end
+    limit  1
+  ) as k
+  cross  join lateral (
+    select e.entity_id, e.name from pgrecall.entity e
+    where  e.bank_id = duplicate_entities.bank
+      and  e.entity_id = case when s.other_mentions > s.mentions then s.one else s.other end
+    limit  1
+  ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
 end;
 $$;

@@ -55,7 +55,12 @@ begin
       where  m.bank_id = neighbours.bank and m.memory_id = neighbours.memory_id
       limit  100
     ) as x
-    join   pgrecall.entity e on e.bank_id = neighbours.bank and e.entity_id = x.entity_id
+    cross  join lateral (
+      select y.name
+      from   pgrecall.entity y
+      where  y.bank_id = neighbours.bank and y.entity_id = x.entity_id
+      limit  1
+    ) as e
   ),
   shared as (
     select o.memory_id as id, n.name, n.rarity
@@ -257,9 +262,21 @@ begin
   from   unnest(way) with ordinality as w(taken, n)
   cross  join lateral jsonb_to_record(w.taken) as s(
     from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
-  join   pgrecall.entity f on f.bank_id = path.bank and f.entity_id = s.from_id
-  join   pgrecall.entity t on t.bank_id = path.bank and t.entity_id = s.to_id
-  join   pgrecall.memory m on m.bank_id = path.bank and m.memory_id = s.memory_id
+  cross  join lateral (
+    select e.name from pgrecall.entity e
+    where  e.bank_id = path.bank and e.entity_id = s.from_id
+    limit  1
+  ) as f
+  cross  join lateral (
+    select e.name from pgrecall.entity e
+    where  e.bank_id = path.bank and e.entity_id = s.to_id
+    limit  1
+  ) as t
+  cross  join lateral (
+    select x.text from pgrecall.memory x
+    where  x.bank_id = path.bank and x.memory_id = s.memory_id
+    limit  1
+  ) as m
   order  by w.n;
 end;
 $$;
