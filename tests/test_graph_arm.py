@@ -873,7 +873,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
     except EmbedderUnavailable as error:
         pytest.skip(f"the questions need the real model: {error}")
 
-    found = {}
+    found: dict[str, Any] = {}
     for (question, answer), embedding in zip(RELATION_QUESTIONS.items(), embeddings, strict=True):
         arms = {
             "semantic": {"embedding": embedding},
