@@ -875,7 +875,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
 
     found: dict[str, Any] = {}
     for (question, answer), embedding in zip(RELATION_QUESTIONS.items(), embeddings, strict=True):
-        arms = {
+        arms: dict[str, dict[str, Any]] = {
             "semantic": {"embedding": embedding},
             "lexical": {"query": question},
             "graph": {"query": question, "embedding": embedding},
