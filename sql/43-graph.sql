@@ -65,9 +65,12 @@ begin
            where  o.bank_id = $1 and o.from_id = s.memory_id and o.kind <> 'temporal'
            limit  100)
           union all
-          (select i.from_id, i.kind, i.weight
-           from   pgrecall.link i
-           where  i.bank_id = $1 and i.to_id = s.memory_id and i.kind <> 'temporal'
+          (select t.from_id, t.kind, t.weight
+           from  (select i.from_id, i.kind, i.weight
+                  from   pgrecall.link i
+                  where  i.bank_id = $1 and i.to_id = s.memory_id and i.kind <> 'temporal'
+                  limit  1000) as t
+           order  by t.weight desc, t.from_id desc
            limit  100)
         ) as l
       ),
@@ -129,7 +132,8 @@ comment on function pgrecall.link_expansion(
 'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when '
 'null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
 'semantic_score the similarity of a semantic link in either direction, causal_score the weight of '
-'a causal one; score is their sum, 0 to 3. '
+'a causal one; score is their sum, 0 to 3. An entity leads to its newest 50 facts of each type, '
+'links to a seed are the 100 strongest of 1,000. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._type_prior(kind text)
@@ -530,7 +534,7 @@ begin
       union all
       (select i.kind, i.weight from pgrecall.link i
        where  i.bank_id = _expansion_bound.bank and i.to_id = s.memory_id and i.kind <> 'temporal'
-       limit  100)
+       limit  1000)
     ) as l
   )
   select (
