@@ -98,6 +98,16 @@ def evidence(hit: Hit, word_mass: float) -> tuple[float, float, float]:
     )
 
 
+def beginning(conversation: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the first turns of a conversation, and a few questions that they answer."""
+    turns = conversation["turns"][:150]
+    known = {turn["id"] for turn in turns}
+    asked = [
+        q for q in conversation["questions"] if q["relevant"] and known.issuperset(q["relevant"])
+    ]
+    return {**conversation, "turns": turns, "questions": asked[:15]}
+
+
 def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
     """Fill a bank with the turns."""
     bank = str(conversation["conversation_id"])
@@ -248,7 +258,7 @@ def main() -> None:
     path: Path = harness.require(options.data)
     conversations = json.loads(path.read_text(encoding="utf-8"))
     if options.smoke:
-        conversations = [{**c, "questions": c["questions"][::8]} for c in conversations[:2]]
+        conversations = [beginning(c) for c in conversations[:2]]
     asked = variants(conversations)
     figures: harness.Figures = {}
     embedder = quality.CachingEmbedder()
