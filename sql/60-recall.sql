@@ -436,7 +436,7 @@ comment on function pgrecall.explain_recall(
   timestamptz, halfvec, text, text, integer, text, text, boolean, text) is
 'What each arm does for a recall with these arguments: ran, skipped or failed and why, rows found, '
 'best score, milliseconds. The reason of an arm that ran says whether types were narrowed or '
-'widened. Errors: as hybrid_recall().';
+'widened, and for the semantic ones which index answered. Errors: as hybrid_recall().';
 
 create or replace function pgrecall.arm_plan(
   bank         text,

@@ -175,7 +175,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             settings: weights, fusion, rrf_k, similarity_floor, bm25_k1, bm25_b, candidate_limit,
-                type_hints, widen_below, context_weight, key_weight.
+                type_hints, widen_below, context_weight, key_weight, hnsw_threshold, hnsw_m,
+                hnsw_ef_construction, ef_search, vector_search, leading_dimensions, exact_limit.
 
         Raises:
             BankNotFound: no bank has that name.
