@@ -456,7 +456,7 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
         for name, connection in connections.items():
             bank = chosen[name][n % len(chosen[name])]
             connection.execute("set enable_sort = off")
-            planning = "explain " + statement("hnsw", bank, question, FLOOR)
+            planning = "explain " + statement("hnsw", bank, question)
             planned = timed(connection, planning)[0]
             (memory_id,) = one(
                 connection,

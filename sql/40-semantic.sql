@@ -314,8 +314,10 @@ comment on function pgrecall.semantic_arm(
   text, halfvec, text[], jsonb, timestamptz, integer, text) is
 'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s '
 'similarity_floor. '
-'A memory with anticipated questions counts once, by its best vector. Errors: RC001, RC004, RC005, '
-'RC006, RC008, RC011, 22023.';
+'A memory with anticipated questions counts once, by its best vector. A fact type with an index, '
+'see index_plan(), is searched by it where that is quicker; warning 01RC2 says that it gave up '
+'before it had found enough that passes the filter. Errors: RC001, RC004, RC005, RC006, RC008, '
+'RC011, 22023.';
 
 create or replace function pgrecall.hypothetical_arm(
   bank       text,
