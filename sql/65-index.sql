@@ -302,4 +302,5 @@ comment on function pgrecall.recall_check(text, integer, integer, integer, boole
 'names the index that answered, or says that the search was exact; milliseconds are the mean of '
 'one search to this depth, and of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
 'hnsw_ef_construction, and do what index_plan() says. is_next asks the vectors of the model that '
-'the bank is being re-embedded with. Errors: RC001, RC013 it is not, 22023.';
+'the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '
+'reembed_pending().';

@@ -406,7 +406,10 @@ def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None
 def test_the_recall_of_the_next_model_can_be_checked(
     connection: Connection, bank: list[int]
 ) -> None:
-    with refused(connection, "RC013", 'bank "b" is not being re-embedded'):
+    with (
+        pytest.raises(psycopg.Error, match='^bank "b" is not being re-embedded\n'),
+        connection.transaction(),
+    ):
         connection.execute("select pgrecall.recall_check('b', is_next => true)")
     start(connection)
     store(connection, {"memory_id": bank[0], "embedding": [0, 1]})
