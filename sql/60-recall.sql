@@ -604,9 +604,9 @@ comment on function pgrecall.explain_recall(
   timestamptz, halfvec, text, text, integer, text, text, boolean, text, integer, jsonb, boolean,
   double precision, double precision, interval, text) is
 'What each arm does for a recall with these arguments: ran, gated, skipped or failed and why, '
-'rows found, best score, milliseconds. The reason of an arm that ran says how, and whether types were '
-'narrowed or widened; gated is an arm that ran but whose best score is below its gate. indexes '
-'are those that it scanned, as counted while it ran; null: none, or with track_counts off. '
+'rows found, best score, milliseconds. The reason of an arm that ran says how it went, and whether '
+'types were narrowed or widened; gated is an arm that ran but whose best score is below its gate. '
+'indexes are those that it scanned, as counted while it ran; null: none, or with track_counts off. '
 'Errors: as hybrid_recall().';
 
 create or replace function pgrecall.arm_plan(

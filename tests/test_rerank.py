@@ -5,6 +5,7 @@ from __future__ import annotations
 import locale
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgrecall import (
+    ArmHit,
     CrossEncoderReranker,
     FunctionReranker,
     Hit,
@@ -211,6 +213,25 @@ def test_the_packaged_reranker_knows_an_answer_from_a_question_of_the_same_words
     assert answer > other
 
 
+@pytest.mark.parametrize(
+    "query", ["Wer leitet das Atlas-Projekt in Norddeutschland?", "谁负责这个项目？", "Кто это?"]
+)
+def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
+    with pytest.raises(RerankerUnavailable) as caught:
+        OnnxReranker().scores(query, ["Maya leitet Atlas"])
+
+    assert caught.value.message == (
+        "the packaged reranker reads English, and the query does not look like it"
+    )
+
+
+@pytest.mark.parametrize(
+    "query", ["Where does Siobhan Brzezinski live?", "", "café?", "PG-1200 🙂"]
+)
+def test_the_packaged_reranker_reads_names_it_does_not_know(query: str) -> None:
+    assert len(OnnxReranker().scores(query, ["Maya leads Atlas"])) == 1
+
+
 def test_the_packaged_reranker_weighs_25_megabytes_at_most() -> None:
     files = list(PACKAGED.iterdir())
 
@@ -279,7 +300,9 @@ def test_more_candidates_are_reranked_than_are_returned(
 ) -> None:
     recall = Recall(connection_with_bank, embedder=toy_embed, reranker=score_by_length)
 
-    hits = recall.recall("b", "Atlas is a long project with many people", top_k=1)
+    hits = recall.recall(
+        "b", "Atlas is a long project with many people", top_k=1, rerank_mode="replace"
+    )
 
     assert [(hit.text, hit.rank, hit.fused_rank) for hit in hits] == [("Maya leads Atlas", 1, 2)]
 
@@ -384,14 +407,36 @@ def test_what_lies_behind_the_candidates_keeps_its_order_behind_them() -> None:
     assert [hit.rerank_score for hit in found[3:]] == [None, None]
 
 
-def test_blending_takes_the_fused_rank_for_the_odds_beforehand() -> None:
-    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 5)]
-    reranker = FunctionReranker(lambda _query, _texts: [0.5, 0.5, 0.75, 0.7])
+def test_blending_takes_the_fused_score_for_the_odds_beforehand() -> None:
+    hits = [
+        replace(make_hit(str(rank), rank=rank), score=score)
+        for rank, score in enumerate([0.8, 0.6, 0.4, 0.0], 1)
+    ]
+    reranker = FunctionReranker(lambda _query, _texts: [0.5, 0.75, 0.75, 0.75])
 
     found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
 
-    assert [hit.fused_rank for hit in found] == [3, 1, 4, 2]
-    assert [hit.final_score for hit in found] == pytest.approx([3 / 5, 1 / 2, 14 / 29, 2 / 5])
+    odds = [3 * 0.75**2, 1, 3 * 0.5**2, 0]
+    assert [hit.fused_rank for hit in found] == [2, 1, 3, 4]
+    assert [hit.final_score for hit in found] == pytest.approx(
+        [o / (1 + o) for o in odds], abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("arm", "score", "expected"),
+    [("graph", 0.2, 1 / 3), ("key", 0.2, 1 / 3), ("lexical", 0.2, 0.2), ("graph", 0.8, 0.8)],
+)
+def test_a_doubt_counts_half_where_half_is_not_in_the_text(
+    arm: str, score: float, expected: float
+) -> None:
+    arms = {arm: ArmHit(1, 1.0, 0.1), "semantic": ArmHit(1, 1.0, 0.1)}
+    hit = replace(make_hit(), score=0.2, arms=arms)
+    reranker = FunctionReranker(lambda _query, _texts: [score])
+
+    (found,) = reranked([hit], "q", reranker, reference_time=NOW, during=None)
+
+    assert found.final_score == pytest.approx(expected)
 
 
 def test_a_reranker_that_is_quite_sure_outdoes_the_fused_order() -> None:

@@ -54,9 +54,9 @@ class Hit:
         arms: What each arm that found it said, by name of the arm.
         fused_rank: Place in the fused ranking, before any reranking.
         rerank_score: What the reranker said, 0 to 1; None where it was not asked.
-        final_score: What the answer is ordered by. Reranked: the rerank score with its boosts,
-            which "blend" lowers by the fused rank; 0 behind the candidates that were reranked.
-            Else the fused score.
+        final_score: What the answer is ordered by. Reranked: the rerank score, which "blend" lowers
+            by the fused score, times its boosts; 0 behind the candidates that were reranked. Else
+            the fused score.
         relevance: How likely it answers the question, by what the arms found, 0 to 1.
 
     """
