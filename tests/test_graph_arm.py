@@ -753,9 +753,9 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
     except EmbedderUnavailable as error:
         pytest.skip(f"the questions need the real model: {error}")
 
-    found = {}
+    found: dict[str, list[str]] = {}
     for (question, answer), embedding in zip(RELATION_QUESTIONS.items(), embeddings, strict=True):
-        arms = {
+        arms: dict[str, dict[str, Any]] = {
             "semantic": {"embedding": embedding},
             "lexical": {"query": question},
             "graph": {"query": question, "embedding": embedding},
