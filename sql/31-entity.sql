@@ -75,8 +75,9 @@ begin
     select m.memory_id
     from   pgrecall.mention m
     where  m.bank_id = _companions.bank and m.entity_id = _companions.entity_id
-      and  m.fact_type = t.fact_type
-    order  by m.memory_id desc
+      -- "between" rather than "=", so that only the primary key has this order.
+      and  m.fact_type between t.fact_type and t.fact_type
+    order  by m.fact_type desc, m.memory_id desc
     limit  100
   ) as latest
   cross  join lateral (
@@ -195,8 +196,8 @@ begin
           select x.memory_id
           from   pgrecall.mention x
           where  x.bank_id = _resolve.bank and x.entity_id = c.entity_id
-            and  x.fact_type = t.fact_type
-          order  by x.memory_id desc
+            and  x.fact_type between t.fact_type and t.fact_type
+          order  by x.fact_type desc, x.memory_id desc
           limit  1
         ) as y
         where  t.bank_id = _resolve.bank

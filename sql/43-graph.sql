@@ -207,11 +207,16 @@ declare
                  r.confidence * pgrecall._type_prior(r.kind)
                  * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength
           from (
+            -- "between" rather than "=", so that only the index that begins so has this order.
             (select * from pgrecall.relation o
-             where o.bank_id = $1 and o.from_id = w.entity_id order by o.relation_id desc limit 50)
+             where  o.bank_id = $1 and o.from_id between w.entity_id and w.entity_id
+             order  by o.from_id desc, o.relation_id desc
+             limit  50)
             union all
             (select * from pgrecall.relation i
-             where i.bank_id = $1 and i.to_id = w.entity_id order by i.relation_id desc limit 50)
+             where  i.bank_id = $1 and i.to_id between w.entity_id and w.entity_id
+             order  by i.to_id desc, i.relation_id desc
+             limit  50)
           ) as r
           cross  join lateral (
             select x.valid_to

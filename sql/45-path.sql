@@ -70,8 +70,8 @@ begin
       select m.memory_id
       from   pgrecall.mention m
       where  m.bank_id = neighbours.bank and m.entity_id = n.entity_id
-        and  m.fact_type = t.fact_type
-      order  by m.memory_id desc
+        and  m.fact_type between t.fact_type and t.fact_type
+      order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as o
     where  t.bank_id = neighbours.bank
@@ -135,8 +135,9 @@ begin
     cross  join lateral (
       select o.to_id, o.kind, o.memory_id
       from   pgrecall.relation o
-      where  o.bank_id = _steps.bank and o.from_id = f.id
-      order  by o.relation_id desc
+      -- As in entity_walk(): for the index.
+      where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
+      order  by o.from_id desc, o.relation_id desc
       limit  50
     ) as r
     union all
@@ -145,8 +146,8 @@ begin
     cross  join lateral (
       select i.from_id, i.kind, i.memory_id
       from   pgrecall.relation i
-      where  i.bank_id = _steps.bank and i.to_id = f.id
-      order  by i.relation_id desc
+      where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
+      order  by i.to_id desc, i.relation_id desc
       limit  50
     ) as r
     union all
@@ -156,8 +157,9 @@ begin
     cross  join lateral (
       select m.memory_id
       from   pgrecall.mention m
-      where  m.bank_id = _steps.bank and m.entity_id = f.id and m.fact_type = t.fact_type
-      order  by m.memory_id desc
+      where  m.bank_id = _steps.bank and m.entity_id = f.id
+        and  m.fact_type between t.fact_type and t.fact_type
+      order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as l
     cross  join lateral (

@@ -873,7 +873,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
     except EmbedderUnavailable as error:
         pytest.skip(f"the questions need the real model: {error}")
 
-    found: dict[str, Any] = {}
+    found: dict[str, list[str]] = {}
     for (question, answer), embedding in zip(RELATION_QUESTIONS.items(), embeddings, strict=True):
         arms: dict[str, dict[str, Any]] = {
             "semantic": {"embedding": embedding},
