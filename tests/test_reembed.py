@@ -407,7 +407,7 @@ def test_the_recall_of_the_next_model_can_be_checked(
     connection: Connection, bank: list[int]
 ) -> None:
     with (
-        pytest.raises(psycopg.Error, match='^bank "b" is not being re-embedded\n'),
+        pytest.raises(psycopg.Error, match=r'^bank "b" is not being re-embedded\n'),
         connection.transaction(),
     ):
         connection.execute("select pgrecall.recall_check('b', is_next => true)")
