@@ -51,3 +51,6 @@ alter table pgrecall.memory add column lexical_document text;
 comment on column pgrecall.memory.lexical_document is
 'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
 'with another lexical_backend.';
+comment on column pgrecall.bank.candidate_limit is
+'About how many facts the lexical arms score at most, those with the rarest words and sets of '
+'words first; a quarter as many where these are enough.';
