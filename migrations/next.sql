@@ -221,3 +221,6 @@ drop index pgrecall.memory_bank_id_fact_type_occurred_idx;
 create index memory_bank_id_fact_type_occurred_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;
+comment on column pgrecall.bank.candidate_limit is
+'About how many facts the lexical arms score at most, those with the rarest words and sets of '
+'words first; a quarter as many where these are enough.';

@@ -93,7 +93,8 @@ comment on column pgrecall.bank.bm25_b is
 'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full '
 'refresh_statistics().';
 comment on column pgrecall.bank.candidate_limit is
-'About how many facts the lexical arms score, those with the rarest words and sets of words first.';
+'About how many facts the lexical arms score at most, those with the rarest words and sets of '
+'words first; a quarter as many where these are enough.';
 comment on column pgrecall.bank.type_hints is
 'Words by fact type, as in default_type_hints(). Null: those.';
 comment on column pgrecall.bank.widen_below is

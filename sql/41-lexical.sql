@@ -190,55 +190,68 @@ create or replace function pgrecall._candidates(
   candidate_limit integer,
   out singles integer[], out sets text[])
 language plpgsql immutable parallel safe
-set search_path from current
 as $$
 declare
-  first    integer := 1;
-  total    double precision := 0;
-  accepted integer[] := '{}';
-  word_set record;
+  first   integer := 1;
+  counted double precision := 0;
 begin
-  -- A third of the limit goes to single words, rarest first.
-  while first <= cardinality(dimensions) and total + counts[first] <= candidate_limit / 3 loop
-    total := total + counts[first];
+  -- A fifth of the limit goes to single words, rarest first.
+  while first <= cardinality(dimensions) and counted + counts[first] <= candidate_limit / 5 loop
+    counted := counted + counts[first];
     first := first + 1;
   end loop;
-  singles := dimensions[1 : first - 1];
-  sets := '{}';
 
-  -- What has none of those needs several of the others to score as high. Of the eight rarest, sets
-  -- of two, then three, then four are taken, those that weigh most first, while they fit; words of
-  -- one question go together some three times as often as chance has it.
-  total := 0;
-  for word_set in
-    select s.mask, array_agg(t.dimension order by t.position) as dimensions,
-           least(min(t.count),
-                 documents * exp(sum(ln(t.count::double precision / documents)))
-                 * 3 ^ (count(*) - 1)) as estimate
-    from   generate_series(3, (1 << least(cardinality(dimensions) - first + 1, 8)) - 1) as s(mask)
-    join   unnest(dimensions[first : first + 7], idfs[first : first + 7], counts[first : first + 7])
+  -- Of the ten rarest of the others, sets are taken by the IDF they bring in together, while they
+  -- fit: what has none of the singles must have one of them. Where a set is taken, those that have
+  -- a word more stop counting. Words of one question go together some three times as often as
+  -- chance has it; sets that few documents have need no further word.
+  with recursive word as (
+    select *
+    from   unnest(dimensions[first : first + 9], idfs[first : first + 9], counts[first : first + 9])
              with ordinality as t(dimension, idf, count, position)
-           on s.mask & (1 << (t.position - 1)::integer) <> 0
-    group  by s.mask
-    having count(*) between 2 and 4
-    order  by count(*), sum(t.idf) desc, s.mask
-  loop
-    continue when total + word_set.estimate > candidate_limit
-                  or exists (select from unnest(accepted) as a(mask)
-                             where a.mask & word_set.mask = a.mask);
-    total := total + word_set.estimate;
-    accepted := accepted || word_set.mask;
-    sets := sets || word_set.dimensions::text;
-  end loop;
-  if cardinality(singles) = 0 and cardinality(sets) = 0 then
-    singles := dimensions[1:1];
-  end if;
+  ),
+  word_set as (
+    select array[w.dimension] as words, w.position as last, w.idf, w.count as most,
+           w.count::double precision as chance, w.count::double precision as estimate
+    from   word w
+    union all
+    select s.words || w.dimension, w.position, s.idf + w.idf, s.most, x.chance,
+           least(s.most, x.chance)
+    from   word_set s
+    join   word w on w.position > s.last
+    cross  join lateral (select s.chance * 3 * w.count / documents) as x(chance)
+    where  s.estimate > candidate_limit / 50 and cardinality(s.words) < 5
+  ),
+  ranked as (
+    select s.words, trim_array(s.words, 1) as shorter, s.estimate,
+           row_number() over (order by s.idf desc, s.words) as rank
+    from   word_set s
+  ),
+  running as (
+    select r.words, r.shorter, r.rank,
+           sum(r.estimate - coalesce(l.estimate, 0)) over (order by r.rank) as total
+    from   ranked r
+    left   join (select x.shorter, sum(x.estimate) from ranked x group by x.shorter)
+                  as l(words, estimate) using (words)
+  ),
+  taken as (
+    select r.words, r.shorter
+    from   running r
+    where  r.rank < all (select x.rank from running x
+                         where  x.total > candidate_limit - counted)
+  )
+  select dimensions[1 : first - 1]
+           || coalesce(array_agg(t.words[1]) filter (where cardinality(t.words) = 1), '{}'),
+         coalesce(array_agg(t.words::text) filter (where cardinality(t.words) > 1), '{}')
+  into   singles, sets
+  from   taken t
+  where  t.shorter not in (select x.words from taken x);
 end;
 $$;
 comment on function pgrecall._candidates(
   integer[], double precision[], bigint[], bigint, integer) is
-'Which documents to score: those with any of the singles, or with all of any of the sets (arrays '
-'of dimensions). On 840,000 sentences that finds 98 of 100 of the true ten best.';
+'Which documents to score, about candidate_limit: those with any of the singles, or with all of '
+'any of the sets (arrays of dimensions, rarest first). Nothing where no set of words is that rare.';
 
 create or replace function pgrecall._textsearch(
   bank pgrecall.bank, dimensions integer[], fact_types text[], filter jsonb, as_of timestamptz,
@@ -349,6 +362,7 @@ declare
   asked    record := pgrecall._parsed_query(query);
   q        record := pgrecall._query_lexemes(bank, kind, asked.words);
   chosen   record;
+  part     integer;
   required integer[];
   matches  text;
   ids      bigint[];
@@ -378,76 +392,80 @@ begin
         where  l.lexeme !~ ('^[' || pgrecall._cjk() || ']$')
       );
     end if;
-    if required <> '{}' then
-      matches := format('%s @> pgrecall._scoped_keys($1, {fact_type}, %L)', '{keys}', required);
-    else
-      chosen := pgrecall._candidates(
-        q.dimensions, q.idfs, q.counts, q.documents, bank.candidate_limit);
-      -- Sets of two with the same rarer word share a scan, which reads that word's list once.
-      select string_agg(c.condition, ' or ')
-      into   matches
-      from (
-        select format('{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)', chosen.singles)
-        where  cardinality(chosen.singles) > 0
-        union all
-        select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L) and '
-                      '{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
-                      array[w.word_set[1]], array_agg(w.word_set[2]))
-        from   (select s::integer[] from unnest(chosen.sets) as s) as w(word_set)
-        where  cardinality(w.word_set) = 2
-        group  by w.word_set[1]
-        union all
-        select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L)', s)
-        from   unnest(chosen.sets) as s
-        where  cardinality(s::integer[]) > 2
-      ) as c(condition);
-    end if;
-    -- What is written into the statement are names and numbers that we made.
-    matches := replace(matches, '{keys}', format(
-      'pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights)',
-      case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
-
-    -- The keys are those of one bank and type, so their index alone finds the candidates. A
-    -- collation other than the column's, and "is not distinct from", keep the planner, which knows
-    -- nothing of a fresh table, from an index that begins with the bank and would make it compute
-    -- every key anew.
-    branch := case kind
-      when 'memory' then
-        $sql$
-          select m.memory_id as id, -(m.lexical_weights <#> $5) as score {fields}
-          from   pgrecall.memory m
-          where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
-            and  $sql$ || pgrecall._visible_sql(filter)
+    -- A quarter of the limit first: that finds as good as all of the best, and what it leaves out
+    -- is looked at when there are too few.
+    foreach part in array array[bank.candidate_limit / 4, bank.candidate_limit] loop
+      if required <> '{}' then
+        matches := format('%s @> pgrecall._scoped_keys($1, {fact_type}, %L)', '{keys}', required);
       else
+        chosen := pgrecall._candidates(
+          q.dimensions, q.idfs, q.counts, q.documents, part);
+        continue when chosen.singles = '{}' and chosen.sets = '{}' and part < bank.candidate_limit;
+        -- Sets that differ in the last word share a scan, which reads the lists of the others once.
+        select string_agg(c.condition, ' or ')
+        into   matches
+        from (
+          select format('{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
+                        case when chosen.singles = '{}' and chosen.sets = '{}'
+                          then q.dimensions[1:1] else chosen.singles end)
+          where  chosen.singles <> '{}' or chosen.sets = '{}'
+          union all
+          select format('{keys} @> pgrecall._scoped_keys($1, {fact_type}, %L) and '
+                        '{keys} && pgrecall._scoped_keys($1, {fact_type}, %L)',
+                        trim_array(w.words, 1), array_agg(w.words[cardinality(w.words)]))
+          from   (select s::integer[] from unnest(chosen.sets) as s) as w(words)
+          group  by trim_array(w.words, 1)
+        ) as c(condition);
+      end if;
+      -- What is written into the statement are names and numbers that we made.
+      matches := replace(matches, '{keys}', format(
+        'pgrecall._lexical_keys(m.bank_id, %s, m.lexical_weights)',
+        case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
+
+      -- The keys are those of one bank and type, so their index alone finds the candidates. A
+      -- collation other than the column's, and "is not distinct from", keep the planner, which
+      -- knows nothing of a fresh table, from an index that begins with the bank and would make it
+      -- compute every key anew.
+      branch := case kind
+        when 'memory' then
+          $sql$
+            select m.memory_id as id, -(m.lexical_weights <#> $5) as score {fields}
+            from   pgrecall.memory m
+            where  m.bank_id collate "C" = $1 and m.fact_type is not distinct from {fact_type}
+              and  $sql$ || pgrecall._visible_sql(filter)
+        else
+          $sql$
+            select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
+            from   pgrecall.message m
+            where  m.bank_id collate "C" = $1 and m.sent_at <= $2
+          $sql$
+      end || format(' and (%s) order by 2 desc, 1 desc', matches);
+      if asked.phrases = '{}' and asked.excluded = '{}' then
+        branch := replace(branch, '{fields}', '') || ' limit $4';
+      else
+        -- Phrases are looked for in the best, one after the other, until there are enough.
+        branch := format(
+          'select c.id, c.score from (%s offset 0) as c '
+          'where pgrecall._is_wanted($6, $7, $8, c.fields) limit $4',
+          replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
+            case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
+            case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
+      end if;
+      execute format(
         $sql$
-          select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
-          from   pgrecall.message m
-          where  m.bank_id collate "C" = $1 and m.sent_at <= $2
-        $sql$
-    end || format(' and (%s) order by 2 desc, 1 desc', matches);
-    if asked.phrases = '{}' and asked.excluded = '{}' then
-      branch := replace(branch, '{fields}', '') || ' limit $4';
-    else
-      -- Phrases are looked for in the best, one after the other, until there are enough.
-      branch := format(
-        'select c.id, c.score from (%s offset 0) as c '
-        'where pgrecall._is_wanted($6, $7, $8, c.fields) limit $4',
-        replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
-          case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
-          case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
-    end if;
-    execute format(
-      $sql$
-        select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
-               coalesce(array_agg(t.score order by t.score desc, t.id desc), '{}')
-        from   (select u.* from (%s) as u order by u.score desc, u.id desc limit $4) as t
-        where  t.score > 0
-      $sql$,
-      pgrecall._union_all(branch, fact_types)
-    )
-    into  ids, scores
-    using bank.bank_id, as_of, filter, depth,
-          pgrecall._to_sparsevec(q.dimensions, q.idfs), config, asked.phrases, asked.excluded;
+          select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
+                 coalesce(array_agg(t.score order by t.score desc, t.id desc), '{}')
+          from   (select u.* from (%s) as u order by u.score desc, u.id desc limit $4) as t
+          where  t.score > 0
+        $sql$,
+        pgrecall._union_all(branch, fact_types)
+      )
+      into  ids, scores
+      using bank.bank_id, as_of, filter, depth,
+            pgrecall._to_sparsevec(q.dimensions, q.idfs), config, asked.phrases, asked.excluded;
+      exit when required <> '{}' or cardinality(ids) >= depth;
+      exit when cardinality(chosen.singles) = cardinality(q.dimensions);
+    end loop;
   end if;
 
   -- A score may stem from another lexeme of the same dimension. Where the bank knows one, or for
@@ -495,7 +513,8 @@ comment on function pgrecall.lexical_arm(text, text, text[], jsonb, timestamptz,
 'Memories that share words with the query, of which "phrases in quotes" must stand there, as '
 'adjacent words, and -words must not. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
 'Lucene), above 0. '
-'About candidate_limit memories are scored, those with the rarest words. Errors: '
+'Up to about candidate_limit memories are scored, those with the rarest words, fewer where '
+'enough are found. Errors: '
 'RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.message_arm(

@@ -274,7 +274,7 @@ def test_a_candidate_limit_keeps_the_facts_with_the_rarest_words(
 
 def test_facts_with_several_common_words_go_before_those_with_one(connection: Connection) -> None:
     create(connection, settings={"candidate_limit": 100})
-    for words, count in [("red", 50), ("blue", 50), ("plain", 190)]:
+    for words, count in [("red", 150), ("blue", 150), ("plain", 490)]:
         retain(connection, [f"{words} {n}" for n in range(count)])
     both = retain(connection, [f"red blue {n}" for n in range(10)])
     call(connection, "refresh_statistics", bank="b", is_full=True)
