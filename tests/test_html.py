@@ -64,7 +64,9 @@ def answer(
         {"text": text, "entities": ["Atlas"], "source_id": f"doc:{text}", **day} for text in texts
     ]
     recall.retain("b", facts)
-    report = recall.recall_report("b", question, reference_time=NOW, explain=True)
+    report = recall.recall_report(
+        "b", question, reference_time=NOW, explain=True, boosts={"recency": 0.2}
+    )
     return report, recall.query_entities("b", question)
 
 
@@ -125,7 +127,9 @@ def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) 
 
     page = Page(_html.page("b", "?", report, entities))
 
-    said = f"#1 reranked: the reranker says 0.900, in the end {first.final_score:.3f}"
+    assert first.boost != 1
+    said = f"#1 reranked: the reranker says 0.900, times boosts {first.boost:.3f}"
+    said += f", in the end {first.final_score:.3f}"
     assert f"#2 fused at {first.score:.4f}, {said}" in page.words
 
 

@@ -171,7 +171,8 @@ def _path(hit: Hit) -> str:
         return f"score {hit.score:.4f}, #{hit.fused_rank} of the fused order{moved}"
     return (
         f"#{hit.fused_rank} fused at {hit.score:.4f}, #{hit.rank} reranked:"
-        f" the reranker says {hit.rerank_score:.3f}, in the end {hit.final_score:.3f}"
+        f" the reranker says {hit.rerank_score:.3f}, times boosts {hit.boost:.3f},"
+        f" in the end {hit.final_score:.3f}"
     )
 
 

@@ -80,7 +80,7 @@ def reranked(hit: Hit) -> list[str]:
         return []
     return [
         f"fused #{hit.fused_rank}",
-        f"reranker {hit.rerank_score:.3f}",
+        f"reranker {hit.rerank_score:.3f} x{hit.boost:.3f}",
         f"final {hit.final_score:.3f}",
     ]
 

@@ -58,6 +58,7 @@ class Hit:
             by the fused score, times its boosts; 0 behind the candidates that were reranked. Else
             the fused score.
         relevance: How likely it answers the question, by what the arms found, 0 to 1.
+        boost: What reranking multiplied by, for recency and for nearness to the time asked about.
 
     """
 
@@ -80,6 +81,7 @@ class Hit:
     rerank_score: float | None
     final_score: float
     relevance: float = 0.0
+    boost: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -427,11 +427,14 @@ def reranked(
         replace(
             hit,
             rerank_score=score,
-            final_score=(_blended(hit, score, best) if mode == "blend" else score)
-            * recency_boost(hit, reference_time, alpha["recency"])
-            * period_boost(hit, during, alpha["period"]),
+            boost=boost,
+            final_score=(_blended(hit, score, best) if mode == "blend" else score) * boost,
         )
         for hit, score in zip(hits[:read], scores, strict=True)
+        for boost in [
+            recency_boost(hit, reference_time, alpha["recency"])
+            * period_boost(hit, during, alpha["period"])
+        ]
     ]
     head.sort(key=_by_score)
     tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
