@@ -246,14 +246,6 @@ def test_a_hostile_search_path_changes_nothing(connection: Connection) -> None:
     fill(connection, "b")
     fill(connection, "c")
     before = {function: found_by(connection, function, "b") for function in READS}
-    # What the arguments of writers look up is the test's own SQL, which the path may well hijack.
-    written = {
-        (bank, function): connection.execute(
-            f"select {arguments.format(bank)[1:-1]}".encode()
-        ).fetchone()
-        for bank in ("b", "c")
-        for function, arguments in WRITES.items()
-    }
     connection.execute("create schema hostile")
     for statement in HOSTILE:
         connection.execute(statement.encode())
@@ -266,10 +258,13 @@ def test_a_hostile_search_path_changes_nothing(connection: Connection) -> None:
         (kept,) = ids(connection, {"text": "new", "occurred": "2026-01-01"}, bank=bank)
         connection.execute("select pgrecall.supersede(%s, %s)", [bank, kept])
         connection.execute("select pgrecall.forget(%s, %s)", [bank, [kept]])
-        for function in WRITES:
-            arguments = written[bank, function] or ()
-            places = ", ".join(["%s"] * len(arguments))
-            rows(connection, f"select * from pgrecall.{function}({places})", *arguments)
+        for function, arguments in WRITES.items():
+            # What the arguments look up is the test's own SQL, which the path may well hijack.
+            connection.execute("set local search_path = pg_catalog")
+            (values,) = rows(connection, f"select {arguments.format(bank)[1:-1]}")
+            connection.execute("set local search_path = hostile, pg_temp, public, pg_catalog")
+            places = ", ".join(["%s"] * len(values))
+            rows(connection, f"select * from pgrecall.{function}({places})", *values)
     connection.execute("select pgrecall.create_bank('d')")
     assert rows(connection, "select bank_id from pgrecall.bank_overview") == [("d",)]
 
