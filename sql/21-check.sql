@@ -61,6 +61,10 @@ create or replace function pgrecall._fact_types(bank text, fact_types text[])
 returns text[]
 language plpgsql stable parallel safe
 set search_path from current
+-- Whatever the planner takes the bank for, to look up one is to follow an index.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 as $$
 declare
   known   text[];

@@ -9,6 +9,7 @@ returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 10
 set search_path from current
 set jit = off
+set enable_sort = off
 as $$
 declare
   types  text[];
@@ -47,10 +48,18 @@ begin
     pgrecall._union_all(
       $sql$
         select m.memory_id, length(m.fact_key)::double precision as score
-        from   pgrecall.memory m
-        where  m.bank_id = $1 and m.fact_type = {fact_type}
-          and  lower(pgrecall._normalised(m.fact_key)) = any ($5)
-          and  $sql$ || pgrecall._visible_sql(filter), types)
+        from   unnest($5) as k(key)
+        cross  join lateral (
+          -- A range and its order have but one index to come from, however small the planner takes
+          -- the bank for.
+          select x.*
+          from   pgrecall.memory x
+          where  x.bank_id = $1 and x.fact_key is not null
+            and  lower(pgrecall._normalised(x.fact_key)) between k.key and k.key
+          order  by lower(pgrecall._normalised(x.fact_key))
+          offset 0
+        ) as m
+        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter), types)
   )
   into  ids, scores
   using bank, as_of, filter, depth, keys;
