@@ -28,9 +28,9 @@ return case
       when not is_embedded then -3
       when word_mass is null
         then 16 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 8.5
-      else 9 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 7.2
+      else 10.4 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 6.2
     end
-    + 15 * case
+    + case when is_embedded then 10.5 else 15 end * case
       when arms ? 'key' then 1
       else greatest(
         coalesce((arms -> 'lexical' ->> 'score')::double precision / word_mass, 0),
@@ -41,11 +41,11 @@ end;
 comment on function pgrecall._relevance(
   jsonb, double precision, double precision, boolean, boolean) is
 'How likely a row answers, 0 to 1, by what the arms said of it: the logistic function of '
-'9 * similarity + 15 * words + 3 * nearness in time - 7.2; without an embedding 15 * words + 3 * '
-'nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
+'10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
+'3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
 'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is '
 'only a date: the nearness. '
-'Fitted to LoCoMo with all-MiniLM-L6-v2 so that of the best row of an answer it is the probability '
-'that the bank holds the answer, where half the questions have none (bench/relevance.py); another '
-'embedding model moves it. What only the graph leads to counts as little: there was nothing to '
-'fit that to.';
+'Fitted to LoCoMo with all-MiniLM-L6-v2, of questions without their names, so that of the best '
+'row of an answer it is the probability that the bank holds the answer, where half the questions '
+'have none (bench/relevance.py); another embedding model moves it. What only the graph leads to '
+'counts as little: there was nothing to fit that to.';

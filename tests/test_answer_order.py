@@ -341,7 +341,7 @@ def test_relevance_is_the_formula_of_its_comment(
         if not query and not embedding:
             return float(nearness)
         words = lexical / sum(idfs) if query else 0
-        z = 9 * similarity + 15 * words + 3 * nearness - 7.2
+        z = 10.4 * similarity + 10.5 * words + 3 * nearness - 6.2
         if not embedding:
             z = 15 * words + 3 * nearness - 3
         elif not query:
