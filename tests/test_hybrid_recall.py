@@ -431,11 +431,11 @@ def test_a_call_overrides_the_bank_and_the_bank_the_defaults(
     call(connection, "configure_bank", bank="b",
          settings={"rrf_k": 9, "fusion": "rrf", "weights": {"key": 2}})  # fmt: skip
 
-    assert defaults == pytest.approx((3 / 61, 1.5 / 61))
-    assert contribution() == pytest.approx((2 / 10, 1.5 / 10))
-    assert contribution(k=99) == pytest.approx((2 / 100, 1.5 / 100))
+    assert defaults == pytest.approx((3 / 61, 1 / 61))
+    assert contribution() == pytest.approx((2 / 10, 1 / 10))
+    assert contribution(k=99) == pytest.approx((2 / 100, 1 / 100))
     assert contribution(weights={"lexical": 4}) == pytest.approx((2 / 10, 4 / 10))
-    assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 1.5 / 2))
+    assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 1 / 2))
 
 
 @pytest.mark.parametrize("fusion", ["rrf", "score_rrf", "linear"])
@@ -448,7 +448,7 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
     assert recall(connection, **FULL) == named
     last = max((row.arms["lexical"] for row in named if "lexical" in row.arms),
                key=lambda part: part["rank"])  # fmt: skip
-    full_share = 1.5 / (60 + last["rank"])
+    full_share = 1 / (60 + last["rank"])
     assert (last["contribution"] == pytest.approx(full_share)) == (fusion == "rrf")
     assert (last["contribution"] == 0) == (fusion == "linear")
 

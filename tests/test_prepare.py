@@ -75,7 +75,7 @@ def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, bo
 
     contributions = {row.memory_id: row.arms["lexical"]["contribution"] for row in rows}
     alone = {row.memory_id: row for row in call(connection, "lexical_arm", bank="b", query="moved")}
-    plain = {i: 1.5 / (60 + alone[i].rank) for i in (ana, bo)}
+    plain = {i: 1 / (60 + alone[i].rank) for i in (ana, bo)}
     assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost))
     assert contributions[bo] == pytest.approx(plain[bo])
     assert [row.score for row in rows] == [row.arms["lexical"]["contribution"] for row in rows]
@@ -104,7 +104,7 @@ def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) 
     assert {row.memory_id for row in rows} == {first, second}
     for row in rows:
         rank = row.arms["lexical"]["rank"]
-        assert row.score == pytest.approx(1.5 / (60 + rank) * 1.5)
+        assert row.score == pytest.approx(1 / (60 + rank) * 1.5)
 
 
 def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
