@@ -57,9 +57,6 @@ as $$
 declare
   model_name text := coalesce(bank.embedding_model, '');
 begin
-  if bank.embedding_dimensions is null then
-    return;
-  end if;
   -- Each vector of the bank is read once for a hundred facts rather than once for each. What is
   -- similar enough is little, and sorted afterwards. The order by id is for a planner that does
   -- not know the bank yet: of all indexes the primary key alone has it.
@@ -101,7 +98,7 @@ comment on function pgrecall._link_semantic(pgrecall.bank, bigint[]) is
 'Links facts of a small bank to the 5 most similar, similarity 0.7 or more: all its vectors are '
 'compared.';
 
-create or replace function pgrecall._link_by_index(
+create or replace function pgrecall._link_by_type(
   bank pgrecall.bank, fact_types text[], hnsw_types text[], memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
@@ -170,7 +167,7 @@ begin
   using bank.bank_id, memory_ids, coalesce(bank.embedding_model, '');
 end;
 $$;
-comment on function pgrecall._link_by_index(pgrecall.bank, text[], text[], bigint[]) is
+comment on function pgrecall._link_by_type(pgrecall.bank, text[], text[], bigint[]) is
 'Links facts to the 5 most similar, similarity 0.7 or more, sought per fact type: by HNSW index in '
 'hnsw_types, exactly in the others.';
 
@@ -194,7 +191,7 @@ begin
     then
       perform pgrecall._link_semantic(linked, memory_ids);
     elsif fact_types <> '{}' then
-      perform pgrecall._link_by_index(linked, fact_types, hnsw_types, memory_ids);
+      perform pgrecall._link_by_type(linked, fact_types, hnsw_types, memory_ids);
     end if;
   end if;
 

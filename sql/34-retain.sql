@@ -261,20 +261,11 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  missing bigint;
 begin
   perform pgrecall._locked_bank(bank);
-  select u into missing
-  from   unnest(array[supersede.memory_id, supersede.superseded_by]) with ordinality as u(u, n)
-  where  (u is not null or n = 1)
-    and  not exists (select from pgrecall.memory m
-                     where m.bank_id = supersede.bank and m.memory_id = u);
-  if found then
-    raise exception using
-      errcode = 'RC010',
-      message = format('bank "%s" has no memory %s', bank, coalesce(missing::text, 'null')),
-      hint    = 'Pass ids that retain() or a recall on the same bank returned.';
+  perform pgrecall._check_memory(bank, memory_id);
+  if superseded_by is not null then
+    perform pgrecall._check_memory(bank, superseded_by);
   end if;
   if superseded_by = memory_id then
     raise exception using

@@ -590,15 +590,10 @@ declare
   wanted   text[];
 begin
   perform pgrecall._check_text('query', query);
+  perform pgrecall._check_memory(bank, memory_id);
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
-  if not found then
-    raise exception using
-      errcode = 'RC010',
-      message = format('bank "%s" has no memory %s', bank, coalesce(memory_id::text, 'null')),
-      hint    = 'Pass ids that retain() or a recall on the same bank returned.';
-  end if;
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall._parsed_query(query)).words) as l

@@ -1,22 +1,3 @@
-create or replace function pgrecall._check_memory(bank text, memory_id bigint)
-returns void
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  perform 1 from pgrecall.memory m
-  where  m.bank_id = _check_memory.bank and m.memory_id = _check_memory.memory_id;
-  if not found then
-    raise exception using
-      errcode = 'RC010',
-      message = format('bank "%s" has no memory %s', bank, coalesce(memory_id::text, 'null')),
-      hint    = 'Pass an id that retain() or a recall on the same bank returned.';
-  end if;
-end;
-$$;
-comment on function pgrecall._check_memory(text, bigint) is
-'Raises RC010 unless a bank has a memory.';
-
 create or replace function pgrecall.neighbours(
   bank text, memory_id bigint, top_k integer default 50)
 returns table (neighbour_id bigint, text text, via text, weight double precision, why text)
