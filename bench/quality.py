@@ -12,7 +12,9 @@ fact, `speaker: text [caption]`, with the speaker as its entity and the time of 
 
 The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
 fusions, over banks without that context too (`no_context`), and both reranked, by what
-PGRECALL_RERANKER names or else by the packaged cross-encoder.
+PGRECALL_RERANKER names or else by the packaged cross-encoder. Where a tenth of the turns are longer
+than 100 words, they are also cut at ends of sentences into `passages` of about as many, each a fact
+of its own, of which the best of each turn is kept.
 
 Figures are means over the questions, those without a relevant turn left out:
 
@@ -29,8 +31,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -63,8 +66,13 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "no_context": {},
     "reranked": {"rerank": True, "rerank_seconds": 60},  # the machine's haste is not measured
     "reranked_no_context": {"rerank": True, "rerank_seconds": 60},
+    "passages": {"collapse": True},
+    "reranked_passages": {"collapse": True, "rerank": True, "rerank_seconds": 60},
 }
-BARE = " without context"
+# What banks are filled with, beside turns in context: the end of their names, as of configurations.
+VARIANTS = {"no_context": " without context", "passages": " in passages"}
+PASSAGE_WORDS = 100
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
 @dataclass(frozen=True)
@@ -139,8 +147,30 @@ def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, .
     return gain / ideal, found10, found20
 
 
-def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
-    """Fill a bank with the turns in their context, and one with the bare turns."""
+def passages(turn: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Cut a turn at ends of sentences, longer ones wherever; all share its source_id."""
+    words: list[str] = []
+    for sentence in [*SENTENCE_END.split(turn["text"]), ""]:
+        new = sentence.split()
+        if words and (not sentence or len(words) + len(new) > PASSAGE_WORDS):
+            yield fact({**turn, "text": " ".join(words)})
+            words = []
+        words += new
+        while len(words) > PASSAGE_WORDS:
+            yield fact({**turn, "text": " ".join(words[:PASSAGE_WORDS])})
+            words = words[PASSAGE_WORDS:]
+
+
+def is_long(conversations: Iterable[Mapping[str, Any]]) -> bool:
+    lengths = [len(turn["text"].split()) for c in conversations for turn in c["turns"]]
+    tenth: float = harness.percentile(lengths, 90)
+    return tenth > PASSAGE_WORDS
+
+
+def load(
+    recall: Recall, conversation: Mapping[str, Any], variants: Iterable[str] = ("no_context",)
+) -> None:
+    """Fill a bank with the turns in their context, and one for each variant."""
     turns = [turn for turn in conversation["turns"] if turn["text"].strip()]
     plain = [fact(turn) for turn in turns]
     in_context = [
@@ -148,7 +178,14 @@ def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
         for i, row in enumerate(plain)
     ]
     known = {bank.bank_id for bank in recall.banks()}
-    for suffix, facts in (("", in_context), (BARE, plain)):
+    banks = {"": in_context}
+    for variant in variants:
+        banks[VARIANTS[variant]] = (
+            plain
+            if variant == "no_context"
+            else [passage for turn in turns for passage in passages(turn)]
+        )
+    for suffix, facts in banks.items():
         bank = f"{conversation['conversation_id']}{suffix}"
         if bank in known:
             recall.drop_bank(bank)
@@ -231,12 +268,18 @@ def main() -> None:
     if options.smoke:
         asked = asked[:40]
 
-    configurations = {} if options.ablate else CONFIGURATIONS
+    variants = ["no_context", *(["passages"] if is_long(conversations) else [])]
+    left_out = tuple(VARIANTS.keys() - variants)
+    configurations = {
+        name: configuration
+        for name, configuration in ({} if options.ablate else CONFIGURATIONS).items()
+        if not (left_out and name.endswith(left_out))
+    }
     figures: harness.Figures = {}
     embedder = CachingEmbedder()
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
         for conversation in conversations:
-            load(recall, conversation)
+            load(recall, conversation, variants)
         categories = sorted({question.category for question in asked})
         head = "".join(f" {name:>8}" for name in MEASURES)
         head += "".join(f" {name[:11]:>11}" for name in categories)
@@ -245,7 +288,8 @@ def main() -> None:
         if options.ablate:
             figures = ablate(dsn, embedder, asked)
         for name, configuration in configurations.items():
-            found = ask(recall, asked, configuration, BARE * name.endswith("no_context"))
+            suffix = next((end for key, end in VARIANTS.items() if name.endswith(key)), "")
+            found = ask(recall, asked, configuration, suffix)
             table(name, found)
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}

@@ -224,3 +224,18 @@ create index memory_bank_id_fact_type_occurred_idx
 comment on column pgrecall.bank.candidate_limit is
 'About how many facts the lexical arms score at most, those with the rarest words and sets of '
 'words first; a quarter as many where these are enough.';
+
+create type pgrecall.named_entity as (
+  entity_id  bigint,
+  matched    text,
+  confidence real
+);
+comment on type pgrecall.named_entity is
+'An entity that a query names, as query_entities() finds it: looked up once, handed from arm to '
+'arm.';
+drop function pgrecall._graph_bound(text, text, pgrecall.arm_hit[]);
+drop function pgrecall._graph(
+  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer);
+drop function pgrecall._run_arm(
+  text, pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, pgrecall.arm_hit[], timestamptz,
+  integer, text);

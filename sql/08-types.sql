@@ -8,6 +8,15 @@ comment on type pgrecall.arm_hit is
 'What an arm found: the id of a memory or message, its rank in the arm from 1, and the arm''s own '
 'score.';
 
+create type pgrecall.named_entity as (
+  entity_id  bigint,
+  matched    text,
+  confidence real
+);
+comment on type pgrecall.named_entity is
+'An entity that a query names, as query_entities() finds it: looked up once, handed from arm to '
+'arm.';
+
 -- A type, not "returns table": a column can be added to it without dropping the functions that
 -- return it.
 create type pgrecall.recalled as (

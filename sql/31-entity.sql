@@ -562,6 +562,21 @@ comment on function pgrecall.query_entities(text, text) is
 'belief x (1 + 4 n), n being the number of other names in the query that latest facts name it '
 'together with. Errors: RC001.';
 
+create or replace function pgrecall._named_entities(bank text, query text)
+returns pgrecall.named_entity[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return array(
+    select (q.entity_id, q.matched, q.confidence)::pgrecall.named_entity
+    from   pgrecall.query_entities(bank, query) as q
+  );
+end;
+$$;
+comment on function pgrecall._named_entities(text, text) is
+'query_entities() as one value.';
+
 create or replace function pgrecall.without_names(bank text, query text)
 returns text
 language plpgsql stable parallel safe

@@ -107,12 +107,16 @@ set jit = off
 -- Each branch has one right path, which statistics, or that there are none, must not change.
 set enable_seqscan = off
 set enable_sort = off
-set hnsw.ef_search = 100
+set hnsw.ef_search = 40
 set hnsw.iterative_scan = relaxed_order
 as $$
 begin
-  -- By index 50 of a type, for of those the whole vectors choose; the constants of an index and of
-  -- its expression must stand in the statement.
+  -- An index over whole vectors gives the nearest themselves; of one over signs or leading elements
+  -- 50 are compared again. The constants of an index and of its expression must stand in the
+  -- statement.
+  if bank.vector_search <> 'full' then
+    perform set_config('hnsw.ef_search', '100', true);
+  end if;
   execute format(
     $sql$
       insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
@@ -146,12 +150,13 @@ begin
               where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
                 and  e.kind = 'text' and e.memory_id <> v.memory_id
               order  by %s %s %s
-              limit  50
+              limit  %s
             ) as x
           $sql$,
           pgrecall._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
           case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-          pgrecall._vector_key(bank, bank.embedding_dimensions, 'v.embedding')),
+          pgrecall._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
+          case bank.vector_search when 'full' then 5 else 50 end),
         hnsw_types),
       pgrecall._union_all(
         $sql$
@@ -273,5 +278,22 @@ end;
 $$;
 comment on function pgrecall.link_pending(text, integer) is
 'Links up to batch_size facts that were retained with link => ''deferred''; returns how many. Call '
-'it until it returns 0. '
+'it until it returns 0; pending_links() says how many are left. '
 'Errors: RC001, 22023.';
+
+create or replace function pgrecall.pending_links(bank text)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall._bank(bank);
+  return (
+    select count(*) from pgrecall.memory m
+    where  m.bank_id = pending_links.bank and not m.is_linked
+  );
+end;
+$$;
+comment on function pgrecall.pending_links(text) is
+'How many facts of a bank were retained with link => ''deferred'' and wait for link_pending(). '
+'Errors: RC001.';

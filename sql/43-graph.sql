@@ -101,11 +101,12 @@ begin
       $sql$
         select x.memory_id, x.entity_weight, x.semantic_score, x.causal_score
         from (
-          select t.memory_id, e.weight as entity_weight, 0::double precision as semantic_score,
-                 0::double precision as causal_score
+          -- Of those that share the same, the newest come first.
+          select t.memory_id, e.weight * (1 - 0.002 * (t.place - 1)) as entity_weight,
+                 0::double precision as semantic_score, 0::double precision as causal_score
           from   entity e
           cross  join lateral (
-            select y.memory_id
+            select y.memory_id, row_number() over (order by y.memory_id desc) as place
             from   pgrecall.mention y
             where  y.bank_id = $1 and y.entity_id = e.entity_id and y.fact_type = {fact_type}
             order  by y.memory_id desc
@@ -132,8 +133,8 @@ comment on function pgrecall.link_expansion(
 'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when '
 'null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
 'semantic_score the similarity of a semantic link in either direction, causal_score the weight of '
-'a causal one; score is their sum, 0 to 3. An entity leads to its newest 50 facts of each type, '
-'links to a seed are the 100 strongest of 1,000. '
+'a causal one; score is their sum, 0 to 3. An entity leads to its newest 50 facts of each type, of '
+'which the newest counts 1 and the last 0.9; links to a seed are the 100 strongest of 1,000. '
 'Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall._type_prior(kind text)
@@ -177,14 +178,9 @@ comment on function pgrecall.query_hops(text) is
 'by who, whom and whose inside the question, or where two of these words stand in one that begins '
 'with one; else 2. Looks at the first 500 characters.';
 
-create or replace function pgrecall.entity_walk(
-  bank       text,
-  query      text,
-  fact_types text[] default null,
-  filter     jsonb default null,
-  as_of      timestamptz default now(),
-  depth      integer default 100,
-  hops       integer default null)
+create or replace function pgrecall._walk(
+  bank text, named pgrecall.named_entity[], fact_types text[], filter jsonb, as_of timestamptz,
+  depth integer, hops integer)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -237,17 +233,13 @@ declare
       ),
   $sql$;
 begin
-  perform pgrecall._bank(bank);
-  perform pgrecall._check_range('depth', depth, 1, 10000);
-  hops := coalesce(hops, pgrecall.query_hops(query), 2);
-  perform pgrecall._check_range('hops', hops, 0, 3);
   -- Who is likely meant by a name is taken for it; else it starts from all, as likely as they are.
   select array_agg(s.entity_id), array_agg(s.confidence)
   into   starts, confidences
   from (
     select q.entity_id, q.confidence,
            max(q.confidence) over (partition by q.matched) as best
-    from   pgrecall.query_entities(bank, query) as q
+    from   unnest(named) as q
   ) as s
   where  s.best < 0.7 or s.confidence >= 0.7;
   if starts is null then
@@ -255,7 +247,7 @@ begin
   end if;
   select s.document_count into documents
   from   pgrecall.statistics s
-  where  s.bank_id = entity_walk.bank and s.kind = 'memory';
+  where  s.bank_id = _walk.bank and s.kind = 'memory';
 
   return query execute format(
     $sql$
@@ -341,6 +333,33 @@ begin
   using bank, as_of, filter, depth, starts, confidences, hops, coalesce(documents, 1);
 end;
 $$;
+comment on function pgrecall._walk(
+  text, pgrecall.named_entity[], text[], jsonb, timestamptz, integer, integer) is
+'Worker of entity_walk(), from the entities that a query names.';
+
+create or replace function pgrecall.entity_walk(
+  bank       text,
+  query      text,
+  fact_types text[] default null,
+  filter     jsonb default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  hops       integer default null)
+returns table (memory_id bigint, rank integer, score double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+begin
+  perform pgrecall._bank(bank);
+  perform pgrecall._check_range('depth', depth, 1, 10000);
+  hops := coalesce(hops, pgrecall.query_hops(query), 2);
+  perform pgrecall._check_range('hops', hops, 0, 3);
+  return query
+  select *
+  from   pgrecall._walk(
+           bank, pgrecall._named_entities(bank, query), fact_types, filter, as_of, depth, hops);
+end;
+$$;
 comment on function pgrecall.entity_walk(
   text, text, text[], jsonb, timestamptz, integer, integer) is
 'Memories about the entities named in a query and about those up to hops relations away (0 to 3; '
@@ -384,8 +403,8 @@ comment on function pgrecall._graph_floor() is
 'Below this score in the graph arm a memory shares little more than a name that stands everywhere.';
 
 create or replace function pgrecall._around(
-  bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
-  as_of timestamptz)
+  bank text, named pgrecall.named_entity[], seeds pgrecall.arm_hit[], fact_types text[],
+  filter jsonb, as_of timestamptz)
 returns table (memory_id bigint, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -395,15 +414,10 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  entities    bigint[];
-  confidences real[];
-  memory_ids  bigint[];
-  scores      double precision[];
+  memory_ids bigint[];
+  scores     double precision[];
 begin
-  select array_agg(q.entity_id), array_agg(q.confidence)
-  into   entities, confidences
-  from   pgrecall.query_entities(bank, query) as q;
-  if entities is null then
+  if named = '{}' then
     return;
   end if;
 
@@ -448,13 +462,13 @@ begin
   from   reached r
   cross  join lateral (
     select max(q.confidence) as confidence
-    from   unnest(entities, confidences) as q(entity_id, confidence)
+    from   unnest(named) as q
     cross  join lateral (
       select from pgrecall.mention x
       where  x.bank_id = _around.bank and x.memory_id = r.memory_id
         and  x.entity_id = q.entity_id
       limit  1
-    ) as named
+    ) as stated
   ) as e
   where  r.strength * e.confidence >= 0.1;
 
@@ -475,14 +489,14 @@ begin
 end;
 $$;
 comment on function pgrecall._around(
-  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz) is
+  text, pgrecall.named_entity[], pgrecall.arm_hit[], text[], jsonb, timestamptz) is
 'What names an entity of the query and is one of the 20 best of the semantic and lexical arms, or '
 'up to two links in time from it: the answer is often what was said next. score = confidence of '
 'the entity x strength of the seed (its scores over the best of each arm, the mean) x 0.5 for the '
 'seed itself, 1 and 0.5 for one and two links x their weights; 0.1 to 1, less is left out.';
 
 create or replace function pgrecall._expansion_bound(
-  bank text, query text, seeds pgrecall.arm_hit[])
+  bank text, named pgrecall.named_entity[], seeds pgrecall.arm_hit[])
 returns double precision
 language plpgsql stable parallel safe
 set search_path from current
@@ -507,7 +521,7 @@ begin
   select coalesce(sum(q.confidence * pgrecall._rarity(c.mentions, documents)), 0),
          coalesce(bool_or(r.is_there), false)
   into   walk_weight, has_relation
-  from   pgrecall.query_entities(bank, query) as q
+  from   unnest(named) as q
   cross  join lateral (
     select count(*) as mentions from (
       select from pgrecall.mention x
@@ -572,13 +586,14 @@ begin
          + tanh(walk_weight);
 end;
 $$;
-comment on function pgrecall._expansion_bound(text, text, pgrecall.arm_hit[]) is
+comment on function pgrecall._expansion_bound(
+  text, pgrecall.named_entity[], pgrecall.arm_hit[]) is
 'No memory can score higher than this by link_expansion() from these seeds and entity_walk() '
 'together; infinity where relations or causes lead on. A small part of their work.';
 
 create or replace function pgrecall._graph(
-  bank text, query text, seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,
-  as_of timestamptz, depth integer)
+  bank text, query text, named pgrecall.named_entity[], seeds pgrecall.arm_hit[],
+  fact_types text[], filter jsonb, as_of timestamptz, depth integer)
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -588,7 +603,7 @@ declare
   strengths double precision[];
 begin
   -- Seeds and names that cannot lead anywhere are found out at a small part of the cost.
-  if pgrecall._expansion_bound(bank, query, seeds) >= pgrecall._graph_floor() then
+  if pgrecall._expansion_bound(bank, named, seeds) >= pgrecall._graph_floor() then
     select array_agg(s.memory_id), array_agg(s.strength)
     into   ids, strengths
     from   pgrecall._seed_strengths(seeds) as s;
@@ -607,14 +622,15 @@ begin
         where  ids is not null
         union all
         select w.memory_id, w.score
-        from   pgrecall.entity_walk(bank, query, fact_types, filter, as_of, depth) as w
+        from   pgrecall._walk(bank, named, fact_types, filter, as_of, depth,
+                              pgrecall.query_hops(query)) as w
         where  ids is not null
       ) as l
       group  by l.memory_id
       having sum(l.score) >= pgrecall._graph_floor()
       union all
       select a.memory_id, a.score
-      from   pgrecall._around(bank, query, seeds, fact_types, filter, as_of) as a
+      from   pgrecall._around(bank, named, seeds, fact_types, filter, as_of) as a
     ) as u
     group  by u.memory_id
   ) as t
@@ -623,7 +639,7 @@ begin
 end;
 $$;
 comment on function pgrecall._graph(
-  text, text, pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
+  text, text, pgrecall.named_entity[], pgrecall.arm_hit[], text[], jsonb, timestamptz, integer) is
 'Worker of the graph arm: link expansion from the best of the semantic and lexical arms, the walk '
 'from the entities of the query, and what names those around the best.';
 
@@ -669,7 +685,7 @@ begin
   perform pgrecall._check_range('depth', depth, 1, 10000);
   return query
   select * from pgrecall._graph(
-    bank, query,
+    bank, query, pgrecall._named_entities(bank, query),
     pgrecall._seeds(searched, query, embedding, pgrecall._fact_types(bank, fact_types), filter,
                     as_of),
     fact_types, filter, as_of, depth);

@@ -1,44 +1,49 @@
 create or replace function pgrecall._fuse(
   hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text, named bigint[] default null,
-  boosts double precision[] default null)
+  boosts double precision[] default null, kept integer default null)
 returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
 language sql immutable parallel safe
 begin atomic
-  select f.memory_id, rank() over (order by f.score desc)::integer, f.score, f.arms
-  from (
-    select c.memory_id,
-           sum(c.contribution) as score,
-           jsonb_object_agg(c.arm, jsonb_build_object(
-             'rank', c.rank, 'score', c.score, 'contribution', c.contribution)) as arms
-    from (
-      select h.arm, h.memory_id, h.rank, h.score,
-             coalesce((weights ->> h.arm)::double precision, 1)
-             * case fusion
-                 when 'linear' then case
-                   when max(h.score) over of_arm > min(h.score) over of_arm
-                     then (h.score - min(h.score) over of_arm)
-                          / (max(h.score) over of_arm - min(h.score) over of_arm)
-                   else 1 end
-                 when 'score_rrf' then case
-                   when max(h.score) over of_arm > 0
-                     then greatest(h.score, 0) / max(h.score) over of_arm
-                   else 1 end / (k + h.rank)
-                 else 1.0 / (k + h.rank)
-               end
-             * coalesce(n.boost, 1) as contribution
-      from   unnest(hits) as h
-      left   join unnest(named, boosts) as n(memory_id, boost) on n.memory_id = h.memory_id
-      where  coalesce((weights ->> h.arm)::double precision, 1) > 0
-      window of_arm as (partition by h.arm)
-    ) as c
-    group  by c.memory_id
-  ) as f
+  with arm as materialized (
+    select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight,
+           min(h.score) as worst, max(h.score) as best
+    from   unnest(hits) as h
+    group  by h.arm
+  ),
+  contributed as (
+    select h as hit, a.weight * coalesce(n.boost, 1)
+           * case fusion
+               when 'linear' then
+                 case when a.best > a.worst then (h.score - a.worst) / (a.best - a.worst) else 1 end
+               when 'score_rrf' then
+                 case when a.best > 0 then greatest(h.score, 0) / a.best else 1 end / (k + h.rank)
+               else 1.0 / (k + h.rank)
+             end as contribution
+    from   unnest(hits) as h
+    join   arm a on a.arm = h.arm
+    left   join unnest(named, boosts) as n(memory_id, boost) on n.memory_id = h.memory_id
+    where  a.weight > 0
+  ),
+  fused as (
+    select (c.hit).memory_id, sum(c.contribution) as score,
+           rank() over (order by sum(c.contribution) desc)::integer as rank,
+           array_agg(c.hit) as hits, array_agg(c.contribution) as contributions
+    from   contributed c
+    group  by (c.hit).memory_id
+  )
+  -- jsonb takes longer than all else: it is made for what is kept.
+  select f.memory_id, f.rank, f.score,
+         (select jsonb_object_agg(h.arm, jsonb_build_object(
+                   'rank', h.rank, 'score', h.score, 'contribution', h.contribution))
+          from   unnest(f.hits, f.contributions) as h(arm, memory_id, rank, score, contribution))
+  from   fused f
+  where  kept is null or f.rank <= kept
   order  by f.score desc, f.memory_id desc;
 end;
 comment on function pgrecall._fuse(
-  pgrecall.arm_hit[], jsonb, integer, text, bigint[], double precision[]) is
+  pgrecall.arm_hit[], jsonb, integer, text, bigint[], double precision[], integer) is
 'Worker of rrf(), score_rrf() and linear(), named by fusion. Contributions to a memory in named '
-'are multiplied by its boost.';
+'are multiplied by its boost. kept: ranks after it are left out.';
 
 create or replace function pgrecall._check_fusion(weights jsonb, k integer)
 returns void

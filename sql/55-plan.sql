@@ -107,25 +107,6 @@ return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
 comment on function pgrecall._is_only_date(text) is
 'Whether an English query asks for a time and nothing else: what happened in March 2026?';
 
-create or replace function pgrecall._graph_bound(
-  bank text, query text, seeds pgrecall.arm_hit[])
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  -- What names an entity of the query counts, however little.
-  perform from pgrecall.query_entities(bank, query) limit 1;
-  if found then
-    return 'infinity';
-  end if;
-  return pgrecall._expansion_bound(bank, query, seeds);
-end;
-$$;
-comment on function pgrecall._graph_bound(text, text, pgrecall.arm_hit[]) is
-'No memory can score higher than this in the graph arm that starts from these seeds; infinity '
-'where the query names an entity, or relations or causes lead on.';
-
 create or replace function pgrecall._arm_plan(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, filter jsonb, arms text[],
   weights jsonb, hypothetical halfvec, budget text, is_only_date boolean)

@@ -9,7 +9,8 @@ create or replace function pgrecall._run_arm(
   seeds      pgrecall.arm_hit[],
   as_of      timestamptz,
   depth      integer,
-  time_basis text)
+  time_basis text,
+  named      pgrecall.named_entity[])
 returns table (memory_id bigint, rank integer, score double precision)
 language plpgsql volatile parallel unsafe rows 100
 set search_path from current
@@ -39,7 +40,7 @@ begin
     when 'graph' then
       return query
       select * from pgrecall._graph(
-        bank.bank_id, query,
+        bank.bank_id, query, named,
         coalesce(seeds, pgrecall._seeds(bank, query, embedding, fact_types, filter, as_of)),
         fact_types, filter, as_of, depth);
   end case;
@@ -47,7 +48,7 @@ end;
 $$;
 comment on function pgrecall._run_arm(
   text, pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, pgrecall.arm_hit[], timestamptz,
-  integer, text) is
+  integer, text, pgrecall.named_entity[]) is
 'Runs the worker of an arm; the graph starts from seeds, or where there are none finds its own.';
 
 create or replace function pgrecall._index_scans()
@@ -88,6 +89,7 @@ create or replace function pgrecall._gather(
   hinted_types text[],
   hint         text,
   gates        jsonb,
+  named        pgrecall.named_entity[],
   is_explained boolean,
   out hits     pgrecall.arm_hit[],
   out report   jsonb)
@@ -125,9 +127,8 @@ begin
         -- A broken arm must not take the others with it. Wrong input is the caller's to know of, a
         -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
         begin
-          if arm = 'graph' and arms is null and budget <> 'high'
-             and pgrecall._graph_bound(bank.bank_id, query, hits)
-                 < pgrecall._graph_floor()
+          if arm = 'graph' and arms is null and budget <> 'high' and named = '{}'
+             and pgrecall._expansion_bound(bank.bank_id, named, hits) < pgrecall._graph_floor()
           then
             status := 'skipped';
             reason := 'no entity or link leads on from what the arms before found';
@@ -140,7 +141,7 @@ begin
                        case arm when 'hypothetical' then hypothetical else embedding end,
                        during, coalesce(hinted_types, fact_types), filter,
                        case when arms is null or arms && '{semantic,lexical}' then hits end,
-                       as_of, depth, time_basis) as a
+                       as_of, depth, time_basis, named) as a
             );
             if arm in ('semantic', 'hypothetical') then
               reason := concat_ws('; ', hint, nullif(current_setting('pgrecall.note', true), ''));
@@ -200,13 +201,13 @@ end;
 $$;
 comment on function pgrecall._gather(
   pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, text[], jsonb, integer, timestamptz,
-  halfvec, text, text, text[], text, jsonb, boolean) is
+  halfvec, text, text, text[], text, jsonb, pgrecall.named_entity[], boolean) is
 'Runs the arms that can help; returns what they found and a report of each. Hinted types, and a '
 'query that is only a date, narrow the search, unless too little is found. An arm that fails is '
 'left out with warning 01RC1, one that its gate keeps out without.';
 
-create or replace function pgrecall._named(
-  bank pgrecall.bank, query text, hits pgrecall.arm_hit[],
+create or replace function pgrecall._boosts(
+  bank pgrecall.bank, named pgrecall.named_entity[], hits pgrecall.arm_hit[],
   out ids bigint[], out boosts double precision[])
 language plpgsql stable parallel safe
 set search_path from current
@@ -214,17 +215,8 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  entities    bigint[];
-  confidences real[];
 begin
-  if bank.named_boost = 0 or query = '' then
-    return;
-  end if;
-  select array_agg(q.entity_id), array_agg(q.confidence)
-  into   entities, confidences
-  from   pgrecall.query_entities(bank.bank_id, query) as q;
-  if entities is null then
+  if bank.named_boost = 0 or named = '{}' then
     return;
   end if;
   select array_agg(n.memory_id), array_agg(1 + bank.named_boost * n.confidence)
@@ -232,7 +224,7 @@ begin
   from (
     select h.memory_id, max(e.confidence) as confidence
     from   (select distinct x.memory_id from unnest(hits) as x) as h
-    cross  join unnest(entities, confidences) as e(entity_id, confidence)
+    cross  join unnest(named) as e
     cross  join lateral (
       select from pgrecall.mention m
       where  m.bank_id = bank.bank_id and m.memory_id = h.memory_id
@@ -243,7 +235,8 @@ begin
   ) as n;
 end;
 $$;
-comment on function pgrecall._named(pgrecall.bank, text, pgrecall.arm_hit[]) is
+comment on function pgrecall._boosts(
+  pgrecall.bank, pgrecall.named_entity[], pgrecall.arm_hit[]) is
 'Which of the memories found mention an entity named in the query, and what that multiplies their '
 'contributions by: 1 + named_boost * confidence.';
 
@@ -404,6 +397,7 @@ set search_path from current
 as $$
 declare
   hits     pgrecall.arm_hit[];
+  named    pgrecall.named_entity[] := pgrecall._named_entities(bank.bank_id, query);
   is_embedded  boolean := embedding is not null;
   is_date      boolean := during is not null and (query = '' and not is_embedded
                                                   or pgrecall._is_only_date(query));
@@ -412,14 +406,15 @@ declare
   ids      bigint[];
   scores   double precision[];
   shares   jsonb[];
-  named    record;
+  boosted  record;
   arranged record;
+  is_arranged boolean := collapse or diversity > 0 or half_life is not null;
   places   bigint[];
 begin
   hits := (pgrecall._gather(bank, query, embedding, during, fact_types, filter,
                             arms, weights, depth, as_of, hypothetical, budget, time_basis,
-                            hinted_types, hint, gates, false)).hits;
-  named := pgrecall._named(bank, query, hits);
+                            hinted_types, hint, gates, named, false)).hits;
+  boosted := pgrecall._boosts(bank, named, hits);
   word_mass := pgrecall._word_mass(bank, 'memory', query);
   if exists (select from unnest(hits) as h where h.arm = 'message') then
     message_mass := pgrecall._word_mass(bank, 'message', query);
@@ -427,13 +422,13 @@ begin
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall._fuse(hits, weights, k, fusion, named.ids, named.boosts) as f
-  where  (f.rank <= skip + top_k or collapse or diversity > 0 or half_life is not null
-          or min_relevance > 0)
-    and  (min_relevance = 0
-          or pgrecall._relevance(f.arms, word_mass, message_mass, is_embedded, is_date)
-             >= min_relevance);
-  if collapse or diversity > 0 or half_life is not null then
+  from   pgrecall._fuse(
+           hits, weights, k, fusion, boosted.ids, boosted.boosts,
+           case when not is_arranged and min_relevance = 0 then skip + top_k end) as f
+  where  min_relevance = 0
+     or  pgrecall._relevance(f.arms, word_mass, message_mass, is_embedded, is_date)
+           >= min_relevance;
+  if is_arranged then
     arranged := pgrecall._arranged(
       bank, skip + top_k, collapse, diversity, half_life, decay, as_of, ids, scores, shares);
     ids := arranged.ids;
@@ -594,7 +589,7 @@ begin
            a.searched, pgrecall._asked(query), embedding, during, a.all_types,
            a.whole_filter, arms, a.all_weights, a.all_depth, coalesce(as_of, now()),
            hypothetical, budget, time_basis, a.hinted_types, a.hint, a.all_gates,
-           true)).report)
+           pgrecall._named_entities(bank, pgrecall._asked(query)), true)).report)
            as r(arm text, status text, reason text, rows integer, best_score double precision,
                 milliseconds double precision, indexes text);
 end;

@@ -72,6 +72,19 @@ def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> No
     assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were known already\n')
 
 
+def test_links_are_written_later(run: Run, facts: str) -> None:
+    run("retain", facts, "--bank", "b", "--create", "--no-embed", "--no-link")
+    warned = run("doctor")[1]
+
+    linked = run("link", "b", "--batch-size", "1")
+
+    assert "2 facts have no links yet" in warned
+    assert "Run: pgrecall link b" in warned
+    assert linked[:2] == (0, 'linked 2 facts in bank "b"\n')
+    assert "have no links" not in run("doctor")[1]
+    assert run("link", "b")[1] == 'linked 0 facts in bank "b"\n'
+
+
 def test_messages_are_retained(run: Run, bank: str, tmp_path: Path) -> None:
     file = write(tmp_path / "messages.jsonl", {"text": "the code is 4471", "speaker": "Ana"})
 

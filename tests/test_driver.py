@@ -506,8 +506,11 @@ def test_statistics_are_counted_anew(recall: Recall) -> None:
 def test_links_can_be_written_later(recall: Recall) -> None:
     recall.retain("b", ["Ana leads Atlas", "Ana leads Atlas today"], link="deferred")
 
-    assert recall.link_pending("b") == 2
-    assert recall.link_pending("b") == 0
+    assert recall.pending_links("b") == 2
+    assert recall.link_pending("b", batch_size=1) == 1
+    assert recall.pending_links("b") == 1
+    assert recall.link_pending("b") == 1
+    assert recall.link_pending("b") == recall.pending_links("b") == 0
 
 
 def test_the_end_of_the_last_session_is_known(recall: Recall) -> None:

@@ -51,6 +51,7 @@ CALLS = [
     "vocabulary_drift({})",
     "snapshot_vocabulary({})",
     "link_pending({})",
+    "pending_links({})",
     "query_entities({}, 'q')",
     "without_names({}, 'q')",
     "merge_entities({}, 1, '{{2}}')",

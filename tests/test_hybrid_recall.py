@@ -454,8 +454,9 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
 
 
 BREAK = (
-    "create or replace function pgrecall._graph(bank text, query text, seeds pgrecall.arm_hit[],"
-    " fact_types text[], filter jsonb, as_of timestamptz, depth integer)"
+    "create or replace function pgrecall._graph(bank text, query text,"
+    " named pgrecall.named_entity[], seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,"
+    " as_of timestamptz, depth integer)"
     " returns table (memory_id bigint, rank integer, score double precision)"
     " language plpgsql as $$ begin raise exception using errcode = '{}', message = 'broken'; end $$"
 )

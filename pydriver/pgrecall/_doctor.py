@@ -237,5 +237,9 @@ def _banks(recall: Recall) -> list[Finding]:
                     f" select pgrecall.snapshot_vocabulary('{bank.bank_id}');",
                 )
             )
+        unlinked = recall.pending_links(bank.bank_id)
+        if unlinked:
+            found = f"{unlinked:,} facts have no links yet: the graph does not lead to them"
+            findings.append(Finding("warning", about, found, f"Run: pgrecall link {bank.bank_id}"))
         findings += _reembedding(recall, bank.bank_id)
     return findings

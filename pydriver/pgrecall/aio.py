@@ -519,6 +519,15 @@ class AsyncRecall:
         """
         return await self._run(calls.link_pending(bank, batch_size=batch_size))
 
+    async def pending_links(self, bank: str) -> int:
+        """Count the facts that ``link_pending`` has still to link.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.pending_links(bank))
+
     async def reembed_fill(
         self,
         bank: str,

@@ -325,6 +325,13 @@ def link_pending(bank: str, *, batch_size: int) -> Call[int, int]:
     )
 
 
+def pending_links(bank: str) -> Call[int, int]:
+    """Count the facts whose links were put off."""
+    return Call(
+        "select pgrecall.pending_links(bank => %(bank)s)", _checked(bank=bank), scalar_row, _single
+    )
+
+
 def bank_models(bank: str) -> Call[tuple[str | None, ...], tuple[str | None, ...]]:
     """Name a bank's model, and the one it is being re-embedded with."""
     return Call(

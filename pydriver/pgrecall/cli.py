@@ -167,9 +167,16 @@ def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: 
             with suppress(BankExists):
                 recall.create_bank(options.bank)
         task = progress.add_task("retaining", total=total)
-        retain = recall.retain_many_messages if is_messages else recall.retain_many
+
+        def advance(count: int) -> None:
+            progress.advance(task, count)
+
         try:
-            done = retain(options.bank, lines, progress=lambda n: progress.advance(task, n))
+            if is_messages:
+                done = recall.retain_many_messages(options.bank, lines, progress=advance)
+            else:
+                link = "deferred" if options.no_link else "now"
+                done = recall.retain_many(options.bank, lines, link=link, progress=advance)
         except RecallError as error:
             raise lines.located(error) from error
     _print_retention(options, console, done, "messages" if is_messages else "facts")
@@ -312,6 +319,20 @@ def _print_notes(
         console.print(_render.unknown(unknown_ids, by), style="yellow", markup=False)
     for degradation in degradations:
         console.print(_render.left_out(degradation), style="dim", markup=False)
+
+
+def _link(options: argparse.Namespace, console: Console) -> int:
+    with (
+        Recall.connect(options.dsn, embedder=None) as recall,
+        _render.progress_bar(_render.make_console(stderr=True)) as progress,
+    ):
+        task = progress.add_task("linking", total=recall.pending_links(options.bank))
+        linked = 0
+        while done := recall.link_pending(options.bank, batch_size=options.batch_size):
+            linked += done
+            progress.advance(task, done)
+    console.print(f'linked {linked:,} facts in bank "{options.bank}"', markup=False)
+    return 0
 
 
 def _forget(options: argparse.Namespace, console: Console) -> int:
@@ -539,6 +560,15 @@ def _parser() -> argparse.ArgumentParser:
         if command is _retain:
             new.add_argument("--no-embed", action="store_true", help="store no embeddings")
             new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
+            new.add_argument(
+                "--no-link", action="store_true", help="leave links to the command link"
+            )
+
+    new = add(commands, "link", _link, "link what was retained without links", has_json=False)
+    new.add_argument("bank")
+    new.add_argument(
+        "--batch-size", type=int, default=1000, metavar="N", help="facts a transaction; 1000"
+    )
 
     new = add(commands, "recall", _recall, "ask a bank a question")
     new.add_argument("bank")

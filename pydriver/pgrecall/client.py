@@ -517,6 +517,15 @@ class Recall:
         """
         return self._run(calls.link_pending(bank, batch_size=batch_size))
 
+    def pending_links(self, bank: str) -> int:
+        """Count the facts that ``link_pending`` has still to link.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.pending_links(bank))
+
     def reembed_fill(
         self,
         bank: str,
