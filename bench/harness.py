@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -71,6 +72,15 @@ def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
         with psycopg.connect(server.dsn) as connection:
             schema.migrate(connection)
         yield server.dsn
+
+
+def clock(connection: psycopg.Connection[Any]) -> float:
+    """Milliseconds that the server's process has been on a processor; else those of the wall."""
+    try:
+        path = Path(f"/proc/{connection.info.backend_pid}/schedstat")
+        return int(path.read_text(encoding="ascii").split()[0]) / 1e6
+    except OSError:
+        return time.perf_counter() * 1000
 
 
 def write(

@@ -175,20 +175,11 @@ def one(connection: Connection, query: str, values: Any = None) -> Any:
     return row
 
 
-def clock(connection: Connection) -> float:
-    """Milliseconds that the server's process has been on a processor; else those of the wall."""
-    try:
-        path = Path(f"/proc/{connection.info.backend_pid}/schedstat")
-        return int(path.read_text(encoding="ascii").split()[0]) / 1e6
-    except OSError:
-        return time.perf_counter() * 1000
-
-
 def timed(connection: Connection, query: str) -> tuple[float, list[int]]:
     """Return the milliseconds that a statement takes, planning included, and its first column."""
-    began = clock(connection)
+    began = harness.clock(connection)
     rows = connection.execute(query.encode(), prepare=False).fetchall()
-    return clock(connection) - began, [row[0] for row in rows]
+    return harness.clock(connection) - began, [row[0] for row in rows]
 
 
 def nearest(vectors: Array, questions: Array, allowed: Array | None = None) -> list[set[int]]:
@@ -468,13 +459,13 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
                     "delete from pgrecall.embedding where bank_id = %s and memory_id = %s",
                     [bank, memory_id],
                 )
-                began = clock(connection)
+                began = harness.clock(connection)
                 connection.execute(
                     INSERT.format(bank=bank, question=question).encode(),
                     [memory_id],
                     prepare=False,
                 )
-                taken = clock(connection) - began
+                taken = harness.clock(connection) - began
             if n >= 40:
                 plans[name].append(planned)
                 inserts[name].append(taken)

@@ -144,28 +144,45 @@ create or replace function pgrecall._worded(
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
+declare
+  config regconfig := bank.text_search_config::regconfig;
 begin
   if kind = 'memory' then
     return array(
-      select m.memory_id
-      from   pgrecall.memory m
-      where  m.bank_id = bank.bank_id and m.memory_id = any (_worded.ids)
-        and  exists (
+      select u.id
+      from   unnest(ids) as u(id)
+      cross  join lateral (
+        select m.text, m.context, m.fact_key
+        from   pgrecall.memory m
+        where  m.bank_id = bank.bank_id and m.memory_id = u.id
+        limit  1
+      ) as d
+      -- The words of the text alone are had sooner than all that may stand there.
+      where  tsvector_to_array(to_tsvector(config, pgrecall._spaced(pgrecall._normalised(d.text))))
+               && _worded.lexemes
+         or  exists (
                select from pgrecall._field_lexemes(
-                 bank.text_search_config::regconfig, m.text, m.context, bank.context_weight,
-                 m.fact_key, bank.key_weight) as l
+                 config, d.text, d.context, bank.context_weight, d.fact_key, bank.key_weight) as l
                where  l.lexeme = any (_worded.lexemes))
     );
   end if;
   return array(
-    select m.message_id
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id = any (_worded.ids)
-      and  exists (
+    select u.id
+    from   unnest(ids) as u(id)
+    cross  join lateral (
+      select x as message
+      from   pgrecall.message x
+      where  x.bank_id = bank.bank_id and x.message_id = u.id
+      limit  1
+    ) as d
+    where  exists (
              select from pgrecall._field_lexemes(
-               bank.text_search_config::regconfig, m.text, pgrecall._message_context(bank, m),
+               config, (d.message).text, pgrecall._message_context(bank, d.message),
                bank.message_context_weight, null, 0) as l
              where  l.lexeme = any (_worded.lexemes))
   );
@@ -220,7 +237,7 @@ begin
     from   word_set s
     join   word w on w.position > s.last
     cross  join lateral (select s.chance * 3 * w.count / documents) as x(chance)
-    where  s.estimate > candidate_limit / 50 and cardinality(s.words) < 5
+    where  s.estimate > candidate_limit / 12 and cardinality(s.words) < 5
   ),
   ranked as (
     select s.words, trim_array(s.words, 1) as shorter, s.estimate,

@@ -121,6 +121,7 @@ declare
   has_key     boolean;
   has_message boolean;
   has_edge    boolean;
+  has_timeless boolean;
   knows       boolean;
   hears       boolean;
 begin
@@ -141,6 +142,16 @@ begin
                (select true from pgrecall.mention x
                 where  x.bank_id = bank.bank_id
                 order  by x.entity_id, x.fact_type, x.memory_id limit 1)),
+             (select true
+              from   pgrecall.fact_type t
+              cross  join lateral (
+                select from pgrecall.memory m
+                where  m.bank_id = bank.bank_id and m.fact_type = t.fact_type
+                  and  m.occurred is null
+                order  by m.mentioned_at limit 1
+              ) as timeless
+              where  t.bank_id = bank.bank_id
+              limit  1),
              (select m.memory_id from pgrecall.memory m
               where  m.bank_id = bank.bank_id
               order  by m.memory_id desc limit 1) > coalesce(
@@ -151,7 +162,7 @@ begin
               order  by m.message_id desc limit 1) > coalesce(
                 (select s.watermark from pgrecall.statistics s
                  where  s.bank_id = bank.bank_id and s.kind = 'message'), 0)
-      into   has_key, has_message, has_edge, knows, hears;
+      into   has_key, has_message, has_edge, has_timeless, knows, hears;
       select coalesce(knows, false) or coalesce(bool_or(m.is_known), false),
              coalesce(hears, false) or coalesce(bool_or(t.is_known), false)
       into   knows, hears
@@ -173,7 +184,8 @@ begin
         raise;
       end if;
       -- What is broken or not to be read here is for the arms to tell.
-      has_key := true; has_message := true; has_edge := true; knows := true; hears := true;
+      has_key := true; has_message := true; has_edge := true; has_timeless := true;
+      knows := true; hears := true;
     end;
   end if;
 
@@ -194,6 +206,8 @@ begin
       when budget = 'low' and arm in ('graph', 'message', 'hypothetical') then 'the budget is low'
       when is_only_date and arm in ('semantic', 'graph', 'message', 'hypothetical')
         then 'the query is only a date'
+      when is_only_date and arm = 'lexical' and has_timeless is null
+        then 'the query is only a date, and all facts have theirs'
       when arm in ('semantic', 'hypothetical') and bank.embedding_dimensions is null
         then 'the bank holds no embeddings'
       when arm = 'key' and has_key is null then 'no fact of the bank has a key'

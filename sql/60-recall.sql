@@ -415,9 +415,11 @@ begin
                             arms, weights, depth, as_of, hypothetical, budget, time_basis,
                             hinted_types, hint, gates, named, false)).hits;
   boosted := pgrecall._boosts(bank, named, hits);
-  word_mass := pgrecall._word_mass(bank, 'memory', query);
-  if exists (select from unnest(hits) as h where h.arm = 'message') then
-    message_mass := pgrecall._word_mass(bank, 'message', query);
+  if not is_date then
+    word_mass := pgrecall._word_mass(bank, 'memory', query);
+    if exists (select from unnest(hits) as h where h.arm = 'message') then
+      message_mass := pgrecall._word_mass(bank, 'message', query);
+    end if;
   end if;
   -- Ties at the last rank stay in until recency has settled them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)

@@ -350,6 +350,20 @@ def test_a_question_that_is_only_a_date_asks_few_arms(
                                          budget="high")  # fmt: skip
 
 
+def test_words_of_a_date_find_what_has_none_of_its_own(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [{"text": f"row {n}", "occurred": f"2026-03-{n:02}"} for n in range(1, 11)])
+    query, arguments = "what happened in March", {"during": MARCH}
+    dated = plan(connection, query, **arguments)["lexical"]
+
+    retain(connection, ["In March the mast broke"])
+
+    assert not dated.is_run
+    assert dated.reason == "the query is only a date, and all facts have theirs"
+    assert plan(connection, query, **arguments)["lexical"].is_run
+    assert "In March the mast broke" in texts(connection, query, **arguments)
+
+
 def test_a_date_at_which_little_happened_asks_all_arms_after_all(connection: Connection) -> None:
     create(connection)
     retain(
