@@ -105,7 +105,8 @@ return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
   '|q[1-4]|[0-9]+(st|nd|rd|th|s|am|pm)?)( |$))+$'
 );
 comment on function pgrecall._is_only_date(text) is
-'Whether an English query asks for a time and nothing else: what happened in March 2026?';
+'Whether an English query asks for a time and nothing else: what happened in March 2026? Unless it '
+'names somebody called April.';
 
 create or replace function pgrecall._arm_plan(
   bank pgrecall.bank, query text, embedding halfvec, during tstzrange, filter jsonb, arms text[],
@@ -163,22 +164,24 @@ begin
                 (select s.watermark from pgrecall.statistics s
                  where  s.bank_id = bank.bank_id and s.kind = 'message'), 0)
       into   has_key, has_message, has_edge, has_timeless, knows, hears;
-      select coalesce(knows, false) or coalesce(bool_or(m.is_known), false),
-             coalesce(hears, false) or coalesce(bool_or(t.is_known), false)
-      into   knows, hears
-      from   pgrecall.lexemes(bank.text_search_config::regconfig, query) as q
-      left   join lateral (
-        select true from pgrecall.lexeme l
-        where  l.bank_id = bank.bank_id and l.kind = 'memory'
-          and  l.dimension = pgrecall._dimension(q.lexeme) and l.lexeme = q.lexeme
-        limit  1
-      ) as m(is_known) on true
-      left   join lateral (
-        select true from pgrecall.lexeme l
-        where  has_message and l.bank_id = bank.bank_id and l.kind = 'message'
-          and  l.dimension = pgrecall._dimension(q.lexeme) and l.lexeme = q.lexeme
-        limit  1
-      ) as t(is_known) on true;
+      if not is_only_date or has_timeless then
+        select coalesce(knows, false) or coalesce(bool_or(m.is_known), false),
+               coalesce(hears, false) or coalesce(bool_or(t.is_known), false)
+        into   knows, hears
+        from   pgrecall.lexemes(bank.text_search_config::regconfig, query) as q
+        left   join lateral (
+          select true from pgrecall.lexeme l
+          where  l.bank_id = bank.bank_id and l.kind = 'memory'
+            and  l.dimension = pgrecall._dimension(q.lexeme) and l.lexeme = q.lexeme
+          limit  1
+        ) as m(is_known) on true
+        left   join lateral (
+          select true from pgrecall.lexeme l
+          where  has_message and l.bank_id = bank.bank_id and l.kind = 'message'
+            and  l.dimension = pgrecall._dimension(q.lexeme) and l.lexeme = q.lexeme
+          limit  1
+        ) as t(is_known) on true;
+      end if;
     exception when others then
       if sqlstate like '40%' then
         raise;

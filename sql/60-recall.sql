@@ -98,7 +98,7 @@ set search_path from current
 as $$
 declare
   is_only_date boolean := arms is null and budget <> 'high' and during is not null
-                          and pgrecall._is_only_date(query);
+                          and named = '{}' and pgrecall._is_only_date(query);
   arm        text;
   is_run     boolean;
   reason     text;
@@ -399,8 +399,8 @@ declare
   hits     pgrecall.arm_hit[];
   named    pgrecall.named_entity[] := pgrecall._named_entities(bank.bank_id, query);
   is_embedded  boolean := embedding is not null;
-  is_date      boolean := during is not null and (query = '' and not is_embedded
-                                                  or pgrecall._is_only_date(query));
+  is_date      boolean := during is not null and named = '{}'
+                          and (query = '' and not is_embedded or pgrecall._is_only_date(query));
   word_mass    double precision;
   message_mass double precision;
   ids      bigint[];
@@ -652,7 +652,8 @@ begin
            a.searched, text_of, embedding, during, a.whole_filter, arms, a.all_weights,
            hypothetical, budget,
            arms is null and budget <> 'high' and during is not null
-           and pgrecall._is_only_date(text_of));
+           and pgrecall._is_only_date(text_of)
+           and pgrecall._named_entities(bank, text_of) = '{}');
 end;
 $$;
 comment on function pgrecall.arm_plan(

@@ -364,6 +364,17 @@ def test_words_of_a_date_find_what_has_none_of_its_own(connection: Connection) -
     assert "In March the mast broke" in texts(connection, query, **arguments)
 
 
+def test_who_is_called_as_a_month_is_asked_about(connection: Connection) -> None:
+    create(connection)
+    facts = [{"text": f"row {n}", "occurred": f"2026-03-{n:02}"} for n in range(1, 11)]
+    retain(connection, [*facts, {"text": "April broke the mast", "entities": ["April"]}])
+    query = "What did April do in March?"
+
+    assert {"lexical", "graph"} <= runs(connection, query, during=MARCH)
+    assert "April broke the mast" in texts(connection, query, during=MARCH)
+    assert "graph" not in runs(connection, "What did May do in March?", during=MARCH)
+
+
 def test_a_date_at_which_little_happened_asks_all_arms_after_all(connection: Connection) -> None:
     create(connection)
     retain(
