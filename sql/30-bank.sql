@@ -1,7 +1,7 @@
 create or replace function pgrecall.default_weights()
 returns jsonb
 language sql immutable parallel safe
-return '{"semantic": 1, "lexical": 1, "graph": 1, "temporal": 1, "key": 3, "message": 0.9, '
+return '{"semantic": 1, "lexical": 1, "graph": 0.75, "temporal": 1, "key": 3, "message": 0.9, '
        '"hypothetical": 0.5}'::jsonb;
 comment on function pgrecall.default_weights() is
 'The arms and their weights in the fusion, where neither bank nor call says otherwise.';

@@ -39,8 +39,8 @@ def test_the_sql_runs(connection: psycopg.Connection[Any]) -> None:
                     found.append(cursor.fetchall())
 
     assert [row[1] for row in found[0]] == [
-        "The shop was open again.",
         "Raised max_client_conn to 1200.",
+        "The shop was open again.",
     ]
     assert [row[1] for row in found[1]] == ["Raised max_client_conn to 1200."]
 
