@@ -239,3 +239,4 @@ drop function pgrecall._graph(
 drop function pgrecall._run_arm(
   text, pgrecall.bank, text, halfvec, tstzrange, text[], jsonb, pgrecall.arm_hit[], timestamptz,
   integer, text);
+alter table pgrecall.bank alter column candidate_limit set default 9000;

@@ -9,7 +9,7 @@ create table pgrecall.bank (
   similarity_floor     real not null default 0.2,
   bm25_k1              real not null default 1.2,
   bm25_b               real not null default 0.75,
-  candidate_limit      integer not null default 10000,
+  candidate_limit      integer not null default 9000,
   created_at           timestamptz not null default now(),
   type_hints           jsonb,
   widen_below          integer not null default 5,

@@ -237,7 +237,7 @@ begin
     from   word_set s
     join   word w on w.position > s.last
     cross  join lateral (select s.chance * 3 * w.count / documents) as x(chance)
-    where  s.estimate > candidate_limit / 12 and cardinality(s.words) < 5
+    where  s.estimate > candidate_limit / 25 and cardinality(s.words) < 5
   ),
   ranked as (
     select s.words, trim_array(s.words, 1) as shorter, s.estimate,
