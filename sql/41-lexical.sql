@@ -109,10 +109,7 @@ begin
   where  s.bank_id = bank.bank_id and s.kind = _query_lexemes.kind;
 
   -- Rarest first; a lexeme without statistics counts as rare.
-  select array_agg(t.dimension order by t.count, t.dimension),
-         array_agg(t.idf order by t.count, t.dimension),
-         array_agg(t.count order by t.count, t.dimension),
-         array_agg(t.lexeme),
+  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count), array_agg(t.lexeme),
          bool_or(t.is_shared)
   into   dimensions, idfs, counts, lexemes, is_shared
   from (
@@ -131,6 +128,7 @@ begin
       where  x.bank_id = bank.bank_id and x.kind = _query_lexemes.kind
         and  x.dimension = pgrecall._dimension(q.lexeme)
     ) as l
+    order  by 2, 1
   ) as t;
 end;
 $$;
@@ -252,10 +250,10 @@ begin
                   as l(words, estimate) using (words)
   ),
   taken as (
-    select r.words, r.shorter
-    from   running r
-    where  r.rank < all (select x.rank from running x
-                         where  x.total > candidate_limit - counted)
+    select b.words, b.shorter
+    from   (select r.words, r.shorter, max(r.total) over (order by r.rank) as total
+            from   running r) as b
+    where  b.total <= candidate_limit - counted
   )
   select dimensions[1 : first - 1]
            || coalesce(array_agg(t.words[1]) filter (where cardinality(t.words) = 1), '{}'),
