@@ -259,6 +259,7 @@ def table(name: str, figures: harness.Figures) -> None:
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
     parser.add_argument("--ablate", action="store_true", help="without each signal")
+    parser.add_argument("--only", nargs="+", choices=CONFIGURATIONS, help="these configurations")
     options = parser.parse_args()
     path: Path = harness.require(options.data)
     conversations = json.loads(path.read_text(encoding="utf-8"))
@@ -273,7 +274,7 @@ def main() -> None:
     configurations = {
         name: configuration
         for name, configuration in ({} if options.ablate else CONFIGURATIONS).items()
-        if not (left_out and name.endswith(left_out))
+        if not (left_out and name.endswith(left_out)) and name in (options.only or CONFIGURATIONS)
     }
     figures: harness.Figures = {}
     embedder = CachingEmbedder()

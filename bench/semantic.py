@@ -82,6 +82,20 @@ select n.memory_id from (
 ) as n
 order  by n.embedding <=> {question}
 """
+# What semantic_arm() plans for a bank whose three types have an index each.
+ALL_TYPES = """
+select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type)
+from   ({branches}) as f
+"""
+BRANCH = """
+select n.memory_id, n.embedding <=> {question} as distance, '{fact_type}' as fact_type
+from (
+  select e.memory_id, e.embedding from pgrecall.embedding e
+  where  e.bank_id = '{bank}' and e.fact_type = '{fact_type}' and e.model = 'minilm'
+  order  by {order}
+  limit  200
+) as n
+"""
 FLOOR = """
 select e.memory_id from pgrecall.embedding e
 where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'minilm'
@@ -448,7 +462,11 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
         for name, connection in connections.items():
             bank = chosen[name][n % len(chosen[name])]
             connection.execute("set enable_sort = off")
-            planning = "explain " + statement("hnsw", bank, question)
+            branches = [
+                statement("hnsw", bank, question, BRANCH.replace("{fact_type}", fact_type))
+                for fact_type in TYPES
+            ]
+            planning = "explain " + ALL_TYPES.format(branches=" union all ".join(branches))
             planned = timed(connection, planning)[0]
             (memory_id,) = one(
                 connection,

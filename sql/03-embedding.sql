@@ -33,10 +33,10 @@ create index embedding_bank_id_fact_type_model_idx
   on pgrecall.embedding (bank_id, fact_type, model);
 
 -- A bank lives in one partition, so that partial HNSW indexes stay few on each.
--- Chosen at install: set pgrecall.partitions = 64; before running the script.
+-- Chosen at install: set pgrecall.partitions = 128; before running the script.
 do $$
 declare
-  partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '16');
+  partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '32');
 begin
   for remainder in 0 .. partitions - 1 loop
     execute format(

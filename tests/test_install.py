@@ -105,6 +105,11 @@ def upgrade(server: Server, dsn: str, before: str, route: str) -> None:
 def test_an_upgraded_release_equals_a_fresh_install(
     server: Server, empty_database: str, second_database: str, before: str, route: str
 ) -> None:
+    # An upgrade keeps the partitions that were chosen when there was nothing yet.
+    for dsn in (empty_database, second_database):
+        with psycopg.connect(dsn) as connection:
+            name = connection.info.dbname
+            connection.execute(f'alter database "{name}" set pgrecall.partitions = 16'.encode())
     servers.install("driver", server, empty_database)
     upgrade(server, second_database, before, route)
 
