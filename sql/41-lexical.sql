@@ -5,13 +5,18 @@ as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
-  bare   text := translate(pgrecall._normalised(query), '“”„', '"""');
+  bare   text;
 begin
-  words := query;
+  -- A pasted book asks about what it begins with.
+  words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
   -- What is long was pasted: its quotes and dashes are not meant for us.
-  if length(query) > 1000 or bare !~ '"|(^| )-[[:alpha:]]' then
+  if length(words) > 1000 then
+    return;
+  end if;
+  bare := translate(pgrecall._normalised(query), '“”„', '"""');
+  if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
   excluded := array(
@@ -529,7 +534,7 @@ comment on function pgrecall.lexical_arm(text, text, text[], jsonb, timestamptz,
 'adjacent words, and -words must not. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
 'Lucene), above 0. '
 'Up to about candidate_limit memories are scored, those with the rarest words, fewer where '
-'enough are found. Errors: '
+'enough are found; of a query the first 16,000 characters are read. Errors: '
 'RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.message_arm(

@@ -243,9 +243,9 @@ comment on function pgrecall._boosts(
 create or replace function pgrecall._asked(query text)
 returns text
 language sql immutable parallel safe
-return coalesce(btrim(query, E' \t\r\n'), '');
+return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
 comment on function pgrecall._asked(text) is
-'A query without white space around it, empty when null.';
+'A query without white space around it, its first 16,000 characters, empty when null.';
 
 create or replace function pgrecall._recall_arguments(
   bank text, query text, embedding halfvec, during tstzrange, fact_types text[], tags text[],
