@@ -40,7 +40,7 @@ LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")
 LANGUAGE_CASES = harness.ROOT / "tests" / "temporal"  # described in its README
 LANGUAGE_TIME = datetime(2026, 11, 20, 12)
 LONG_AGO, FAR_AHEAD = date(1000, 1, 1), date(2999, 1, 1)
-ADVERSARIAL = ("1", "1/", "1-", "12:", "9.", "1 ", "1/1/", "2020-", "1 day ", "May 1 ")
+ADVERSARIAL = ("1", "1. ", "1/", "1-", "12:", "9.", "1 ", "1/1/", "2020-", "1 day ", "May 1 ")
 
 Window = tuple["date | None", "date | None"]
 Reader = Callable[[str, datetime], "tuple[datetime | None, datetime | None] | None"]

@@ -70,7 +70,7 @@ def extract_temporal_constraint(
     Bounds are local midnights; an anchor's is the instant itself.
 
     Args:
-        text: The question; of more than 1,000 characters only both ends are read.
+        text: The question; of more than 1,000 characters 200 at each end are read.
         reference_time: When it was asked; naive counts as being in ``timezone``.
         timezone: Where it was asked; by default that of ``reference_time``, else UTC.
         language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".

@@ -11,7 +11,8 @@ from .calendar import Cycle, Span
 from .languages import Language
 
 _TIME_OF_ISO = re.compile(r"(?<=\d\d-\d\d)[Tt]\d\d:\d\d[\d:.,]*(?:Z|z|[+-]\d\d:?\d\d)?")
-_LONGEST = 1_000  # characters looked at: half at each end of a longer text
+_LONGEST = 1_000  # characters of a text that is read whole
+_END = 200  # characters that are read at each end of a longer one
 _NO_WORD = re.compile(r"\S{41,}")  # a path, a hash, a run of digits
 _PUNCTUATION = {",": ",", "/": "/", ".": ".", "-": "-", "–": "-", "—": "-", "~": "-"}
 _OPENING = frozenset("([{\"',;:!?=<>—–“‘*|")
@@ -105,7 +106,7 @@ class Scan:
         self._classify()
 
     def _tokenise(self) -> None:
-        text, cut = self.text, _LONGEST // 2
+        text, cut = self.text, _END
         whole = len(text) <= _LONGEST
         ends = [(0, text)] if whole else [(0, text[:cut]), (len(text) - cut, text[-cut:])]
         for offset, part in ends:
