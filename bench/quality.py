@@ -265,9 +265,6 @@ def main() -> None:
     conversations = json.loads(path.read_text(encoding="utf-8"))
     if options.smoke:
         conversations = conversations[:1]
-    asked = [question for c in conversations for question in questions(c)]
-    if options.smoke:
-        asked = asked[:40]
 
     variants = ["no_context", *(["passages"] if is_long(conversations) else [])]
     left_out = tuple(VARIANTS.keys() - variants)
@@ -281,6 +278,10 @@ def main() -> None:
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
         for conversation in conversations:
             load(recall, conversation, variants)
+        # Where nothing says when it was, the time of asking is now: after what is asked about.
+        asked = [question for c in conversations for question in questions(c)]
+        if options.smoke:
+            asked = asked[:40]
         categories = sorted({question.category for question in asked})
         head = "".join(f" {name:>8}" for name in MEASURES)
         head += "".join(f" {name[:11]:>11}" for name in categories)
