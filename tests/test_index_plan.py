@@ -183,6 +183,8 @@ def test_a_bank_that_row_security_hides_is_not_taken_for_gone(committed: Connect
     apply_plan(committed)
 
     with committed.transaction(force_rollback=True):
+        # Before the grant: autovacuum holds one lock and waits for the other.
+        committed.execute("lock table pgrecall.bank in access exclusive mode")
         committed.execute("create role pgrecall_fenced; grant usage on schema pgrecall to public")
         committed.execute("grant select on all tables in schema pgrecall to pgrecall_fenced")
         committed.execute("alter table pgrecall.bank enable row level security")

@@ -356,6 +356,9 @@ def test_a_reader_fenced_into_its_bank_is_answered_by_the_index_too(large: Any) 
 
     with within(large[0]) as connection:
         free = call(connection, "semantic_arm", **arguments)
+        # Before the grant: autovacuum holds one lock and waits for the other.
+        for table in ("bank", "fact_type", "memory", "embedding"):
+            connection.execute(f"lock table pgrecall.{table} in access exclusive mode")
         connection.execute("create role b; grant usage on schema pgrecall to b")
         connection.execute("grant select on all tables in schema pgrecall to b")
         for table in ("bank", "fact_type", "memory", "embedding"):
