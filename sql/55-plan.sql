@@ -151,7 +151,7 @@ begin
                   and  m.occurred is null
                 order  by m.mentioned_at limit 1
               ) as timeless
-              where  t.bank_id = bank.bank_id
+              where  is_only_date and t.bank_id = bank.bank_id
               limit  1),
              (select m.memory_id from pgrecall.memory m
               where  m.bank_id = bank.bank_id
