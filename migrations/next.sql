@@ -24,11 +24,13 @@ comment on column pgrecall.bank.recency_half_life is
 comment on column pgrecall.bank.recency_decay is
 'exponential, or linear: gone at twice the half-life.';
 alter type pgrecall.recalled add attribute relevance double precision;
+alter type pgrecall.recalled add attribute proof_count integer;
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, '
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
-'...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
+'...}. relevance: how likely the row answers the query, 0 to 1; confidence and proof_count are '
+'those of the fact.';
 drop function pgrecall._check_weights(jsonb);
 -- They hold on to _fuse(); the upgrade makes them anew.
 create or replace function pgrecall.rrf(

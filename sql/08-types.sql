@@ -35,13 +35,15 @@ create type pgrecall.recalled as (
   confidence   real,
   score        double precision,
   arms         jsonb,
-  relevance    double precision
+  relevance    double precision,
+  proof_count  integer
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, '
 'source_id its session). arms: {"lexical": {"rank": 1, "score": 7.3, "contribution": 0.0164}, '
-'...}. relevance: how likely the row answers the query, 0 to 1; confidence is that of the fact.';
+'...}. relevance: how likely the row answers the query, 0 to 1; confidence and proof_count are '
+'those of the fact.';
 
 create type pgrecall.turn as (
   place      integer,

@@ -259,8 +259,8 @@ declare
 begin
   perform pgrecall._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
-    'mentioned_at', 'confidence', 'entities', 'relations', 'links', 'questions', 'embedding',
-    'embeddings']);
+    'mentioned_at', 'confidence', 'proof_count', 'entities', 'relations', 'links', 'questions',
+    'embedding', 'embeddings']);
   perform pgrecall._check_string(place || '.text', fact -> 'text', true);
   perform pgrecall._check_string(place || '.context', fact -> 'context');
   -- Indexed: what is longer would not fit.
@@ -284,6 +284,16 @@ begin
   perform pgrecall._check_time(place || '.occurred', fact -> 'occurred', true);
   perform pgrecall._check_time(place || '.mentioned_at', fact -> 'mentioned_at', false);
   perform pgrecall._check_fraction(place || '.confidence', fact -> 'confidence');
+  if fact ->> 'proof_count' is not null and (
+       jsonb_typeof(fact -> 'proof_count') <> 'number'
+       or fact ->> 'proof_count' !~ '^[1-9]\d{0,8}$')
+  then
+    perform pgrecall._invalid_fact(
+      place || '.proof_count',
+      format('expected a whole number from 1 to 999999999, not %s',
+             left((fact -> 'proof_count')::text, 80)),
+      'It counts the sources that say so; leave it out for one.');
+  end if;
   perform pgrecall._check_vectors(place, fact, bank);
 
   perform pgrecall._check_string(place || '.tags', e.value, true)

@@ -49,6 +49,8 @@ declare
   hashes     bytea[];
   new_ids    bigint[];
   memory_ids bigint[];
+  known_id   bigint;
+  proofs     integer;
 begin
   perform pgrecall._check_array('facts', facts);
   if link is null or link not in ('now', 'deferred') then
@@ -114,11 +116,11 @@ begin
   with stored as (
     insert into pgrecall.memory as m
            (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
-            mentioned_at, confidence, valid_from, content_hash, is_linked, lexical_length,
-            lexical_weights, lexical_document)
+            mentioned_at, confidence, proof_count, valid_from, content_hash, is_linked,
+            lexical_length, lexical_weights, lexical_document)
     select retain.bank, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
-           i.metadata, i.occurred, i.mentioned_at, i.confidence, least(i.mentioned_at, now()),
-           i.content_hash, retain.link = 'now', x.length, x.weights,
+           i.metadata, i.occurred, i.mentioned_at, i.confidence, i.proof_count,
+           least(i.mentioned_at, now()), i.content_hash, retain.link = 'now', x.length, x.weights,
            pgrecall._lexical_document(locked, i.text, i.context, i.fact_key)
     from (
       select distinct on (hashes[f.n])
@@ -138,7 +140,9 @@ begin
              coalesce((f.fact ->> 'mentioned_at')::timestamptz, now())
                                                        as mentioned_at,
              coalesce((f.fact ->> 'confidence')::real, 1)
-                                                       as confidence
+                                                       as confidence,
+             coalesce((f.fact ->> 'proof_count')::integer, 1)
+                                                       as proof_count
       from   jsonb_array_elements(facts) with ordinality as f(fact, n)
       order  by hashes[f.n], f.n
     ) as i,
@@ -162,6 +166,18 @@ begin
     ) as known
     order  by h.n
   );
+
+  for known_id, proofs in
+    select memory_ids[f.n], max((f.fact ->> 'proof_count')::integer)
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+    where  (f.fact ->> 'proof_count')::integer > 1
+    group  by 1
+    order  by 1
+  loop
+    update pgrecall.memory m
+    set    proof_count = proofs
+    where  m.bank_id = retain.bank and m.memory_id = known_id and m.proof_count < proofs;
+  end loop;
 
   -- While the bank is being re-embedded, what comes with both models' vectors lands in both sets.
   insert into pgrecall.embedding
@@ -209,9 +225,10 @@ $$;
 comment on function pgrecall.retain(text, jsonb, text, text) is
 'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, '
-'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, entities, '
-'relations, links, questions, embedding, embeddings ({"model": embedding}). '
-'All or nothing; a fact that is there already is not stored again. One row a fact, in order; index '
+'occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, confidence, proof_count (1), '
+'entities, relations, links, questions, embedding, embeddings ({"model": embedding}). '
+'All or nothing; a fact that is there already is not stored again, but a greater proof_count is '
+'kept. One row a fact, in order; index '
 'counts from 0. '
 'model names what made each embedding; of embeddings those of the bank''s model and of the one it '
 'is being re-embedded with are kept. link => ''deferred'' leaves semantic and temporal links to '

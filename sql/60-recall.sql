@@ -444,19 +444,21 @@ begin
            order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
          r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
          r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
-         pgrecall._relevance(r.arms, word_mass, message_mass, is_embedded, is_date)
+         pgrecall._relevance(r.arms, word_mass, message_mass, is_embedded, is_date),
+         r.proof_count
   from (
     select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id, m.tags,
-           m.metadata, m.occurred, m.mentioned_at, m.confidence, f.score, f.arms, f.place
+           m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score, f.arms,
+           f.place
     from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
     join   pgrecall.memory m on m.bank_id = bank.bank_id and m.memory_id = f.memory_id
     union all
     select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-           '{}', null, t.sent_at, null, f.score, f.arms, f.place
+           '{}', null, t.sent_at, null, null, f.score, f.arms, f.place
     from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
     join   pgrecall.message t on t.bank_id = bank.bank_id and t.message_id = f.memory_id
   ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
-         mentioned_at, confidence, score, arms, place)
+         mentioned_at, confidence, proof_count, score, arms, place)
   order  by 1
   offset skip
   limit  top_k;

@@ -81,6 +81,7 @@ def test_retained_facts_are_found_with_all_they_came_with(recall: Recall) -> Non
                 "occurred": ["2026-03-05", None],
                 "mentioned_at": "2026-03-06T10:00Z",
                 "confidence": 0.5,
+                "proof_count": 3,
             }
         ],
     )
@@ -92,7 +93,7 @@ def test_retained_facts_are_found_with_all_they_came_with(recall: Recall) -> Non
     assert (hit.source_id, hit.tags, hit.metadata) == ("doc:1", ("x", "y"), {"team": "core"})
     assert hit.occurred == (datetime(2026, 3, 5, tzinfo=timezone.utc), None)
     assert hit.mentioned_at == datetime(2026, 3, 6, 10, tzinfo=timezone.utc)
-    assert hit.confidence == 0.5
+    assert (hit.confidence, hit.proof_count) == (0.5, 3)
     assert {"semantic", "lexical"} <= set(hit.arms)
     assert math.fsum(arm.contribution for arm in hit.arms.values()) == pytest.approx(hit.score)
 

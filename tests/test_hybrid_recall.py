@@ -163,6 +163,7 @@ def test_messages_stand_among_memories(connection: Connection, bank: dict[str, i
 
     assert message[2:8] == ("message", None, "the kraken deploy broke", "Ana", None, "s")
     assert message.memory_id not in bank.values()
+    assert (message.confidence, message.proof_count) == (None, None)
     assert message.tags == []
     assert message.metadata == {}
 
@@ -408,7 +409,7 @@ def test_top_k_cuts_the_same_order_and_ties_go_by_recency_then_id(connection: Co
 
 def test_the_same_call_gives_the_same_rows(connection: Connection, bank: dict[str, int]) -> None:
     first = recall(connection, **FULL)
-    connection.execute("update pgrecall.memory set proof_count = 2 where memory_id % 2 = 0")
+    connection.execute("update pgrecall.memory set text = text where memory_id % 2 = 0")
 
     assert recall(connection, **FULL) == first
     assert [row[:9] for row in recall(connection, **FULL, top_k=3)] == [

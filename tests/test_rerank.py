@@ -35,6 +35,7 @@ from pgrecall.rerankers import (
     chosen_reranker,
     dated_text,
     period_boost,
+    proof_boost,
     recency_boost,
     reranked,
 )
@@ -51,6 +52,7 @@ def make_hit(
     context: str | None = None,
     occurred: Period | None = None,
     mentioned_at: datetime | None = None,
+    proof_count: int | None = 1,
 ) -> Hit:
     return Hit(
         rank=rank,
@@ -71,6 +73,7 @@ def make_hit(
         fused_rank=rank,
         rerank_score=None,
         final_score=1 / (60 + rank),
+        proof_count=proof_count,
     )
 
 
@@ -378,6 +381,29 @@ def test_nearness_to_the_period_falls_linearly_outside_it(
     during: Period, start: datetime, end: datetime, boost: float
 ) -> None:
     assert period_boost(make_hit(occurred=(start, end)), during, 0.2) == pytest.approx(boost)
+
+
+@pytest.mark.parametrize(
+    ("count", "boost"), [(None, 1), (1, 1), (2, 1.05), (4, 1.075), (10**9, 1.1)]
+)
+def test_each_further_proof_counts_less(count: int | None, boost: float) -> None:
+    assert proof_boost(make_hit(proof_count=count), 0.2) == pytest.approx(boost)
+
+
+def test_boosts_are_multiplied_with_one_another() -> None:
+    hit = make_hit(mentioned_at=NOW, occurred=(NOW - DAY, NOW), proof_count=2)
+
+    (found,) = reranked(
+        [hit],
+        "q",
+        FunctionReranker(lambda _query, _texts: [0.5]),
+        reference_time=NOW,
+        during=(NOW - DAY, NOW),
+        boosts={"recency": 0.2, "period": 0.1, "proof": 0.4},
+    )
+
+    assert found.boost == pytest.approx(recency_boost(hit, NOW, 0.2) * 1.05 * 1.1)
+    assert found.final_score == pytest.approx(0.5 * found.boost)
 
 
 def test_boosts_move_only_what_is_about_equally_relevant() -> None:

@@ -121,6 +121,23 @@ def test_what_is_said_about_a_fact_does_not_make_it_another(
     assert not retain(bank, fact | difference)[0][2]
 
 
+def test_the_greatest_number_of_proofs_stays(bank: Connection) -> None:
+    def proofs(*counts: int | None) -> object:
+        *_, (_, known, is_new) = retain(
+            bank, *({"text": "It rained", "proof_count": count} for count in counts)
+        )
+        assert (known, is_new) == (memory_id, False)
+        return value(bank, "select proof_count from pgrecall.memory where memory_id = %s", known)
+
+    ((_, memory_id, is_new), _) = retain(bank, "It rained", {"text": "Sun", "proof_count": 9})
+
+    assert is_new
+    assert proofs(None) == 1
+    assert proofs(2, 5, 3) == 5
+    assert proofs(4) == proofs(None) == 5
+    assert column(bank, "select proof_count from pgrecall.memory order by 1") == [5, 9]
+
+
 @pytest.mark.parametrize(
     "setting", ["datestyle = 'SQL, DMY'", "timezone = 'Asia/Tokyo'", "extra_float_digits = 0"]
 )
@@ -174,7 +191,7 @@ def test_a_batch_of_nothing_is_no_error(bank: Connection) -> None:
 def test_what_is_left_out_or_null_takes_its_default(bank: Connection) -> None:
     fields = (
         "fact_type context fact_key source_id tags metadata occurred mentioned_at confidence "
-        "entities relations links questions embedding"
+        "proof_count entities relations links questions embedding"
     ).split()
     retain(bank, {"text": "bare"}, {"text": "nulls"} | dict.fromkeys(fields))
 

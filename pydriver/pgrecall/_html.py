@@ -189,6 +189,7 @@ def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
         ("context", hit.context),
         ("tags", ", ".join(hit.tags)),
         ("confidence", "" if hit.confidence in (None, 1) else f"{hit.confidence:.2f}"),
+        ("sources", "" if hit.proof_count in (None, 1) else str(hit.proof_count)),
         ("id", str(hit.memory_id)),
     ):
         if value:

@@ -819,8 +819,8 @@ class AsyncRecall:
             rerank_mode: "blend" the reranker's order with the fused one, or "replace" the latter.
             rerank_seconds: Time for reranking; candidates it does not suffice for stay behind in
                 fused order, and the report says so. 2 by default.
-            boosts: Alpha of the boosts "recency" and "period" of what was reranked, 0 to 1 each: a
-                score is multiplied with 1 - alpha / 2 to 1 + alpha / 2. 0 by default.
+            boosts: Alpha of the boosts "recency", "period" and "proof" of what was reranked, 0 to 1
+                each: a score is multiplied with 1 - alpha / 2 to 1 + alpha / 2. 0 by default.
             explain: Only for :meth:`recall_report`: ask how each arm fared, in a second call.
 
         Returns:

@@ -58,7 +58,9 @@ class Hit:
             by the fused score, times its boosts; 0 behind the candidates that were reranked. Else
             the fused score.
         relevance: How likely it answers the question, by what the arms found, 0 to 1.
-        boost: What reranking multiplied by, for recency and for nearness to the time asked about.
+        boost: What reranking multiplied by, for recency, for nearness to the time asked about and
+            for the number of sources.
+        proof_count: How many independent sources say so; None for a message.
 
     """
 
@@ -82,6 +84,7 @@ class Hit:
     final_score: float
     relevance: float = 0.0
     boost: float = 1.0
+    proof_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

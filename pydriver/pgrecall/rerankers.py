@@ -2,8 +2,8 @@
 
 Its answer is a calibrated relevance from 0 to 1. It is blended with the fused order, for the two
 err differently: the fused score says what the odds are before the text is read. Only such a
-relevance is multiplied with the bounded boosts for recency and for nearness to the time asked
-about; a fused score, which is a sum of 1 / (k + rank), never is.
+relevance is multiplied with the bounded boosts for recency, for nearness to the time asked about,
+and for the number of sources that say so; a fused score, a sum of 1 / (k + rank), never is.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ PACKAGED = Path(__file__).with_name("reranker")
 CANDIDATES = 50
 SECONDS = 2.0
 MODES = ("blend", "replace")
-BOOSTS: Mapping[str, float] = {"recency": 0.0, "period": 0.0}
-"""Alpha of each boost, which is 1 + alpha * (nearness - 0.5): 0.2 is ten percent either way. None
-by default: the reranker reads the dates, and no alpha improved on that (bench/README.md)."""
+BOOSTS: Mapping[str, float] = {"recency": 0.0, "period": 0.0, "proof": 0.0}
+"""Alpha of each boost, at most half of which a score gains or loses: 0.2 is ten percent. None by
+default: the reranker reads the dates, and no alpha improved on that (bench/README.md)."""
 
 _MODEL = "model.onnx"
 _REMEMBERED = 10_000
@@ -403,7 +403,7 @@ def reranked(
         candidates: How many hits the reranker reads, at least 1.
         seconds: Time it has for that; it leaves out the last ones it has none left for.
         mode: "blend" with the fused order, or "replace" it.
-        boosts: Alpha of "recency" and of "period", 0 to 1 each; those of BOOSTS where not named.
+        boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not named.
 
     Returns:
         All hits; those that were read have a rerank_score.
@@ -434,6 +434,7 @@ def reranked(
         for boost in [
             recency_boost(hit, reference_time, alpha["recency"])
             * period_boost(hit, during, alpha["period"])
+            * proof_boost(hit, alpha["proof"])
         ]
     ]
     head.sort(key=_by_score)
@@ -475,6 +476,16 @@ def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
     )
     reach = max(end - start, _SLACK) if start is not None and end is not None else _SLACK
     return _boost(1 - distance / reach, alpha)
+
+
+def proof_boost(hit: Hit, alpha: float) -> float:
+    """Favour what several sources say: half of it all for two, three quarters for four.
+
+    Returns:
+        1.0 for one source, and for a message, to 1 + alpha / 2.
+
+    """
+    return _boost(1 - 0.5 / (hit.proof_count or 1), alpha)
 
 
 def _boost(nearness: float, alpha: float) -> float:
