@@ -8,6 +8,7 @@ import random
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -297,17 +298,19 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     weights = dict(asking.ranking.weights)
     fusions = recall._run(calls.fusions("b"))
     ways = [
-        Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0}, gates)
+        Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0}, gates, boost)
+        for boost in (0.5, 0.0, 2.0)
         for fusion in fusions
         for k in (2, 60)
         for gates in ({}, {"semantic": 0.9, "lexical": 1.0}, dict.fromkeys(weights, 1000.0))
     ]
     assert {"linear", "rrf", "score_rrf"} <= fusions.keys()
 
-    for position in range(len(rows)):
-        fused = asking.pool(position).fused(recall, ways, top_k=CUTOFF)
-
-        for way, ids in zip(ways, fused, strict=True):
+    pools = [asking.pool(position) for position in range(len(rows))]
+    assert all(pool.named for pool in pools)
+    for position, pool in enumerate(pools):
+        for way, ids in zip(ways, pool.fused(recall, ways, top_k=CUTOFF), strict=True):
+            recall.configure_bank("b", {"named_boost": way.named_boost})
             hits = recall.recall(
                 "b",
                 str(rows[position]["question"]),
@@ -333,6 +336,26 @@ def test_tuning_finds_out_that_an_arm_is_useless(misled: Recall) -> None:
     assert {gain.category for gain in found.gains} == {None, *PLACES}
     assert found.present == before == settings(misled)
     assert found.is_complete
+
+
+def test_tuning_finds_out_that_names_mislead(connection: psycopg.Connection[Any]) -> None:
+    recall = Recall(connection, embedder=None)
+    recall.create_bank("b", settings={"named_boost": 2, "weights": {"graph": 0}})
+    for i in range(SIZE):
+        told: dict[str, Any] = {"text": f"Ana likes thing{i}", "entities": ["Ana"]}
+        recall.retain("b", [told, {"text": f"thing{i} lies in a dark cellar", "fact_key": f"k{i}"}])
+    rows = [
+        {"question": f"Ana asks which dark cellar thing{i} lies in", "relevant": [f"k{i}"]}
+        for i in range(SIZE)
+    ]
+
+    found = tune(recall, "b", judged_questions(rows))
+
+    assert found.is_gain
+    assert found.present.named_boost == 2
+    assert found.best == replace(found.present, named_boost=found.best.named_boost)
+    recall.configure_bank("b", found.settings)
+    assert settings(recall) == found.best
 
 
 def test_tuning_is_the_same_each_time(misled: Recall) -> None:

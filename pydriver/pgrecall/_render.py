@@ -203,6 +203,7 @@ def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]
         before, after = present.gates.get(arm, 0), best.gates.get(arm, 0)
         if before or after:
             yield f"gate of {arm}", f"{before:g}", f"{after:g}"
+    yield "named_boost", f"{present.named_boost:g}", f"{best.named_boost:g}"
 
 
 def gains_table(tuning: Tuning) -> Table:

@@ -655,8 +655,8 @@ def message_context(
 def ranking(bank: str) -> Call[Ranking, Ranking]:
     """Say how a bank ranks: its own settings over the defaults."""
     return Call(
-        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights, b.gates"
-        " from pgrecall._bank(bank => %(bank)s) as b",
+        "select b.fusion, b.rrf_k, pgrecall.default_weights() || b.weights as weights, b.gates,"
+        " b.named_boost from pgrecall._bank(bank => %(bank)s) as b",
         _checked(bank=bank),
         class_row(Ranking),
         _single,
@@ -682,7 +682,7 @@ def fusions(bank: str) -> Call[tuple[str, bool], dict[str, bool]]:
 
 def fuse(
     hits: Sequence[tuple[str, int, int, float]],
-    boosts: Mapping[int, float],
+    named: Mapping[int, float],
     rankings: Sequence[Ranking],
     *,
     top_k: int,
@@ -691,7 +691,7 @@ def fuse(
 
     Args:
         hits: Arm, memory, rank and score of all that any arm found.
-        boosts: What the contributions to a memory are multiplied by, where not 1.
+        named: How sure it is that a memory mentions an entity named in the question, where it does.
         rankings: The ways.
         top_k: How many rows to return of each.
 
@@ -704,7 +704,8 @@ def fuse(
         " %(scores)s::double precision[]) as t(arm, memory_id, rank, score)) as hits)"
         " select array_remove(array_agg(f.memory_id), null), array_remove(array_agg(f.score), null)"
         " from h cross join unnest(%(fusions)s::text[], %(ks)s::integer[], %(weights)s::jsonb[],"
-        " %(gates)s::jsonb[]) with ordinality as c(fusion, k, weights, gates, place)"
+        " %(gates)s::jsonb[], %(named_boosts)s::double precision[])"
+        " with ordinality as c(fusion, k, weights, gates, named_boost, place)"
         # An arm of weight 0 is not asked, so it is not the one that a gate lets through.
         " cross join lateral (select array(select x from unnest(h.hits) as x"
         " where (c.weights ->> x.arm)::double precision > 0) as hits) as w"
@@ -713,19 +714,22 @@ def fuse(
         " where x.arm <> all ((select pgrecall._gated_arms(w.hits, c.gates))::text[]))"
         " end as hits) as g"
         " left join lateral pgrecall._fuse(g.hits, c.weights, c.k, c.fusion, %(named)s::bigint[],"
-        " %(boosts)s::double precision[]) as f on f.rank <= %(top_k)s"
+        " array(select 1 + c.named_boost * n.confidence"
+        " from unnest(%(confidences)s::double precision[]) with ordinality as n(confidence, place)"
+        " order by n.place)) as f on f.rank <= %(top_k)s"
         " group by c.place order by c.place",
         {
             "arms": list(arms),
             "memory_ids": list(memory_ids),
             "ranks": list(ranks),
             "scores": list(scores),
-            "named": list(boosts),
-            "boosts": list(boosts.values()),
+            "named": list(named),
+            "confidences": list(named.values()),
             "fusions": [ranking.fusion for ranking in rankings],
             "ks": [ranking.rrf_k for ranking in rankings],
             "weights": [Jsonb(dict(ranking.weights)) for ranking in rankings],
             "gates": [Jsonb(dict(ranking.gates)) for ranking in rankings],
+            "named_boosts": [ranking.named_boost for ranking in rankings],
             "top_k": top_k,
         },
         tuple_row,

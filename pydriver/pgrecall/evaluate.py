@@ -299,7 +299,7 @@ def evaluate(
     alone: dict[str, list[list[str]]] = {arm: [] for arm in asking.ranking.weights}
     plain: list[list[str]] = []
     weights = {arm: float(arm in PLAIN_ARMS) for arm in asking.ranking.weights}
-    plain_ranking = Ranking("rrf", 60, weights, {})
+    plain_ranking = Ranking("rrf", 60, weights, {}, named_boost=0.0)
     for position in range(len(asking.judged)):
         found[FUSED].append(asking.answer(position, top_k=top_k, rerank=False))
         if rerank:
@@ -307,7 +307,7 @@ def evaluate(
         pool = asking.pool(position)
         for arm, rankings in alone.items():
             rankings.append(pool.alone(arm)[:top_k])
-        plain += pool.fused(recall, [plain_ranking], top_k=top_k, is_boosted=False)
+        plain += pool.fused(recall, [plain_ranking], top_k=top_k)
         if progress:
             progress(1)
     found[PLAIN] = plain
@@ -414,7 +414,7 @@ class Asking:
                 "rerank": False,
             },
         )
-        return Pool(hits, self._ids(hits))
+        return Pool(hits, self._ids(hits), self.ranking.named_boost)
 
     def _hits(self, position: int, options: RecallOptions) -> tuple[Hit, ...]:
         judged = self.judged[position]
@@ -467,22 +467,31 @@ def _remembering(recall: Recall) -> Recall:
 
 
 class Pool:
-    """What the arms found for a question, to be joined in ways other than the bank's."""
+    """What the arms found for a question, to be joined in ways other than the bank's.
 
-    def __init__(self, hits: Sequence[Hit], ids: Sequence[str]) -> None:
+    Attributes:
+        hits: Arm, memory, rank and score of all that any arm found.
+        named: How sure it is that a memory mentions an entity named in the question, where it does.
+            Unknown where the bank's named_boost is 0.
+
+    """
+
+    def __init__(self, hits: Sequence[Hit], ids: Sequence[str], named_boost: float) -> None:
         """Take apart the hits of one recall, each with its id."""
         self.hits = [
             (arm, hit.memory_id, said.rank, said.score)
             for hit in hits
             for arm, said in hit.arms.items()
         ]
-        # What a recall of weights 1 and rrf adds up is boost / (k + rank).
+        # What a recall of weights 1 and rrf adds up is (1 + named_boost * confidence) / (k + rank).
         boosts = {
             hit.memory_id: round(said.contribution * (_POOL_K + said.rank), 9)
             for hit in hits
             for said in hit.arms.values()
         }
-        self._boosts = {memory_id: boost for memory_id, boost in boosts.items() if boost != 1}
+        self.named = {
+            memory_id: (boost - 1) / named_boost for memory_id, boost in boosts.items() if boost > 1
+        }
         self._ids = {hit.memory_id: name for hit, name in zip(hits, ids, strict=True)}
         oldest = datetime.min.replace(tzinfo=timezone.utc)
         recent = sorted(hits, key=lambda hit: (hit.mentioned_at or oldest, hit.memory_id))
@@ -493,12 +502,9 @@ class Pool:
         found = [(rank, -self._recency[i], i) for name, i, rank, _ in self.hits if name == arm]
         return unique(self._ids[i] for _, _, i in sorted(found))
 
-    def fused(
-        self, recall: Recall, rankings: Sequence[Ranking], *, top_k: int, is_boosted: bool = True
-    ) -> list[list[str]]:
+    def fused(self, recall: Recall, rankings: Sequence[Ranking], *, top_k: int) -> list[list[str]]:
         """Join them on the server in each of these ways; returns the ids of each, best first."""
-        boosts = self._boosts if is_boosted else {}
-        rows = recall._run(calls.fuse(self.hits, boosts, rankings, top_k=top_k))
+        rows = recall._run(calls.fuse(self.hits, self.named, rankings, top_k=top_k))
         answers = []
         for memory_ids, scores in rows:
             found = zip(scores, memory_ids, strict=True)

@@ -168,6 +168,7 @@ class Ranking:
         rrf_k: What ranks are added to.
         weights: Weight of each arm, by name.
         gates: Least best score of an arm, by name; an arm without is let through.
+        named_boost: How much more counts what mentions an entity named in the question.
 
     """
 
@@ -175,6 +176,7 @@ class Ranking:
     rrf_k: int
     weights: Mapping[str, float]
     gates: Mapping[str, float]
+    named_boost: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which weights, k, fusion and gates answer best, found by search and judged on questions held out.
+"""Which ranking answers best, found by search and judged on questions held out.
 
 What the arms find is fetched once a question and joined on the server in every way that is tried,
 so a way to rank costs about as much as one fusion. The gain is cross-validated: each fold of the
@@ -31,6 +31,7 @@ _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
 _RETURNS = (0.25, 0.5, 1.0)
 _SHARES = (0.1, 0.25, 0.5)
+_BOOSTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)
 _KS = (1, 2, 5, 10, 20, 40, 60, 100, 200, 500)
 
 
@@ -98,6 +99,7 @@ class Tuning:
             "rrf_k": self.best.rrf_k,
             "weights": dict(self.best.weights),
             "gates": dict(self.best.gates),
+            "named_boost": self.best.named_boost,
         }
 
 
@@ -116,6 +118,7 @@ def tune(
     The same questions of the same bank give the same result, unless the budget ends the search.
     The age of memories is left out on both sides, also where it counts in the bank. An arm of
     weight 0 still gives the graph arm something to start from here, which it does not in the bank.
+    A named_boost of 0 stays: a recall does not tell then what mentions whom the question names.
 
     Args:
         recall: A client; its embedder embeds each question once.
@@ -214,6 +217,7 @@ class _Space:
             for arm, top in tops.items():
                 best.setdefault(arm, []).append(top)
         self.arms = [arm for arm in present.weights if arm in best]
+        self._boosts = _BOOSTS if any(pool.named for pool in pools) else ()
         # Gates that would keep an arm out of a tenth, a quarter, half of the answers.
         self._gates = {
             arm: [float(f"{sorted(tops)[int(len(tops) * share)]:.4g}") for share in _SHARES]
@@ -227,23 +231,28 @@ class _Space:
         for _ in range(_RANDOM):
             weights = {arm: randomly.choice(_WEIGHTS) for arm in self.arms}
             fusion, k = randomly.choice(sorted(self.fusions)), randomly.choice(_KS)
-            ranking = Ranking(
-                fusion,
-                k if self.fusions[fusion] else self.present.rrf_k,
-                {**self.present.weights, **weights},
-                self.present.gates,
+            ranking = replace(
+                self.present,
+                fusion=fusion,
+                rrf_k=k if self.fusions[fusion] else self.present.rrf_k,
+                weights={**self.present.weights, **weights},
             )
             if any(weights.values()):
                 wanted.append(ranking)
         return wanted
 
     def neighbours(self, ranking: Ranking) -> list[Ranking]:
-        """Return the rankings that differ in one thing: fusion, k, a weight or a gate."""
+        """Return the rankings that differ in one thing: fusion, k, boost, a weight or a gate."""
         found = [replace(ranking, fusion=name) for name in self.fusions if name != ranking.fusion]
         if self.fusions.get(ranking.fusion):
             below = [k for k in _KS if k < ranking.rrf_k]
             above = [k for k in _KS if k > ranking.rrf_k]
             found += [replace(ranking, rrf_k=k) for k in below[-2:] + above[:2]]
+        found += [
+            replace(ranking, named_boost=boost)
+            for boost in self._boosts
+            if boost != ranking.named_boost
+        ]
         for arm in self.arms:
             weight = ranking.weights[arm]
             for new in [round(weight * factor, 3) for factor in _FACTORS] if weight else _RETURNS:
@@ -320,4 +329,4 @@ class _Trials:
 
 def _name(ranking: Ranking) -> str:
     parts = (sorted(ranking.weights.items()), sorted(ranking.gates.items()))
-    return f"{ranking.fusion} {ranking.rrf_k} {parts}"
+    return f"{ranking.fusion} {ranking.rrf_k} {ranking.named_boost} {parts}"
