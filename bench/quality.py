@@ -21,6 +21,8 @@ Figures are means over the questions, those without a relevant turn left out:
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.
 * database_p50_ms, database_p95_ms: of the one call, as the client sees it.
+* gain, gain_low, gain_high: of what is reranked, nDCG@10 minus that of the order before, with the
+  95% interval of a bootstrap over the questions.
 
 With --ablate, the fused recall without each of its signals instead: an arm by a weight of 0, a part
 of the graph arm by taking away what it lives on. graph_gain.<category>.<measure> is what the graph
@@ -45,6 +47,7 @@ import psycopg
 
 from pgrecall import Embedder, Recall
 from pgrecall.embedders import SentenceTransformerEmbedder, Vector
+from pgrecall.evaluate import intervals
 
 MEASURES = ("ndcg10", "recall10", "recall20")
 SIGNALS = {
@@ -63,11 +66,19 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "temporal": {"arms": ["temporal"]},
     "rrf": {"arms": ["semantic", "lexical"], **PLAIN_RRF},
     "fused": {},
+    "fused_rrf": {"fusion": "rrf"},
+    "fused_linear": {"fusion": "linear"},
     "no_context": {},
+    "passages": {"collapse": True},
     "reranked": {"rerank": True, "rerank_seconds": 60},  # the machine's haste is not measured
     "reranked_no_context": {"rerank": True, "rerank_seconds": 60},
-    "passages": {"collapse": True},
     "reranked_passages": {"collapse": True, "rerank": True, "rerank_seconds": 60},
+}
+# What was ranked before.
+RERANKED = {
+    "reranked": "fused",
+    "reranked_no_context": "no_context",
+    "reranked_passages": "passages",
 }
 # What banks are filled with, beside turns in context: the end of their names, as of configurations.
 VARIANTS = {"no_context": " without context", "passages": " in passages"}
@@ -197,8 +208,8 @@ def load(
 
 def ask(
     recall: Recall, asked: Iterable[Question], options: Mapping[str, Any], suffix: str = ""
-) -> harness.Figures:
-    """Ask every question; returns the figures by name, those of each category too."""
+) -> tuple[harness.Figures, list[float]]:
+    """Ask every question; returns the figures by name, also of each category, and each nDCG."""
     rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     milliseconds = []
     for question in asked:
@@ -221,20 +232,20 @@ def ask(
     }
     found["database_p50_ms"] = round(harness.percentile(milliseconds, 50), 2)
     found["database_p95_ms"] = round(harness.percentile(milliseconds, 95), 2)
-    return found
+    return found, [ndcg for ndcg, *_ in rows[""]]
 
 
 def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.Figures:
     """Ask every question without each signal; what is taken away comes back."""
     with psycopg.connect(dsn) as connection:
         recall = Recall(connection, embedder=embedder)
-        whole = ask(recall, asked, {})
+        whole, _ = ask(recall, asked, {})
         table("fused", whole)
         figures = {f"fused.{key}": value for key, value in whole.items()}
         for name, taken_away in SIGNALS.items():
             if taken_away:
                 connection.execute(taken_away)
-            found = ask(recall, asked, {} if taken_away else {"weights": {name: 0}})
+            found, _ = ask(recall, asked, {} if taken_away else {"weights": {name: 0}})
             connection.rollback()
             table(f"- {name}", found)
             figures |= {f"without_{name}.{key}": value for key, value in found.items()}
@@ -247,6 +258,17 @@ def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.F
                 figures |= {f"graph_gain.{key}": value for key, value in gain.items()}
                 figures["graph_gain.worst"] = min(v for k, v in gain.items() if "." in k)
     return figures
+
+
+def gain(after: Sequence[float], before: Sequence[float]) -> harness.Figures:
+    """Say what was gained, question by question."""
+    (found,) = intervals([[new - old for new, old in zip(after, before, strict=True)]])
+    print(f"{'':20} gain in ndcg10 {found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]")
+    return {
+        "gain": round(found.mean, 4),
+        "gain_low": round(found.low, 4),
+        "gain_high": round(found.high, 4),
+    }
 
 
 def table(name: str, figures: harness.Figures) -> None:
@@ -289,10 +311,13 @@ def main() -> None:
         print(f"{'':20}{head} {'p50 ms':>7} {'p95 ms':>7}")
         if options.ablate:
             figures = ablate(dsn, embedder, asked)
+        by_question: dict[str, list[float]] = {}
         for name, configuration in configurations.items():
             suffix = next((end for key, end in VARIANTS.items() if name.endswith(key)), "")
-            found = ask(recall, asked, configuration, suffix)
+            found, by_question[name] = ask(recall, asked, configuration, suffix)
             table(name, found)
+            if RERANKED.get(name) in by_question:
+                found |= gain(by_question[name], by_question[RERANKED[name]])
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
         harness.write(options.json, figures, settings, dsn)
