@@ -449,7 +449,7 @@ def test_blending_takes_the_fused_score_for_the_odds_beforehand() -> None:
 
     found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
 
-    odds = [3 * 0.75**2, 1, 3 * 0.5**2, 0]
+    odds = [3 * 0.75**2.5, 1, 3 * 0.5**2.5, 0]
     assert [hit.fused_rank for hit in found] == [2, 1, 3, 4]
     assert [hit.final_score for hit in found] == pytest.approx(
         [o / (1 + o) for o in odds], abs=1e-9
