@@ -260,15 +260,22 @@ def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.F
     return figures
 
 
-def gain(after: Sequence[float], before: Sequence[float]) -> harness.Figures:
-    """Say what was gained, question by question."""
-    (found,) = intervals([[new - old for new, old in zip(after, before, strict=True)]])
-    print(f"{'':20} gain in ndcg10 {found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]")
-    return {
-        "gain": round(found.mean, 4),
-        "gain_low": round(found.low, 4),
-        "gain_high": round(found.high, 4),
-    }
+def gain(
+    asked: Iterable[Question], after: Sequence[float], before: Sequence[float]
+) -> harness.Figures:
+    """Say what was gained, question by question, also in each category."""
+    gains: dict[str, list[float]] = defaultdict(list)
+    for question, new, old in zip(asked, after, before, strict=True):
+        gains[""].append(new - old)
+        gains[f"{question.category}."].append(new - old)
+    figures = {}
+    for category, rows in gains.items():
+        (found,) = intervals([rows])
+        name = f"{category}gain"
+        print(f"{'':20} {name} {found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]")
+        for part, value in (("", found.mean), ("_low", found.low), ("_high", found.high)):
+            figures[f"{name}{part}"] = round(value, 4)
+    return figures
 
 
 def table(name: str, figures: harness.Figures) -> None:
@@ -317,7 +324,7 @@ def main() -> None:
             found, by_question[name] = ask(recall, asked, configuration, suffix)
             table(name, found)
             if RERANKED.get(name) in by_question:
-                found |= gain(by_question[name], by_question[RERANKED[name]])
+                found |= gain(asked, by_question[name], by_question[RERANKED[name]])
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
         harness.write(options.json, figures, settings, dsn)
