@@ -358,6 +358,32 @@ def test_tuning_finds_out_that_names_mislead(connection: psycopg.Connection[Any]
     assert settings(recall) == found.best
 
 
+def test_tuning_finds_out_that_proofs_count(connection: psycopg.Connection[Any]) -> None:
+    recall = Recall(connection, embedder=None, reranker=lambda _query, texts: [0.5 for _ in texts])
+    recall.create_bank("b")
+    for i in range(SIZE):
+        told = {"text": f"thing{i} lies in a cellar", "mentioned_at": "2026-03-05"}
+        recall.retain("b", [{**told, "source_id": f"s{i}", "proof_count": 9}])
+        recall.retain("b", [{**told, "source_id": "hearsay", "mentioned_at": "2026-03-06"}])
+    rows = [{"question": f"thing{i}", "relevant": [f"s{i}"]} for i in range(SIZE)]
+    questions = judged_questions(rows)
+
+    found = tune(recall, "b", questions, rerank=True)
+
+    assert found.boosting is not None
+    assert found.boosting.boosts["proof"] > 0
+    assert found.boosting.tried == 13
+    (gain,) = found.boosting.gains
+    assert gain.gain.low > 0
+    assert gain.tuned.mean == 1
+    assert tune(recall, "b", questions).boosting is None
+
+
+def test_boosts_cannot_be_tuned_without_a_reranker(misled: Recall) -> None:
+    with pytest.raises(RerankerUnavailable, match="no reranker is set"):
+        tune(misled, "b", judged_questions(ROWS), rerank=True)
+
+
 def test_tuning_is_the_same_each_time(misled: Recall) -> None:
     questions = judged_questions(ROWS[:12])
 
@@ -505,6 +531,14 @@ def test_the_command_tunes_and_changes_nothing_unless_told_to(
     assert "Nothing was changed: add --apply" in out
     with Recall.connect(database) as recall:
         assert settings(recall).weights["semantic"] == 5
+
+
+def test_the_command_tunes_boosts(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("tune", "b", write(tmp_path / "few.jsonl", *ROWS[:6]), "--rerank")
+
+    assert code == 0
+    assert out.count("held-out nDCG@10") == 2
+    assert "Reranked, with boosts recency 0, period 0, proof 0: for each recall" in out
 
 
 def test_what_was_found_is_applied_when_asked_for(run: Run, qrels: str, database: str) -> None:

@@ -24,7 +24,7 @@ from pgrecall.models import (
     Ranking,
     Timings,
 )
-from pgrecall.tune import Tuning
+from pgrecall.tune import Gain, Tuning
 
 WIDTH = 100
 TEXT_LENGTH = 240
@@ -206,10 +206,10 @@ def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]
     yield "named_boost", f"{present.named_boost:g}", f"{best.named_boost:g}"
 
 
-def gains_table(tuning: Tuning) -> Table:
+def gains_table(gains: Iterable[Gain]) -> Table:
     """Make a table of what was gained on questions held out from the search."""
     table = _table("held-out nDCG@10", "questions", "present", "tuned", "gain")
-    for gain in tuning.gains:
+    for gain in gains:
         table.add_row(
             Text("all questions" if gain.category is None else line(gain.category, 40)),
             f"{gain.questions:,}",

@@ -263,7 +263,8 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
     with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
         questions = _judged(options)
         with _render.progress_bar(_render.make_console(stderr=True)) as progress:
-            task = progress.add_task("asking", total=sum(1 for q in questions if q.relevant))
+            total = sum(1 for q in questions if q.relevant) * (1 + options.rerank)
+            task = progress.add_task("asking", total=total)
             found = tune(
                 recall,
                 options.bank,
@@ -271,6 +272,7 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
                 by=options.by,
                 folds=options.folds,
                 budget=options.budget,
+                rerank=options.rerank,
                 progress=lambda n: progress.advance(task, n),
             )
         is_applied = options.apply and (found.is_gain or options.force)
@@ -280,9 +282,13 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
         _print_json(console, {"tuning": found, "is_applied": is_applied})
     else:
         console.print(_render.ranking_table(found))
-        console.print(_render.gains_table(found))
+        console.print(_render.gains_table(found.gains))
         cut = "" if found.is_complete else "; the budget ended the search early"
         console.print(f"{found.tried:,} rankings tried, {found.folds} folds{cut}.", style="dim")
+        if found.boosting is not None:
+            console.print(_render.gains_table(found.boosting.gains))
+            boosts = ", ".join(f"{name} {alpha:g}" for name, alpha in found.boosting.boosts.items())
+            console.print(f"Reranked, with boosts {boosts}: for each recall, no bank keeps them.")
         _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
         if is_applied:
             console.print(f'These are now the defaults of bank "{options.bank}".', markup=False)
@@ -601,7 +607,7 @@ def _parser() -> argparse.ArgumentParser:
         (
             "tune",
             _tune,
-            "search for the weights, k, fusion and gates that answer such questions best",
+            "search for the weights, k, fusion, gates and boosts that answer such questions best",
         ),
     ):
         new = add(commands, name, command, what)
@@ -622,6 +628,7 @@ def _parser() -> argparse.ArgumentParser:
             new.add_argument("--k", type=int, default=10, metavar="N", help="of recall@k; 10")
             new.add_argument("--rerank", action="store_true", help="measure reranking, too")
         else:
+            new.add_argument("--rerank", action="store_true", help="boosts of reranking, too")
             new.add_argument("--folds", type=int, default=5, metavar="N", help="parts held out; 5")
             new.add_argument(
                 "--budget", type=float, default=300, metavar="SECONDS", help="to search for; 300"

@@ -288,11 +288,8 @@ def evaluate(
     """
     if not 1 <= k <= _POOL:
         raise InvalidArgument(f"k must be between 1 and {_POOL}, not {k}")
-    if rerank and recall._settings.reranker is None:
-        raise RerankerUnavailable(
-            "no reranker is set",
-            hint=f"Pass reranker=..., or set {SETTING} to the directory of a cross-encoder.",
-        )
+    if rerank:
+        require_reranker(recall)
     asking = Asking(recall, bank, questions, by=by)
     top_k = max(k, CUTOFF)
     found: dict[str, list[list[str]]] = {FUSED: []}
@@ -332,6 +329,20 @@ def _scores(asking: Asking, found: Mapping[str, list[list[str]]], k: int) -> Ite
         for i, name in enumerate(found):
             recall, ndcg, mrr = figures[3 * i : 3 * i + 3]
             yield Score(name, category, len(members), recall, ndcg, mrr, behind[i])
+
+
+def require_reranker(recall: Recall) -> None:
+    """Refuse a client without a reranker.
+
+    Raises:
+        RerankerUnavailable: none is set.
+
+    """
+    if recall._settings.reranker is None:
+        raise RerankerUnavailable(
+            "no reranker is set",
+            hint=f"Pass reranker=..., or set {SETTING} to the directory of a cross-encoder.",
+        )
 
 
 class Asking:
@@ -397,9 +408,17 @@ class Asking:
         for name in names:
             yield name, [i for i, judged in enumerate(self.judged) if judged.category == name]
 
-    def answer(self, position: int, *, top_k: int, rerank: bool) -> list[str]:
+    def answer(
+        self,
+        position: int,
+        *,
+        top_k: int,
+        rerank: bool,
+        boosts: Mapping[str, float] | None = None,
+    ) -> list[str]:
         """Ask as any user would; returns the ids, best first."""
-        return unique(self._ids(self._hits(position, {"top_k": top_k, "rerank": rerank})))
+        options: RecallOptions = {"top_k": top_k, "rerank": rerank, "boosts": boosts}
+        return unique(self._ids(self._hits(position, options)))
 
     def pool(self, position: int) -> Pool:
         """Fetch all that any arm finds, whatever it weighs in the bank."""

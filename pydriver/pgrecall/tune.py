@@ -16,8 +16,19 @@ from typing import TYPE_CHECKING, Any
 from pgrecall import calls
 from pgrecall.core import Progress
 from pgrecall.errors import InvalidArgument
-from pgrecall.evaluate import AS_OF, CUTOFF, Asking, Figure, Judged, Pool, intervals, measure
+from pgrecall.evaluate import (
+    AS_OF,
+    CUTOFF,
+    Asking,
+    Figure,
+    Judged,
+    Pool,
+    intervals,
+    measure,
+    require_reranker,
+)
 from pgrecall.models import Degradation, Ranking
+from pgrecall.rerankers import BOOSTS
 
 if TYPE_CHECKING:
     from pgrecall.client import Recall
@@ -32,6 +43,7 @@ _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
 _RETURNS = (0.25, 0.5, 1.0)
 _SHARES = (0.1, 0.25, 0.5)
 _BOOSTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)
+_ALPHAS = (0.1, 0.2, 0.4)
 _KS = (1, 2, 5, 10, 20, 40, 60, 100, 200, 500)
 
 
@@ -56,6 +68,23 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class Boosting:
+    """What a search for better boosts of reranked answers found.
+
+    Attributes:
+        boosts: Alpha of each, to give to a recall: a bank does not keep them.
+        tried: How many combinations were tried.
+        gains: Over reranked answers with the default boosts; all questions first, then each
+            category.
+
+    """
+
+    boosts: Mapping[str, float]
+    tried: int
+    gains: tuple[Gain, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What a search for a better ranking found.
 
@@ -71,6 +100,7 @@ class Tuning:
         present: The bank's own ranking.
         best: The ranking that is best on all questions: what would be written.
         gains: All questions first, then each category.
+        boosting: The same for boosts of the reranked answers; None where that was not asked for.
 
     """
 
@@ -85,6 +115,7 @@ class Tuning:
     present: Ranking
     best: Ranking
     gains: tuple[Gain, ...]
+    boosting: Boosting | None
 
     @property
     def is_gain(self) -> bool:
@@ -111,6 +142,7 @@ def tune(
     by: str | None = None,
     folds: int = 5,
     budget: float = 300.0,
+    rerank: bool = False,
     progress: Progress | None = None,
 ) -> Tuning:
     """Search for the ranking that answers best. Changes nothing.
@@ -127,15 +159,20 @@ def tune(
         by: As for :func:`pgrecall.evaluate.evaluate`.
         folds: How often a part of the questions is held out, 2 to the number of questions.
         budget: Seconds after which no further rankings are tried.
-        progress: Called with how many more questions have been fetched.
+        rerank: Whether to search for the boosts of reranked answers as well, in the bank's own
+            ranking.
+        progress: Called with how many more questions have been fetched, or reranked.
 
     Raises:
         BankNotFound: no bank has that name.
         InvalidArgument: there are too few questions, or an argument is out of its range.
         InstallError: the package that measures is missing.
+        RerankerUnavailable: the reranker cannot be used.
         RecallError: as :meth:`pgrecall.Recall.recall`.
 
     """
+    if rerank:
+        require_reranker(recall)
     until = monotonic() + budget
     asking = Asking(recall, bank, questions, by=by)
     size = len(asking.judged)
@@ -165,10 +202,6 @@ def tune(
             mine += [place for place in places if place is not None and place not in mine]
 
     best = [trials.best(mine, split) for mine, split in zip(known, splits, strict=True)]
-    chosen = [0] * size
-    for part, place in zip(parts, best, strict=False):
-        for i in part:
-            chosen[i] = place
     return Tuning(
         bank=bank,
         by=asking.by,
@@ -180,14 +213,40 @@ def tune(
         degradations=asking.degradations,
         present=asking.ranking,
         best=trials.rankings[best[-1]],
-        gains=tuple(_gains(asking, trials, chosen)),
+        gains=tuple(_gains(asking, trials.figures, parts, best)),
+        boosting=_boosting(asking, parts, splits, progress) if rerank else None,
     )
 
 
-def _gains(asking: Asking, trials: _Trials, chosen: Sequence[int]) -> Iterable[Gain]:
+def _boosting(
+    asking: Asking,
+    parts: Sequence[Sequence[int]],
+    splits: Sequence[Sequence[int]],
+    progress: Progress | None,
+) -> Boosting:
+    """Try each boost alone and all of them, on reranked answers."""
+    ways: list[Mapping[str, float]] = [BOOSTS]
+    ways += [{**BOOSTS, name: alpha} for name in BOOSTS for alpha in _ALPHAS]
+    ways += [dict.fromkeys(BOOSTS, alpha) for alpha in _ALPHAS]
+    answers: list[list[list[str]]] = [[] for _ in ways]
+    for position in range(len(asking.judged)):
+        for boosts, found in zip(ways, answers, strict=True):
+            found.append(asking.answer(position, top_k=CUTOFF, rerank=True, boosts=boosts))
+        if progress:
+            progress(1)
+    figures = measure(asking.judged, answers)[:, 1]
+    best = [_surest(figures, range(len(ways)), split) for split in splits]
+    return Boosting(ways[best[-1]], len(ways), tuple(_gains(asking, figures, parts, best)))
+
+
+def _gains(
+    asking: Asking, figures: Sequence[Any], parts: Sequence[Sequence[int]], best: Sequence[int]
+) -> Iterable[Gain]:
+    """Compare the first way with the best ones, each on the part held out from its search."""
+    chosen = {i: place for part, place in zip(parts, best, strict=False) for i in part}
     for category, members in asking.categories():
-        present = [trials.figures[0][i] for i in members]
-        tuned = [trials.figures[chosen[i]][i] for i in members]
+        present = [figures[0][i] for i in members]
+        tuned = [figures[chosen[i]][i] for i in members]
         gain = [after - before for before, after in zip(present, tuned, strict=True)]
         yield Gain(category, len(members), *intervals([present, tuned, gain]))
 
@@ -314,17 +373,22 @@ class _Trials:
         return self._places.get(_name(ranking))
 
     def best(self, places: Sequence[int], members: Sequence[int]) -> int:
-        """Return the one of the places that gains most surely on these questions.
+        """Return the one of the places that gains most surely on these questions."""
+        return _surest(self.figures, places, members)
 
-        That is the one with the highest lower end of an interval around its gain, not the highest
-        gain: among hundreds some are lucky. Where none gains surely it is the bank's own.
-        """
 
-        def surely(place: int) -> tuple[float, int]:
-            gain = self.figures[place][members] - self.figures[0][members]
-            return float(gain.mean() - _SURE * gain.std() / len(members) ** 0.5), -place
+def _surest(figures: Sequence[Any], places: Sequence[int], members: Sequence[int]) -> int:
+    """Return the one of the places that gains most surely over the first, on these questions.
 
-        return max(places, key=surely)
+    That is the one with the highest lower end of an interval around its gain, not the highest
+    gain: among hundreds some are lucky. Where none gains surely it is the first.
+    """
+
+    def surely(place: int) -> tuple[float, int]:
+        gain = figures[place][members] - figures[0][members]
+        return float(gain.mean() - _SURE * gain.std() / len(members) ** 0.5), -place
+
+    return max(places, key=surely)
 
 
 def _name(ranking: Ranking) -> str:
