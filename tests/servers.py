@@ -22,9 +22,11 @@ from pgrecall.server import DSN_VARIABLE, SETTINGS, VERSION_VARIABLE, embedded_s
 
 ROUTES = ("extension", "psql", "driver")
 
-# Nothing that a test writes needs to outlive the machine.
+# Nothing that a test writes needs to outlive the machine, and a table that is analysed in the midst
+# of a test has other plans than before.
 TEST_SETTINGS = {
     **SETTINGS,
+    "autovacuum": "off",
     "shared_buffers": "128MB",
     "fsync": "off",
     "full_page_writes": "off",
