@@ -79,7 +79,10 @@ def ids(rows: Sequence[Any]) -> list[int]:
 
 @contextmanager
 def counted_scans(connection: Connection) -> Iterator[Counter[str]]:
-    """Count, by index, the scans that the block makes: the plans of statements inside functions."""
+    """Count the scans that the block makes of each index, and of each table as a whole.
+
+    So are seen the plans of statements inside functions.
+    """
     scans: Counter[str] = Counter()
     before = _scans(connection)
     yield scans
@@ -89,6 +92,7 @@ def counted_scans(connection: Connection) -> Iterator[Counter[str]]:
 def _scans(connection: Connection) -> Counter[str]:
     rows = connection.execute(
         "select c.relname, pg_stat_get_xact_numscans(c.oid)"
-        " from pg_class c where c.relkind = 'i' and c.relnamespace = 'pgrecall'::regnamespace"
+        " from pg_class c where c.relkind in ('r', 'i')"
+        " and c.relnamespace = 'pgrecall'::regnamespace"
     ).fetchall()
     return Counter(dict(rows))

@@ -192,7 +192,7 @@ def tune(
         if not is_complete:
             break
         wanted = [
-            trials.space.neighbours(trials.rankings[trials.best(mine, split)])
+            trials.space.neighbours(trials.rankings[_surest(trials.figures, mine, split)])
             for mine, split in zip(known, splits, strict=True)
         ]
         is_complete = trials.run([ranking for near in wanted for ranking in near], until)
@@ -201,7 +201,7 @@ def tune(
             places = (trials.place(ranking) for ranking in near)
             mine += [place for place in places if place is not None and place not in mine]
 
-    best = [trials.best(mine, split) for mine, split in zip(known, splits, strict=True)]
+    best = [_surest(trials.figures, *each) for each in zip(known, splits, strict=True)]
     return Tuning(
         bank=bank,
         by=asking.by,
@@ -371,10 +371,6 @@ class _Trials:
     def place(self, ranking: Ranking) -> int | None:
         """Say where a ranking stands; None where there was no time to try it."""
         return self._places.get(_name(ranking))
-
-    def best(self, places: Sequence[int], members: Sequence[int]) -> int:
-        """Return the one of the places that gains most surely on these questions."""
-        return _surest(self.figures, places, members)
 
 
 def _surest(figures: Sequence[Any], places: Sequence[int], members: Sequence[int]) -> int:
