@@ -17,7 +17,7 @@ PYTEST    := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all-routes check lint readme build install bench-smoke bench release clean
+.PHONY: help demo test test-fast test-all-routes check lint readme generate build install bench-smoke bench release clean
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: $(INSTALLED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRE
 	  echo "== tests on PostgreSQL: $$version"; \
 	  PGRECALL_PG=$$version $(PYTEST) || exit 1; \
 	done
+
+test-fast: $(INSTALLED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
+	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast
 
 test-all-routes: $(INSTALLED) $(BUILT) ## Run the tests once for each way to install
 	@for route in $(ROUTES); do \
@@ -45,14 +48,17 @@ lint: $(INSTALLED) $(BUILT) ## Check formats, types and the house rules
 	$(BIN)/mypy
 	$(PYTEST) -q tests/test_house_rules.py
 
-readme: $(INSTALLED) $(BUILT) ## Write the API table of README.md from the comments in sql/
+readme: $(INSTALLED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
 	@$(BIN)/python tests/readme.py
+
+generate: $(INSTALLED) $(BUILT) ## Write client.py from aio.py, and options.py from a database
+	@$(BIN)/python pydriver/generate.py
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
 install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
 	install -d "$$($(PG_CONFIG) --sharedir)/extension"
-	install -m 644 $(EXTENSION)/pgrecall* "$$($(PG_CONFIG) --sharedir)/extension/"
+	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
 
 bench-smoke: $(INSTALLED) $(BUILT) ## Run every benchmark on little data, under a minute each
 	@$(call run_benchmarks,--smoke)
@@ -83,7 +89,7 @@ $(INSTALLED): pydriver/pyproject.toml
 	@touch $@
 
 # Needs Python alone, no virtual environment: make install runs on database servers.
-SOURCES := sql migrations $(wildcard sql/*.sql migrations/*.sql) \
+SOURCES := sql migrations $(wildcard sql/*.sql migrations/*.sql migrations/frame/*.sql) \
            pydriver/pgrecall/build.py pydriver/pgrecall/_version.py
 $(BUILT): $(SOURCES)
 	@$(PYTHON) -I pydriver/pgrecall/build.py

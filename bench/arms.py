@@ -1,11 +1,11 @@
-"""Measure what choosing arms saves: each question with all arms, and with those of arm_plan().
+"""Measure what choosing arms saves: questions with all arms, and with those of each budget.
 
     python bench/arms.py --smoke
     python bench/arms.py --full --json arms.json
     python bench/arms.py --data /path/to/conversations.json
 
-The data are those of bench/quality.py. Each question is asked with every arm that the call has
-something for (`arms` names them all), and with the budgets low, mid (the default) and high, one
+The data are those of bench/conversations.py. Each question is asked with every arm that the call
+has something for (`arms` names them all), and with the budgets low, mid (the default) and high, one
 after the other. Dates are asked about too: what happened in each month of a conversation. Times
 are the least of three, of the server's process on a processor where the system tells them (Linux).
 
@@ -22,17 +22,17 @@ entity_walk() in the place of the bound.
 
 from __future__ import annotations
 
-import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import conversations
 import harness
 import psycopg
-import quality
+from conversations import Conversation, Question
 
 from pgrecall import Embedder, Recall
 
@@ -46,18 +46,18 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 }
 TIMES = 3
 PREPARATION = "select embedded_text from pgrecall.prepare_recall(%(bank)s, %(query)s)"
+# No public function does without the bound, so this asks the private ones.
 SEEDS = """
-select s.hits::text, array(select x.memory_id from pgrecall._seed_strengths(s.hits) as x),
-       array(select x.strength from pgrecall._seed_strengths(s.hits) as x)
-from   pgrecall._bank(%(bank)s) as b
-cross  join lateral pgrecall._seeds(
-         b, %(query)s, pgrecall.to_embedding(%(embedding)s::real[]),
-         pgrecall._fact_types(%(bank)s, null), null, now()) as s(hits)
+select r::text, s.hits::text,
+       array(select x.memory_id from pgrecall_internal._seed_strengths(s.hits) as x),
+       array(select x.strength from pgrecall_internal._seed_strengths(s.hits) as x)
+from   pgrecall_internal._request(%(bank)s, %(query)s, %(embedding)s::real[]::halfvec) as r
+cross  join lateral pgrecall_internal._graph_seeds(r) as s(hits)
 """
 BOUND = """
-select pgrecall._expansion_bound(
-         %(bank)s, pgrecall._named_entities(%(bank)s, %(query)s), %(seeds)s::pgrecall.arm_hit[])
-       >= pgrecall._graph_floor()
+select pgrecall_internal._expansion_bound(
+         %(request)s::pgrecall_internal.request, %(seeds)s::pgrecall.arm_hit[])
+       >= pgrecall_internal._graph_floor()
 """
 EXPANSION = """
 select (select count(*) from pgrecall.link_expansion(
@@ -67,24 +67,25 @@ select (select count(*) from pgrecall.link_expansion(
 Connection = psycopg.Connection[Any]
 
 
-def dates(conversation: Mapping[str, Any]) -> list[quality.Question]:
+def dates(conversation: Conversation) -> list[Question]:
     """Make a question for each month of a conversation; every turn of the month is relevant."""
     months: dict[str, set[str]] = defaultdict(set)
-    for turn in conversation["turns"]:
-        if turn.get("at"):
-            month = datetime.fromisoformat(turn["at"]).strftime("%B %Y")
-            months[month].add(str(turn["id"]))
-    asked_at = max((q.asked_at for q in quality.questions(conversation)), default=None)
-    if asked_at is None:
-        return []
-    bank = str(conversation["conversation_id"])
+    for turn in conversation.turns:
+        if turn.at:
+            months[turn.at.strftime("%B %Y")].add(turn.turn_id)
     return [
-        quality.Question(bank, f"What happened in {month}?", "date", frozenset(turns), asked_at)
+        Question(
+            conversation.bank,
+            f"What happened in {month}?",
+            "date",
+            frozenset(turns),
+            conversation.asked_at,
+        )
         for month, turns in months.items()
     ]
 
 
-def expanded(connection: Connection, embedder: Embedder, question: quality.Question) -> float:
+def expanded(connection: Connection, embedder: Embedder, question: Question) -> float:
     """Return the milliseconds more that the graph takes where it is expanded whatever the bound."""
     values: dict[str, Any] = {"bank": question.bank, "query": question.text}
     row = connection.execute(PREPARATION, values).fetchone()
@@ -93,7 +94,7 @@ def expanded(connection: Connection, embedder: Embedder, question: quality.Quest
     values["embedding"] = list(embedding)
     row = connection.execute(SEEDS, values).fetchone()
     assert row is not None
-    values |= {"seeds": row[0], "ids": row[1], "strengths": row[2]}
+    values |= dict(zip(("request", "seeds", "ids", "strengths"), row, strict=True))
     least: list[float] = []
     for statement in (BOUND, EXPANSION):
         taken = []
@@ -109,7 +110,7 @@ def expanded(connection: Connection, embedder: Embedder, question: quality.Quest
 
 
 def ask(
-    connection: Connection, embedder: Embedder, asked: Iterable[quality.Question]
+    connection: Connection, embedder: Embedder, asked: Iterable[Question]
 ) -> dict[str, tuple[float, ...]]:
     """Ask each question in each configuration; returns the mean measures and milliseconds."""
     recall = Recall(connection, embedder=embedder)
@@ -128,7 +129,7 @@ def ask(
                     **options,
                 )
                 taken.append(harness.clock(connection) - began)
-            found = quality.measures(
+            found = conversations.measures(
                 [hit.source_id or "" for hit in report.hits], question.relevant
             )
             rows[name].append((*found, min(taken)))
@@ -143,24 +144,24 @@ def ask(
 
 def table(title: str, means: Mapping[str, Sequence[float]]) -> None:
     print(title)
-    print(f"{'':12}" + "".join(f" {name:>9}" for name in (*quality.MEASURES, "mean ms")))
+    print(f"{'':12}" + "".join(f" {name:>9}" for name in (*conversations.MEASURES, "mean ms")))
     for name, row in means.items():
         print(f"{name:12}" + "".join(f" {value:9.4f}" for value in row), flush=True)
 
 
 def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
     """Ask the questions of a file of conversations with each budget, and with every arm."""
-    conversations = json.loads(path.read_text(encoding="utf-8"))
-    if is_smoke:
-        conversations = conversations[:1]
-    asked = [question for c in conversations for question in quality.questions(c)]
-    about_dates = [question for c in conversations for question in dates(c)]
+    given = conversations.read(path, 1 if is_smoke else None)
+    asked = conversations.questions(given)
+    about_dates = [question for conversation in given for question in dates(conversation)]
     if is_smoke:
         asked, about_dates = asked[:30], about_dates[:5]
-    embedder = quality.CachingEmbedder()
+    if not about_dates:
+        sys.exit(f"no turn in {path} has a time (at): its months cannot be asked about")
+    embedder = conversations.CachingEmbedder()
     with Recall.connect(dsn, embedder=embedder) as recall:
-        for conversation in conversations:
-            quality.load(recall, conversation)
+        for conversation in given:
+            conversations.fill_in_context(recall, conversation)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("vacuum analyze")  # as autovacuum does soon
         ask(connection, embedder, asked[:10])  # first plans are not what is measured
@@ -188,10 +189,11 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
     options = parser.parse_args()
-    path: Path = harness.require(options.data)
     with harness.database() as dsn:
-        figures = measure(path, options.smoke, dsn)
-        harness.write(options.json, figures, {"data": path.name, "smoke": options.smoke}, dsn)
+        figures = measure(options.data, options.smoke, dsn)
+        harness.write(
+            options.json, figures, {"data": options.data.name, "smoke": options.smoke}, dsn
+        )
 
 
 if __name__ == "__main__":

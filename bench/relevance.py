@@ -4,7 +4,7 @@
     python bench/relevance.py --full --json relevance.json
     python bench/relevance.py --data /path/to/conversations.json
 
-The data are those of bench/quality.py. Every question is asked of its own conversation and of
+The data are those of bench/conversations.py. Every question is asked of its own conversation and of
 another one, which holds no answer (`other`), and once more of that one with the names of the
 speakers put in the place of those it names (`renamed`): then words and persons fit, and only the
 matter does not. The confidence of an answer is the greatest relevance of its ten rows. Each time
@@ -20,29 +20,30 @@ with and without the embedding of the question.
 
     python bench/relevance.py --full --fit
 
-fits the formula of pgrecall._relevance() anew: the direction by logistic regression on rows
-(relevant or not), its scale on answers (answerable or not); every conversation is scored by what
-was fitted on the others. It needs scipy.
+fits the formula of relevance (sql/52-relevance.sql) anew: the direction by logistic regression on
+rows (relevant or not), its scale on answers (answerable or not); every conversation is scored by
+what was fitted on the others. It needs scipy.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import conversations
 import harness
 import numpy as np
 import psycopg
-import quality
+from conversations import Conversation, Question
 
 from pgrecall import Hit, Recall
 
 TOP_K = 10
+# No public function tells the sum of IDFs that a relevance is relative to.
+IDF_SUM = "select ((pgrecall_internal._request(%s, %s)).memory_terms).idf_sum"
 KINDS = ("own", "other", "renamed")
 
 
@@ -51,9 +52,9 @@ class Asked:
     """A question as it is put to a bank."""
 
     text: str
-    bank: str
+    conversation: Conversation
     kind: str
-    about: quality.Question
+    about: Question
 
 
 @dataclass(frozen=True)
@@ -70,74 +71,58 @@ class Answer:
         return float(self.relevance.max(initial=0.0))
 
 
-def variants(conversations: Sequence[Mapping[str, Any]]) -> list[Asked]:
+def variants(given: Sequence[Conversation]) -> list[Asked]:
     """Put every question to its own conversation and, in two ways, to another one."""
     chance = random.Random(7)
-    speakers = {str(c["conversation_id"]): list(c.get("speakers") or []) for c in conversations}
     asked = []
-    for conversation in conversations:
-        for question in quality.questions(conversation):
-            other = chance.choice([bank for bank in speakers if bank != question.bank])
+    for conversation in given:
+        for question in conversation.questions:
+            other = chance.choice([c for c in given if c is not conversation])
             renamed = question.text
-            for ours, theirs in zip(speakers[question.bank], speakers[other], strict=False):
-                renamed = re.sub(rf"\b{re.escape(ours)}\b", theirs, renamed)
-            asked.append(Asked(question.text, question.bank, "own", question))
+            for ours, theirs in zip(conversation.speakers, other.speakers, strict=False):
+                literal = theirs.replace("\\", r"\\")
+                renamed = re.sub(rf"\b{re.escape(ours)}\b", literal, renamed)
+            asked.append(Asked(question.text, conversation, "own", question))
             asked.append(Asked(question.text, other, "other", question))
             if renamed != question.text:
                 asked.append(Asked(renamed, other, "renamed", question))
     return asked
 
 
-def evidence(hit: Hit, word_mass: float) -> tuple[float, float, float]:
-    """Return what pgrecall._relevance() goes by: similarity, words, nearness in time."""
+def evidence(hit: Hit, idf_sum: float) -> tuple[float, float, float]:
+    """Return what pgrecall_internal._relevance() goes by: similarity, words, nearness in time."""
     arms = hit.arms
     return (
         arms["semantic"].score if "semantic" in arms else 0.2,
-        arms["lexical"].score / word_mass if "lexical" in arms and word_mass else 0.0,
+        arms["lexical"].score / idf_sum if "lexical" in arms and idf_sum else 0.0,
         arms["temporal"].score if "temporal" in arms else 0.0,
     )
 
 
-def beginning(conversation: Mapping[str, Any]) -> dict[str, Any]:
+def beginning(conversation: Conversation) -> Conversation:
     """Keep the first turns of a conversation, and a few questions that they answer."""
-    turns = conversation["turns"][:150]
-    known = {turn["id"] for turn in turns}
-    asked = [
-        q for q in conversation["questions"] if q["relevant"] and known.issuperset(q["relevant"])
-    ]
-    return {**conversation, "turns": turns, "questions": asked[:15]}
-
-
-def load(recall: Recall, conversation: Mapping[str, Any]) -> None:
-    """Fill a bank with the turns."""
-    bank = str(conversation["conversation_id"])
-    configuration = conversation.get("text_search_config", "english")
-    recall.create_bank(bank, text_search_config=configuration)
-    facts = [quality.fact(turn) for turn in conversation["turns"] if turn["text"].strip()]
-    recall.retain_many(bank, [{k: v for k, v in fact.items() if v} for fact in facts])
+    turns = conversation.turns[:150]
+    known = {turn.turn_id for turn in turns}
+    asked = [question for question in conversation.questions if question.relevant <= known]
+    return replace(conversation, turns=turns, questions=asked[:15])
 
 
 def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer]:
     """Ask, each bank at the time of its last turn."""
-    asked_at = {a.bank: a.about.asked_at for a in asked if a.kind == "own"}
     with psycopg.connect(dsn, autocommit=True) as connection:
         for one in asked:
             hits = recall.recall(
-                one.bank,
+                one.conversation.bank,
                 one.text,
-                reference_time=asked_at[one.bank],
+                reference_time=one.conversation.asked_at,
                 top_k=TOP_K,
                 rerank=False,
             )
-            row = connection.execute(
-                "select pgrecall._word_mass(b, 'memory', %s) from pgrecall.bank b"
-                " where b.bank_id = %s",
-                (one.text, one.bank),
-            ).fetchone()
-            mass = float(row[0] or 0) if row else 0.0
+            row = connection.execute(IDF_SUM, (one.conversation.bank, one.text)).fetchone()
+            idf_sum = float(row[0] or 0) if row else 0.0
             yield Answer(
                 one,
-                np.array([evidence(hit, mass) for hit in hits]).reshape(-1, 3),
+                np.array([evidence(hit, idf_sum) for hit in hits]).reshape(-1, 3),
                 np.array(
                     [one.kind == "own" and hit.source_id in one.about.relevant for hit in hits],
                     dtype=bool,
@@ -255,27 +240,29 @@ def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
     parser.add_argument("--fit", action="store_true", help="fit the formula anew, too")
     options = parser.parse_args()
-    path: Path = harness.require(options.data)
-    conversations = json.loads(path.read_text(encoding="utf-8"))
+    path = options.data
+    given = conversations.read(path)
     if options.smoke:
-        conversations = [beginning(c) for c in conversations[:2]]
-    asked = variants(conversations)
+        given = [beginning(conversation) for conversation in given[:2]]
+    if len(given) < 2:
+        sys.exit(f"{path} has one conversation: questions are asked of another one, too")
+    asked = variants(given)
     figures: harness.Figures = {}
-    embedder = quality.CachingEmbedder()
+    embedder = conversations.CachingEmbedder()
     embedder.embed([one.text for one in asked])
     with harness.database() as dsn:
         with Recall.connect(dsn, embedder=embedder) as recall:
-            for conversation in conversations:
-                load(recall, conversation)
+            for conversation in given:
+                conversations.fill_plain(recall, conversation)
         for prefix, chosen in (("", embedder), ("words.", None)):
             with Recall.connect(dsn, embedder=chosen) as recall:
-                given = list(answers(recall, asked, dsn))
-            found = figures_of(given, np.array([a.confidence for a in given]), prefix)
+                rows = list(answers(recall, asked, dsn))
+            found = figures_of(rows, np.array([a.confidence for a in rows]), prefix)
             show(f"{path.stem}, {len(asked)} questions", found)
             figures |= found
             if options.fit:
-                print("  fitted:", fit(given).round(2))
-                show("  held out", figures_of(given, held_out(given), f"{prefix}held_out."))
+                print("  fitted:", fit(rows).round(2))
+                show("  held out", figures_of(rows, held_out(rows), f"{prefix}held_out."))
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
         harness.write(options.json, figures, settings, dsn)
 

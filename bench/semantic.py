@@ -31,7 +31,6 @@ And over all, those about one bank at the largest:
 
 from __future__ import annotations
 
-import lzma
 import os
 import struct
 import time
@@ -109,11 +108,6 @@ INSERT = """
 insert into pgrecall.embedding (bank_id, memory_id, model, fact_type, embedding)
 select '{bank}', %s, 'minilm', 'world', {question}
 """
-
-
-def sentences(path: Path, count: int) -> list[str]:
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        return [line.rstrip("\n") for line in islice(file, count)]
 
 
 def embedded(texts: Sequence[str], cache: Path | None, name: str) -> Array:
@@ -237,7 +231,7 @@ def build(connection: Connection, bank: str, settings: str) -> tuple[str, float,
     began = time.perf_counter()
     connection.execute(create.encode())
     taken = time.perf_counter() - began
-    (size,) = one(connection, f"select pg_relation_size('pgrecall.{name}')")
+    (size,) = one(connection, f"select pg_relation_size('pgrecall_internal.{name}')")
     return name, float(size), taken
 
 
@@ -364,7 +358,7 @@ def compare(
             found[f"{name}.cold_ms"] = cold(server, method, bank, questions, restarts)
         if method.startswith("hnsw") and not (is_last and method == "hnsw"):
             with closing(server.connect()) as connection:
-                connection.execute(f"drop index pgrecall.{index}".encode())
+                connection.execute(f"drop index pgrecall_internal.{index}".encode())
         print(
             f"{size:7} {method:14} {found[f'{name}.p50_ms']:8.2f}"
             f" {found.get(f'{name}.cold_ms', float('nan')):8.2f}"
@@ -515,9 +509,8 @@ def main() -> None:
     sizes = sorted(options.sizes or (SMOKE_SIZES if options.smoke else SIZES))
     banks = options.banks or (300 if options.smoke else 5_000)
 
-    texts = sentences(path, sizes[-1])
-    lines = [line for line in asked_path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    lines = lines[: 30 if options.smoke else 200]
+    texts = list(islice(harness.lines(path), sizes[-1]))
+    lines = list(islice(harness.lines(asked_path), 30 if options.smoke else 200))
     vectors = embedded(texts, options.cache, "sentences")
     asked = embedded(lines, options.cache, "questions")
 

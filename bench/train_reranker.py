@@ -102,7 +102,7 @@ def key(text: str) -> str:
 
 
 def read(path: Path) -> list[Group]:
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
+    with harness.open_text(path) as lines:
         rows = [json.loads(line) for line in lines]
     return [Group(row["src"], row["q"], (row["pos"], *row["neg"])) for row in rows]
 

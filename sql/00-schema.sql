@@ -1,5 +1,11 @@
 -- pgrecall: the memory of an AI agent, in PostgreSQL.
--- Run inside one transaction: create extension, psql -1 -f, or pgrecall migrate.
+--
+-- This file checks what the database must have, makes the two schemas, and the sequence of all ids.
+-- Schema pgrecall holds what users call and read; pgrecall_internal what it is made of, which may
+-- change in any release. All scripts run inside one transaction, whichever route runs them:
+-- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. Installs and upgrades
+-- wait for one another. Nothing is made when a check fails, and every failure has the code RC012
+-- and a hint.
 
 -- Functions freeze this search_path (set search_path from current), so that no caller's path
 -- reaches into them.
@@ -8,12 +14,22 @@ declare
   vector_schema name;
   vector_version text;
 begin
+  if current_setting('server_version_num')::integer < 160000 then
+    raise exception using
+      errcode = 'RC012',
+      message = format('PostgreSQL 16 or newer is needed, not %s',
+                       current_setting('server_version')),
+      hint    = 'Upgrade the server first, with pg_upgrade or by dump and restore.';
+  end if;
+
+  perform pg_advisory_xact_lock(hashtextextended('pgrecall', 0));
+
   if to_regnamespace('pgrecall') is not null then
     raise exception using
       errcode = 'RC012',
       message = 'schema "pgrecall" already exists in this database',
       hint    = 'To upgrade an installed pgrecall run: pgrecall migrate, or: alter extension '
-                'pgrecall update;';
+                'pgrecall update; select pgrecall_setup.install();';
   end if;
 
   select n.nspname, x.extversion
@@ -48,12 +64,20 @@ begin
       message = 'this script was not run in one transaction',
       hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
   end if;
+  -- Loads the library of pgvector: before, only a superuser makes a function that sets hnsw.*.
+  execute 'select ''[1]''::halfvec';
+
   create schema pgrecall;
+  create schema pgrecall_internal;
 end;
 $$;
 comment on schema pgrecall is
 'Memory of AI agents: banks of facts, found again by meaning, words, relations and time. Start at '
 'pgrecall.hybrid_recall().';
+
+comment on schema pgrecall_internal is
+'What the functions of pgrecall are made of. Nothing here is promised to stay: use those of schema '
+'pgrecall.';
 
 -- One sequence for everything that carries an id: a memory and a message never share one,
 -- and a shard is told apart by its range of ids.

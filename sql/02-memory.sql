@@ -1,36 +1,47 @@
--- The functions below stand in indexes: changing them needs a migration that rebuilds these.
+-- Facts: table memory, and the functions that its indexes use.
+--
+-- A row is one fact, as retain() wrote it. It is never changed in what it says: supersede() sets
+-- valid_to, forget() deletes it. Embeddings, mentions, relations and links are in tables of their
+-- own and refer to it by (bank_id, memory_id).
+-- Every key and every index begins with bank_id, so that banks do not slow each other down and can
+-- be distributed; the lexical index hashes the bank into its keys instead, since GIN cannot order.
+-- content_hash makes retain() idempotent. lexical_weights is a sparse vector of BM25 weights
+-- without the IDF, which changes with each document and is multiplied in at query time.
 
-create or replace function pgrecall._normalised(content text)
+-- Indexes use the functions below: a change of one needs a migration that rebuilds its indexes.
+
+create or replace function pgrecall_internal._normalised(content text)
 returns text
--- Strict, so that a key compared is known to be not null, as the index on keys asks.
+-- Strict: the planner then knows that a compared key is not null, as the partial index requires.
 language plpgsql immutable strict parallel safe
 as $$
 begin
-  -- Plain ASCII, which is most of what there is, and all in an encoding of one byte.
+  -- Plain ASCII, as most texts are, and any text in a single-byte encoding.
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
   return normalize(content, nfkc);
 end;
 $$;
-comment on function pgrecall._normalised(text) is
+comment on function pgrecall_internal._normalised is
 'A text as it is compared, in Unicode form NFKC: one code point for an accented letter, wide '
 'letters and digits as plain ones. In a database whose encoding is not UTF8, as it is.';
 
-create or replace function pgrecall._scope(bank_id text, fact_type text)
+create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
 language sql immutable parallel safe
 return hashtextextended(_scope.fact_type, hashtextextended(_scope.bank_id, 0));
-comment on function pgrecall._scope(text, text) is
+comment on function pgrecall_internal._scope is
 'Hash of a bank and a fact type, from which the keys of the lexical index are derived.';
 
-create or replace function pgrecall._lexical_keys(bank_id text, fact_type text, weights sparsevec)
+create or replace function pgrecall_internal._lexical_keys(
+  bank_id text, fact_type text, weights sparsevec)
 returns bigint[]
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  scope bigint := pgrecall._scope(_lexical_keys.bank_id, _lexical_keys.fact_type);
+  scope bigint := pgrecall_internal._scope(_lexical_keys.bank_id, _lexical_keys.fact_type);
 begin
   -- A sparsevec prints as {dimension:weight,...}/dimensions.
   return array(
@@ -39,7 +50,7 @@ begin
   );
 end;
 $$;
-comment on function pgrecall._lexical_keys(text, text, sparsevec) is
+comment on function pgrecall_internal._lexical_keys is
 'Keys of a document in the lexical index: the dimensions of its weights, hashed with its bank and '
 'fact type.';
 
@@ -93,7 +104,7 @@ comment on column pgrecall.memory.source_id is 'Document or conversation the fac
 comment on column pgrecall.memory.occurred is
 'When it happened, half-open; an open side is infinity. Null: unknown.';
 comment on column pgrecall.memory.mentioned_at is 'When it was said.';
-comment on column pgrecall.memory.confidence is 'Belief in the fact, 0 to 1.';
+comment on column pgrecall.memory.confidence is 'Confidence in the fact, 0 to 1.';
 comment on column pgrecall.memory.proof_count is 'Number of independent sources that say so.';
 comment on column pgrecall.memory.valid_from is
 'Known from here on: when it was said or stored, whichever is earlier. as_of compares with it.';
@@ -115,12 +126,12 @@ comment on column pgrecall.memory.lexical_document is
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;
 create index memory_bank_id_fact_key_idx
-  on pgrecall.memory (bank_id, lower(pgrecall._normalised(fact_key)))
+  on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)))
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;
--- Partial, so that a look-up by id cannot take it for the primary key: to a planner that has not
--- heard of a bank yet, each index of all facts that begins with the bank looks as good.
+-- Partial, so that a lookup by id does not use it instead of the primary key: without statistics of
+-- a bank every index of all facts that begins with the bank looks equally good to the planner.
 create index memory_bank_id_fact_type_occurred_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;
@@ -131,4 +142,5 @@ create index memory_bank_id_superseded_by_idx on pgrecall.memory (bank_id, super
 create index memory_bank_id_is_linked_idx on pgrecall.memory (bank_id, memory_id)
   where not is_linked;
 create index memory_lexical_keys_idx on pgrecall.memory
-  using gin (pgrecall._lexical_keys(bank_id, fact_type, lexical_weights)) with (fastupdate = off);
+  using gin (pgrecall_internal._lexical_keys(bank_id, fact_type, lexical_weights))
+  with (fastupdate = off);

@@ -1,3 +1,11 @@
+-- Embeddings of memories and of the questions they answer: table embedding and its partitions.
+--
+-- The table is partitioned by bank, so that all vectors of a bank are in one partition and each
+-- partition has few of the partial HNSW indexes that index_plan() creates (65-hnsw.sql): PostgreSQL
+-- tries every index of a table when it plans. The number of partitions is fixed at install.
+-- A row belongs to one model. While a bank is re-embedded it has rows of two models; searches
+-- compare with the bank's model only.
+
 create table pgrecall.embedding (
   bank_id   text not null,
   memory_id bigint not null,
@@ -15,7 +23,7 @@ create table pgrecall.embedding (
   constraint embedding_ordinal_check check (ordinal >= 0)
 ) partition by hash (bank_id);
 comment on table pgrecall.embedding is
-'Vectors, apart from the facts, so that a bank can be embedded anew beside the old vectors.';
+'Vectors, apart from the facts, so that a bank can be re-embedded beside the old vectors.';
 comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
@@ -23,8 +31,8 @@ comment on column pgrecall.embedding.kind is
 comment on column pgrecall.embedding.ordinal is 'Tells apart the questions of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is 'As in memory: the arms ask per fact type.';
 comment on column pgrecall.embedding.text is
-'The question that was embedded; null for the text of the memory, and where nobody gave it: such '
-'a question cannot be re-embedded.';
+'The question that was embedded; null for the text of the memory, and for a question whose text '
+'was not given, which cannot be re-embedded.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;
@@ -32,20 +40,19 @@ alter table pgrecall.embedding alter column embedding set storage main;
 create index embedding_bank_id_fact_type_model_idx
   on pgrecall.embedding (bank_id, fact_type, model);
 
--- A bank lives in one partition, so that partial HNSW indexes stay few on each.
--- Chosen at install: set pgrecall.partitions = 128; before running the script.
+-- To choose the number: set pgrecall.partitions = 128; before running the script.
 do $$
 declare
   partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '32');
 begin
   for remainder in 0 .. partitions - 1 loop
     execute format(
-      'create table pgrecall.%I partition of pgrecall.embedding
+      'create table pgrecall_internal.%I partition of pgrecall.embedding
        for values with (modulus %s, remainder %s)',
       'embedding_' || remainder, partitions, remainder
     );
     execute format(
-      'comment on table pgrecall.%I is %L',
+      'comment on table pgrecall_internal.%I is %L',
       'embedding_' || remainder, 'A hash partition of embedding by bank.'
     );
   end loop;

@@ -1,3 +1,13 @@
+-- Entities: what facts are about, the names they have, and how they are related.
+--
+-- A fact names entities; retain() resolves each name to an entity by its aliases (33-mention.sql)
+-- and stores the result as a mention. A name may be an alias of several entities: confidence says
+-- how sure an alias or a mention is.
+-- A relation is what a fact states of two entities; without the fact it goes. Entities have no
+-- further properties: everything that is known of them is in the facts that mention them.
+-- mention repeats fact_type, since the graph arm asks for the latest facts per type in the order of
+-- the primary key.
+
 create table pgrecall.entity (
   bank_id    text not null,
   entity_id  bigint not null default nextval('pgrecall.id_seq'),
@@ -25,10 +35,10 @@ create table pgrecall.entity_alias (
   constraint entity_alias_confidence_check check (confidence between 0 and 1)
 );
 comment on table pgrecall.entity_alias is
-'Names an entity goes by, its own included. One name can stand for several entities.';
+'Names of entities, the main one included. One name can be an alias of several entities.';
 comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normalised_name().';
 comment on column pgrecall.entity_alias.confidence is
-'Belief that the name means this entity, 0 to 1.';
+'Confidence that the name means this entity, 0 to 1.';
 
 create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id);
 
@@ -47,11 +57,10 @@ create table pgrecall.mention (
     on delete cascade,
   constraint mention_confidence_check check (confidence between 0 and 1)
 );
-comment on table pgrecall.mention is 'Which fact names which entity.';
+comment on table pgrecall.mention is 'Which fact mentions which entity.';
 comment on column pgrecall.mention.fact_type is 'As in memory: the arms ask per fact type.';
 comment on column pgrecall.mention.confidence is
-'Belief that the fact means this entity and none of the same name, 0 to 1. See resolution in '
-'retain().';
+'Confidence that the fact means this entity and not another one of the same name, 0 to 1.';
 
 create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id);
 
@@ -80,13 +89,14 @@ create table pgrecall.relation (
   constraint relation_confidence_check check (confidence between 0 and 1),
   constraint relation_valid_to_check check (valid_to > valid_from)
 );
-comment on table pgrecall.relation is 'Typed edges between entities: Ana reports_to Sam.';
+comment on table pgrecall.relation is 'Typed relations between entities: Ana reports_to Sam.';
 comment on column pgrecall.relation.kind is 'reports_to, lives_in, owns, ...; any word.';
 comment on column pgrecall.relation.memory_id is 'The fact that says so.';
 comment on column pgrecall.relation.confidence is
-'Belief in the edge, 0 to 1: as given, times the belief that the fact means these two entities.';
-comment on column pgrecall.relation.valid_from is 'The edge holds from here on. Null: always did.';
-comment on column pgrecall.relation.valid_to is 'The edge ended here. Null: it still holds.';
+'Confidence in the relation, 0 to 1: as given, times the confidence of the two mentions.';
+comment on column pgrecall.relation.valid_from is
+'The relation holds from here on. Null: it always did.';
+comment on column pgrecall.relation.valid_to is 'The relation ended here. Null: it still holds.';
 
 create unique index relation_bank_id_memory_id_key
   on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id);

@@ -1,3 +1,11 @@
+-- Sessions and raw messages.
+--
+-- A message is text as it was said, with its speaker and time. The message arm searches it with
+-- BM25, as the lexical arm does with facts (table memory has the same lexical columns), but it has
+-- no embedding, no entities and no links. Messages share the sequence of ids with memories, so that
+-- an id in an answer is unique.
+-- A session groups messages and has a start and an end.
+
 create table pgrecall.session (
   bank_id    text not null,
   session_id text not null,
@@ -10,7 +18,7 @@ create table pgrecall.session (
   constraint session_ended_at_check check (ended_at >= started_at)
 );
 comment on table pgrecall.session is
-'Conversations and their bounds: what "since we last talked" means.';
+'Conversations with their start and end, for questions such as "since we last talked".';
 comment on column pgrecall.session.ended_at is 'Null: not over yet.';
 
 create index session_bank_id_started_at_idx on pgrecall.session (bank_id, started_at);
@@ -37,7 +45,7 @@ create table pgrecall.message (
   constraint message_lexical_length_check check (lexical_length >= 0)
 );
 comment on table pgrecall.message is
-'Raw conversation: the safety net for what no fact was made of. Written by retain_messages().';
+'Raw conversation, to find also what no fact was extracted from. Written by retain_messages().';
 comment on column pgrecall.message.content_hash is
 'SHA-256 of session, role, speaker, text and time: retaining it again stores nothing.';
 comment on column pgrecall.message.lexical_length is 'Number of lexemes, repeated ones counted.';
@@ -47,4 +55,5 @@ comment on column pgrecall.message.lexical_weights is
 create unique index message_bank_id_content_hash_key on pgrecall.message (bank_id, content_hash);
 create index message_bank_id_session_id_idx on pgrecall.message (bank_id, session_id, sent_at);
 create index message_lexical_keys_idx on pgrecall.message
-  using gin (pgrecall._lexical_keys(bank_id, 'message', lexical_weights)) with (fastupdate = off);
+  using gin (pgrecall_internal._lexical_keys(bank_id, 'message', lexical_weights))
+  with (fastupdate = off);

@@ -1,4 +1,11 @@
-create table pgrecall.statistics (
+-- Statistics of the documents of a bank, for BM25 and for vocabulary_drift().
+--
+-- statistics holds the number and the mean length of the documents, lexeme in how many documents
+-- each lexeme occurs, vocabulary a snapshot of the most frequent lexemes. Memories and messages are
+-- counted apart. 27-statistics.sql refreshes all three; nothing else writes them.
+-- They can be deleted without loss: a full refresh_statistics() counts everything again.
+
+create table pgrecall_internal.statistics (
   bank_id         text not null,
   kind            text not null,
   document_count  bigint not null,
@@ -14,44 +21,48 @@ create table pgrecall.statistics (
   constraint statistics_average_length_check check (average_length >= 0),
   constraint statistics_weighted_length_check check (weighted_length > 0)
 );
-comment on table pgrecall.statistics is
-'What BM25 needs to know of a bank, a summary like that of ANALYZE: refreshed, never counted on '
-'write.';
-comment on column pgrecall.statistics.kind is 'memory or message: each is a collection of its own.';
-comment on column pgrecall.statistics.document_count is 'Number of documents counted.';
-comment on column pgrecall.statistics.average_length is 'Mean lexical_length of a document.';
-comment on column pgrecall.statistics.weighted_length is
-'The mean that the stored weights were made with; they are made anew when it strays.';
-comment on column pgrecall.statistics.watermark is 'Documents up to this id are counted.';
+comment on table pgrecall_internal.statistics is
+'Number and mean length of the documents of a bank, for BM25. A summary like that of ANALYZE: it '
+'is refreshed now and then, not on every write.';
+comment on column pgrecall_internal.statistics.kind is
+'memory or message: each is a collection of its own.';
+comment on column pgrecall_internal.statistics.document_count is 'Number of documents counted.';
+comment on column pgrecall_internal.statistics.average_length is
+'Mean lexical_length of a document.';
+comment on column pgrecall_internal.statistics.weighted_length is
+'The mean that the stored weights were computed with; a refresh computes them again when '
+'average_length is more than 5 % off.';
+comment on column pgrecall_internal.statistics.watermark is 'Documents up to this id are counted.';
 
--- The function below fills a column: changing it needs a migration that fills it anew.
-create or replace function pgrecall._dimension(lexeme text)
+-- A generated column uses the function below: a change of it needs a migration that fills the
+-- column again.
+create or replace function pgrecall_internal._dimension(lexeme text)
 returns integer
 language sql immutable parallel safe
 return (hashtextextended(lexeme, 0) & 9223372036854775807) % 1000000000 + 1;
-comment on function pgrecall._dimension(text) is
+comment on function pgrecall_internal._dimension is
 'Dimension of a lexeme in lexical_weights, 1 to 1,000,000,000.';
 
-create table pgrecall.lexeme (
+create table pgrecall_internal.lexeme (
   bank_id        text not null,
   kind           text not null,
   lexeme         text not null,
   document_count integer not null,
-  dimension      integer not null generated always as (pgrecall._dimension(lexeme)) stored,
+  dimension      integer not null generated always as (pgrecall_internal._dimension(lexeme)) stored,
   constraint lexeme_pkey primary key (bank_id, kind, dimension, lexeme),
   constraint lexeme_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
   constraint lexeme_kind_check check (kind in ('memory', 'message')),
   constraint lexeme_document_count_check check (document_count >= 1)
 );
-comment on column pgrecall.lexeme.kind is 'memory or message, as in statistics.';
-comment on column pgrecall.lexeme.document_count is 'Number of documents it stands in.';
-comment on column pgrecall.lexeme.dimension is
-'Of lexical_weights. Two lexemes may share one.';
-comment on table pgrecall.lexeme is
-'In how many documents of a bank a lexeme stands. A lexeme that is not here counts as rare.';
+comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
+comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
+comment on column pgrecall_internal.lexeme.dimension is
+'Its dimension in lexical_weights. Two lexemes may share one.';
+comment on table pgrecall_internal.lexeme is
+'In how many documents of a bank a lexeme occurs. A lexeme without a row counts as rare.';
 
-create table pgrecall.vocabulary (
+create table pgrecall_internal.vocabulary (
   bank_id      text not null,
   lexemes      text[] not null,
   is_automatic boolean not null,
@@ -60,11 +71,11 @@ create table pgrecall.vocabulary (
   constraint vocabulary_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade
 );
-comment on table pgrecall.vocabulary is
+comment on table pgrecall_internal.vocabulary is
 'The most frequent lexemes of the memories of a bank as they were at a time: what '
 'vocabulary_drift() compares with.';
-comment on column pgrecall.vocabulary.lexemes is 'At most 5,000, the most frequent first.';
-comment on column pgrecall.vocabulary.taken_at is 'When the snapshot was taken.';
-comment on column pgrecall.vocabulary.is_automatic is
-'Taken by a refresh, and anew by each until 10,000 memories are counted; false: by '
+comment on column pgrecall_internal.vocabulary.lexemes is 'At most 5,000, the most frequent first.';
+comment on column pgrecall_internal.vocabulary.taken_at is 'When the snapshot was taken.';
+comment on column pgrecall_internal.vocabulary.is_automatic is
+'Taken by a refresh, which replaces it until 10,000 memories are counted; false: by '
 'snapshot_vocabulary().';

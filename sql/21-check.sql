@@ -1,4 +1,12 @@
-create or replace function pgrecall._bank(bank text)
+-- Checks of arguments, and the lookups that nearly every function begins with.
+--
+-- _bank() returns the row of a bank or raises RC001. Writers use _locked_bank() instead, which
+-- makes writers of one bank wait for each other; readers never wait. The _check_* functions return
+-- nothing and raise an error whose hint says what to pass. They stand before all other logic since
+-- every file uses them.
+-- Fields of JSON objects are checked in 28-field.sql.
+
+create or replace function pgrecall_internal._bank(bank text)
 returns pgrecall.bank
 language plpgsql stable parallel safe
 set search_path from current
@@ -22,9 +30,9 @@ begin
   return found_bank;
 end;
 $$;
-comment on function pgrecall._bank(text) is 'The row of a bank. Errors: RC001 unknown bank.';
+comment on function pgrecall_internal._bank is 'The row of a bank. Errors: RC001 unknown bank.';
 
-create or replace function pgrecall._locked_bank(bank text)
+create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -32,36 +40,36 @@ as $$
 declare
   found_bank pgrecall.bank;
 begin
-  perform pgrecall._bank(bank);
-  -- Writers of one bank take turns, so that they neither deadlock nor name an entity twice.
-  -- Not "for update": that would also keep out the foreign key checks of other writers.
+  perform pgrecall_internal._bank(bank);
+  -- Writers of one bank take turns, so that they neither deadlock nor create an entity twice.
+  -- Not "for update": that would also block the foreign key checks of other writers.
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
   for no key update;
   if not found then
-    -- Gone while we waited for it; there may be a new one of that name.
-    perform pgrecall._bank(bank);
+    -- It was dropped while we waited; there may be a new one of that name.
+    perform pgrecall_internal._bank(bank);
     raise exception using
       errcode = 'serialization_failure',
       message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
       hint    = 'Run the statement again.';
   end if;
-  -- Written too, once a transaction: a writer whose snapshot is older than our commit then fails
-  -- (40001) rather than name an entity twice.
+  -- The row is also updated, once per transaction: a writer whose snapshot is older than our commit
+  -- then fails (40001) instead of creating an entity twice.
   update pgrecall.bank b
   set    created_at = b.created_at
   where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
   return found_bank;
 end;
 $$;
-comment on function pgrecall._locked_bank(text) is
+comment on function pgrecall_internal._locked_bank is
 'The row of a bank, locked until the transaction ends. Errors: RC001 unknown bank, 40001 replaced '
 'meanwhile.';
 
-create or replace function pgrecall._fact_types(bank text, fact_types text[])
+create or replace function pgrecall_internal._fact_types(bank text, fact_types text[])
 returns text[]
 language plpgsql stable parallel safe
 set search_path from current
--- Whatever the planner takes the bank for, to look up one is to follow an index.
+-- Lookups by index, whatever the statistics say of the bank.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -75,7 +83,7 @@ begin
   from   pgrecall.fact_type t
   where  t.bank_id = _fact_types.bank;
   if fact_types is null then
-    -- Kinds that hold nothing are left out: each costs a branch to plan.
+    -- Fact types without a memory are left out: each costs a branch to plan.
     return array(
       select u
       from   unnest(known) as u
@@ -106,10 +114,10 @@ begin
   return array(select distinct u from unnest(fact_types) as u order by u);
 end;
 $$;
-comment on function pgrecall._fact_types(text, text[]) is
+comment on function pgrecall_internal._fact_types is
 'The fact types to search, when null all that hold a memory. Errors: RC008 unknown fact type.';
 
-create or replace function pgrecall._check_memory(bank text, memory_id bigint)
+create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void
 language plpgsql stable parallel safe
 set search_path from current
@@ -125,10 +133,30 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._check_memory(text, bigint) is
+comment on function pgrecall_internal._check_memory is
 'Raises RC010 unless a bank has a memory.';
 
-create or replace function pgrecall._check_range(
+create or replace function pgrecall_internal._check_entity(bank text, entity_id bigint)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform 1 from pgrecall.entity e
+  where  e.bank_id = _check_entity.bank and e.entity_id = _check_entity.entity_id;
+  if not found then
+    raise exception using
+      errcode = 'RC013',
+      message = format('bank "%s" has no entity %s', bank, coalesce(entity_id::text, 'null')),
+      hint    = format('Look for it with: select * from pgrecall.query_entities(%L, ''its name'');',
+                       bank);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_entity is
+'Raises RC013 unless a bank has an entity.';
+
+create or replace function pgrecall_internal._check_range(
   name text, value bigint, lowest bigint, highest bigint)
 returns void
 language plpgsql immutable parallel safe
@@ -143,10 +171,10 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._check_range(text, bigint, bigint, bigint) is
+comment on function pgrecall_internal._check_range is
 'Raises 22023 unless lowest <= value <= highest.';
 
-create or replace function pgrecall._check_share(name text, value double precision)
+create or replace function pgrecall_internal._check_share(name text, value double precision)
 returns void
 language plpgsql immutable parallel safe
 as $$
@@ -159,10 +187,10 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._check_share(text, double precision) is
+comment on function pgrecall_internal._check_share is
 'Raises 22023 unless 0 <= value <= 1.';
 
-create or replace function pgrecall._check_text(name text, value text)
+create or replace function pgrecall_internal._check_text(name text, value text)
 returns void
 language plpgsql immutable parallel safe
 as $$
@@ -175,8 +203,41 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._check_text(text, text) is
+comment on function pgrecall_internal._check_text is
 'Raises 22023 when a text is longer than 100,000 characters.';
+
+create or replace function pgrecall_internal._check_array(name text, value jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) <> 'array' then
+    raise exception using
+      errcode = 'RC003',
+      message = format('%s: expected an array, not %s',
+                       name, coalesce(left(value::text, 80), 'null')),
+      hint    = 'Pass ''[{"text": "..."}]''::jsonb.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_array is
+'Raises RC003 unless a value is an array.';
+
+create or replace function pgrecall_internal._check_entity_name(name text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if coalesce(pgrecall.normalised_name(name), '') = '' or length(name) > 500 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s cannot name an entity', coalesce('"' || left(name, 80) || '"', 'null')),
+      hint    = 'A name has a letter or digit and at most 500 characters.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_entity_name is
+'Raises 22023 unless a name can name an entity.';
 
 create or replace function pgrecall.to_embedding(elements real[])
 returns halfvec
@@ -209,18 +270,18 @@ begin
   return elements::halfvec;
 end;
 $$;
-comment on function pgrecall.to_embedding(real[]) is
+comment on function pgrecall.to_embedding is
 'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, '
 'NaN, infinite or all zero.';
 
-create or replace function pgrecall._check_embedding(
+create or replace function pgrecall_internal._check_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)
 returns void
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  -- A bank whose model has no name is still not embedded with the one that is to replace it.
+  -- The next model is not the bank's model either, also where that has no name.
   if model <> bank.embedding_model or model = bank.next_model then
     raise exception using
       errcode = 'RC005',
@@ -250,5 +311,5 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._check_embedding(pgrecall.bank, text, halfvec, text) is
+comment on function pgrecall_internal._check_embedding is
 'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';

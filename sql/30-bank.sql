@@ -1,61 +1,10 @@
-create or replace function pgrecall.default_weights()
-returns jsonb
-language sql immutable parallel safe
-return '{"semantic": 1, "lexical": 1, "graph": 0.75, "temporal": 1, "key": 3, "message": 0.9, '
-       '"hypothetical": 0.5}'::jsonb;
-comment on function pgrecall.default_weights() is
-'The arms and their weights in the fusion, where neither bank nor call says otherwise.';
-
-create or replace function pgrecall._check_by_arm(
-  name text, numbers jsonb, is_any_arm boolean default false)
-returns void
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  hint  text := case name
-    when 'gate' then 'A gate is the least best score an arm must reach: {"semantic": 0.3}; 0: none.'
-    else 'A weight of 0 takes the arm''s say away; 1 is the usual one: {"lexical": 2, "graph": 0}.'
-  end;
-  arm   text;
-  value jsonb;
-begin
-  if jsonb_typeof(numbers) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%ss must be an object, not %s', name, numbers),
-      hint    = hint;
-  end if;
-  for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
-    if not is_any_arm and not pgrecall.default_weights() ? arm then
-      raise exception using
-        errcode = 'RC009',
-        message = format('unknown arm "%s" in %ss', arm, name),
-        hint    = format('Arms: %s.', pgrecall._arm_names());
-    end if;
-    if jsonb_typeof(value) <> 'number' or value::text::numeric not between 0 and 1000000 then
-      raise exception using
-        errcode = 'invalid_parameter_value',
-        message = format('%s of arm "%s" must be a number from 0 to 1000000, not %s',
-                         name, arm, value),
-        hint    = hint;
-    end if;
-  end loop;
-end;
-$$;
-comment on function pgrecall._check_by_arm(text, jsonb, boolean) is
-'Checks weights or gates; name is weight or gate. Raises RC009 for an unknown arm, 22023 for what '
-'is not a number from 0 to 1,000,000.';
-
-create or replace function pgrecall._arm_names()
-returns text
-language sql immutable parallel safe
-return (
-  select string_agg(a, ', ' order by a) from jsonb_object_keys(pgrecall.default_weights()) as a
-);
-comment on function pgrecall._arm_names() is 'The arms, for hints.';
-
-create or replace function pgrecall._check_time_settings(settings jsonb)
+-- Banks: created, configured, dropped, and looked at.
+--
+-- create_bank() makes a bank with six fact types; configure_bank() changes its defaults, which are
+-- of two kinds: options of a recall, declared by recall_options() and kept in bank.options, and
+-- settings of how the bank stores and indexes, which are columns of bank. The views bank_overview
+-- and fact are for people and BI tools.
+create or replace function pgrecall_internal._check_time_settings(settings jsonb)
 returns void
 language plpgsql immutable parallel safe
 set search_path from current
@@ -98,30 +47,29 @@ begin
   end loop;
 end;
 $$;
-comment on function pgrecall._check_time_settings(jsonb) is
+comment on function pgrecall_internal._check_time_settings is
 'Raises 22023 for a setting of time_settings that there is not, or whose value is unusable.';
 
-create or replace function pgrecall._settings()
+create or replace function pgrecall_internal._settings()
 returns text[]
 language sql immutable parallel safe
 return array[
-  'weights', 'fusion', 'rrf_k', 'gates', 'recency_half_life', 'recency_decay', 'named_boost',
-  'is_name_embedded', 'time_settings', 'similarity_floor', 'hnsw_threshold', 'hnsw_m',
-  'hnsw_ef_construction', 'ef_search', 'vector_search', 'leading_dimensions', 'exact_limit',
-  'bm25_k1', 'bm25_b',
-  'candidate_limit', 'lexical_backend', 'context_weight', 'key_weight', 'message_context_weight',
-  'type_hints', 'widen_below'];
-comment on function pgrecall._settings() is
+  'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
+  'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
+  'key_weight', 'message_context_weight'];
+comment on function pgrecall_internal._settings is
 'The columns of bank that configure_bank() sets.';
 
-create or replace function pgrecall.configure_bank(bank text, settings jsonb)
+create or replace function pgrecall_internal._check_settings(bank pgrecall.bank, settings jsonb)
 returns void
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  locked  pgrecall.bank := pgrecall._locked_bank(bank);
+  known   text[] := pgrecall_internal._settings() || array(
+    select o.name from pgrecall.recall_options() as o where o.is_bank_default);
   unknown text;
+  options jsonb;
 begin
   if settings is null or jsonb_typeof(settings) <> 'object' then
     raise exception using
@@ -129,22 +77,21 @@ begin
       message = format('settings must be an object, not %s', coalesce(settings, 'null')),
       hint    = 'Pass ''{"rrf_k": 20}'', for example.';
   end if;
-  select k into unknown from jsonb_object_keys(settings) as k
-  where  k <> all (pgrecall._settings());
+  select k into unknown from jsonb_object_keys(settings) as k where k <> all (known);
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
-      hint    = format('Settings: %s.', array_to_string(pgrecall._settings(), ', '));
+      hint    = format('Did you mean "%s"? Settings: %s.',
+                       pgrecall_internal._nearest_name(unknown, known),
+                       array_to_string(known, ', '));
   end if;
-  perform pgrecall._check_by_arm('weight', settings -> 'weights');
-  perform pgrecall._check_by_arm('gate', settings -> 'gates');
-  perform pgrecall._check_type_hints(bank, settings -> 'type_hints');
-  perform pgrecall._check_time_settings(settings -> 'time_settings');
-  perform pgrecall._check_recency(
-    (settings ->> 'recency_half_life')::interval,
-    coalesce(settings ->> 'recency_decay', locked.recency_decay),
-    coalesce(settings ->> 'fusion', locked.fusion));
+  options := settings - pgrecall_internal._settings();
+  perform pgrecall_internal._check_options(options);
+  bank.options := jsonb_strip_nulls(bank.options || options);
+  perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
+  perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
+  perform pgrecall_internal._check_time_settings(settings -> 'time_settings');
   if settings ->> 'lexical_backend' = 'pg_textsearch'
      and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
   then
@@ -153,23 +100,39 @@ begin
       message = 'lexical_backend: the extension pg_textsearch is not installed in this database',
       hint    = 'Add it to shared_preload_libraries, restart, and: create extension pg_textsearch;';
   end if;
+end;
+$$;
+comment on function pgrecall_internal._check_settings is
+'Checks what configure_bank() is given, options and columns alike.';
 
-  -- Null takes the bank's own words away, or its half-life; any other setting has no null.
-  select coalesce(jsonb_object_agg(s.key, nullif(s.value, 'null')), '{}') into settings
+create or replace function pgrecall.configure_bank(bank text, settings jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  locked  pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  columns jsonb;
+begin
+  perform pgrecall_internal._check_settings(locked, settings);
+  -- A null takes an option of the bank away; a column has no null.
+  select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
-  where  s.value <> 'null' or s.key in ('type_hints', 'recency_half_life');
+  where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
   execute (
-    select format('update pgrecall.bank b set %s from jsonb_populate_record($1, $2) as n '
-                  'where b.bank_id = $1.bank_id',
+    select format('update pgrecall.bank b set options = $3, %s '
+                  'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
                   string_agg(format('%1$I = n.%1$I', s.name), ', '))
-    from   unnest(pgrecall._settings()) as s(name)
+    from   unnest(pgrecall_internal._settings()) as s(name)
   )
-  using locked, settings;
+  using locked, columns,
+        jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
     select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
     update pgrecall.memory m
-    set    lexical_document = pgrecall._lexical_document(locked, m.text, m.context, m.fact_key)
+    set    lexical_document = pgrecall_internal._lexical_document(
+             locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
 exception when check_violation or data_exception then
@@ -182,11 +145,12 @@ exception when check_violation or data_exception then
     hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
 end;
 $$;
-comment on function pgrecall.configure_bank(text, jsonb) is
-'Sets defaults of a bank, named as the columns of pgrecall.bank that hold them and say what they '
-'do: {"rrf_k": 20, "weights": {"graph": 0}}; others stay. '
-'Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not '
-'installed, 22023 unknown setting or value out of range.';
+comment on function pgrecall.configure_bank is
+'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
+'that is_bank_default, and the columns of pgrecall.bank that hold settings and say what they do. '
+'Others stay; null takes an option of the bank away. Errors: RC001, RC008 hint for an unknown fact '
+'type, RC009 unknown arm, 0A000 pg_textsearch is not installed, 22023 unknown setting or value out '
+'of range.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')
@@ -195,7 +159,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
-  perform pgrecall._locked_bank(bank);
+  perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -209,7 +173,7 @@ begin
   where  excluded.description <> '';
 end;
 $$;
-comment on function pgrecall.add_fact_type(text, text, text) is
+comment on function pgrecall.add_fact_type is
 'Adds a kind of memory to a bank, or describes it anew. Errors: RC001, 22023 unusable name.';
 
 create or replace function pgrecall.create_bank(
@@ -275,7 +239,7 @@ begin
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
 end;
 $$;
-comment on function pgrecall.create_bank(text, text, text, integer, text[], jsonb) is
+comment on function pgrecall.create_bank is
 'Creates a bank with the fact types world, experience, opinion, observation, preference, event and '
 'those in fact_types. '
 'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
@@ -289,7 +253,7 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall._locked_bank(bank);
+  perform pgrecall_internal._locked_bank(bank);
   -- Children first: cascades would look for each row's children one row at a time.
   delete from pgrecall.link x where x.bank_id = drop_bank.bank;
   delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
@@ -305,7 +269,7 @@ begin
   return removed;
 end;
 $$;
-comment on function pgrecall.drop_bank(text) is
+comment on function pgrecall.drop_bank is
 'Erases a bank and all it holds; returns how many memories it held. Errors: RC001.';
 
 create or replace view pgrecall.bank_overview with (security_invoker = true) as
@@ -319,3 +283,47 @@ select b.bank_id,
        b.created_at
 from   pgrecall.bank b;
 comment on view pgrecall.bank_overview is 'The banks and how much each holds.';
+
+create or replace function pgrecall.bank_models(bank text)
+returns pgrecall.bank_model
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  return (found_bank.embedding_model, found_bank.embedding_dimensions,
+          found_bank.next_model)::pgrecall.bank_model;
+end;
+$$;
+comment on function pgrecall.bank_models is
+'The model that a bank is embedded with, and the one that it is being re-embedded with. Errors: '
+'RC001.';
+
+create or replace view pgrecall.fact with (security_invoker = true) as
+select m.memory_id,
+       m.bank_id,
+       m.fact_type,
+       m.text,
+       m.context,
+       m.fact_key,
+       m.source_id,
+       m.tags,
+       m.metadata,
+       lower(m.occurred) as occurred_start,
+       upper(m.occurred) as occurred_end,
+       m.mentioned_at,
+       m.confidence,
+       m.proof_count,
+       array(
+         select e.name
+         from   pgrecall.mention x
+         join   pgrecall.entity e on e.bank_id = x.bank_id and e.entity_id = x.entity_id
+         where  x.bank_id = m.bank_id and x.memory_id = m.memory_id
+         order  by e.name
+       ) as entities,
+       m.valid_to is null or m.valid_to > now() as is_current
+from   pgrecall.memory m;
+comment on view pgrecall.fact is
+'The facts of all banks to explore in SQL and BI tools: what is remembered, when it happened, whom '
+'it names, whether it is still held true. Compare bank_id; recalls go by hybrid_recall().';

@@ -1,30 +1,20 @@
-create or replace function pgrecall.key_arm(
-  bank       text,
-  query      text,
-  fact_types text[] default null,
-  filter     jsonb default null,
-  as_of      timestamptz default now(),
-  depth      integer default 100)
-returns table (memory_id bigint, rank integer, score double precision)
-language plpgsql stable parallel safe rows 10
+-- The key arm: memories whose fact_key stands in the query, the strongest signal of all.
+--
+-- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
+-- query is looked up in the index on keys, and so is the whole query. A longer key says more than a
+-- shorter one, so its length is the score.
+create or replace function pgrecall_internal._key_search(
+  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
+language plpgsql stable parallel safe
 set search_path from current
 set jit = off
 set enable_sort = off
 as $$
 declare
-  types  text[];
-  asked  text;
-  words  text[];
-  keys   text[];
-  ids    bigint[];
-  scores double precision[];
+  asked text := lower(pgrecall_internal._normalised(request.query));
+  words text[] := regexp_split_to_array(left(asked, 2000), '\s+');
+  keys  text[];
 begin
-  perform pgrecall._bank(bank);
-  perform pgrecall._check_text('query', query);
-  perform pgrecall._check_range('depth', depth, 1, 10000);
-  types := pgrecall._fact_types(bank, fact_types);
-  asked := lower(pgrecall._normalised(query));
-  words := regexp_split_to_array(left(asked, 2000), '\s+');
   -- The whole query, and runs of one to five words, with and without the punctuation around them.
   keys := array(
     select trim(asked)
@@ -45,7 +35,7 @@ begin
              coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
       from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
     $sql$,
-    pgrecall._union_all(
+    pgrecall_internal._union_all(
       $sql$
         select m.memory_id, length(m.fact_key)::double precision as score
         from   unnest($5) as k(key)
@@ -55,23 +45,69 @@ begin
           select x.*
           from   pgrecall.memory x
           where  x.bank_id = $1 and x.fact_key is not null
-            and  lower(pgrecall._normalised(x.fact_key)) between k.key and k.key
-          order  by lower(pgrecall._normalised(x.fact_key))
+            and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+          order  by lower(pgrecall_internal._normalised(x.fact_key))
           offset 0
         ) as m
-        where  m.fact_type = {fact_type} and $sql$ || pgrecall._visible_sql(filter), types)
+        where  m.fact_type = {fact_type} and $sql$ || request.visible_sql, request.fact_types)
   )
-  into  ids, scores
-  using bank, as_of, filter, depth, keys;
-
-  return query
-  select u.id, u.n::integer, u.score
-  from   unnest(ids, scores) with ordinality as u(id, score, n)
-  order  by u.n;
+  into  memory_ids, scores
+  using (request.bank).bank_id, request.as_of, request.filter, request.depth, keys;
 end;
 $$;
-comment on function pgrecall.key_arm(text, text, text[], jsonb, timestamptz, integer) is
-'Memories whose fact_key stands in the query as whole words, in any case and Unicode form: '
-'up to five of them among the first 200, or the whole query. score is the length of the key: a '
-'longer one says more. '
-'Errors: RC001, RC008, RC011, 22023.';
+comment on function pgrecall_internal._key_search is
+'The memories whose key stands in the query, the longest key first.';
+
+create or replace function pgrecall_internal._key_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small: in the order of an index.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  result pgrecall_internal.arm_result;
+begin
+  result.is_run := coalesce((
+    select true from pgrecall.memory m
+    where  m.bank_id = (request.bank).bank_id and m.fact_key is not null
+    order  by lower(pgrecall_internal._normalised(m.fact_key))
+    limit  1
+  ), false);
+  if not result.is_run then
+    result.reason := 'no fact of the bank has a key';
+  elsif is_planned then
+    result.reason := 'the bank has facts with keys';
+  else
+    select s.memory_ids, s.scores into result.memory_ids, result.scores
+    from   pgrecall_internal._key_search(request) as s;
+  end if;
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._key_arm is 'Worker of the key arm.';
+
+create or replace function pgrecall.key_arm(
+  bank       text,
+  query      text,
+  fact_types text[] default null,
+  filter     text default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100)
+returns setof pgrecall.ranked
+language plpgsql volatile parallel unsafe rows 10
+set search_path from current
+as $$
+begin
+  return query
+  select * from pgrecall_internal._ranked('key', pgrecall_internal._request(
+    bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
+    options => jsonb_build_object('depth', depth), arm => 'key'));
+end;
+$$;
+comment on function pgrecall.key_arm is
+'Memories whose fact_key stands in the query as whole words, in any case and Unicode form: up to '
+'five of them among the first 200, or the whole query. score is the length of the key: a longer '
+'one says more. Errors: RC001, RC008, RC011, 22023.';

@@ -1,4 +1,11 @@
-create or replace function pgrecall._slack_after(during tstzrange)
+-- The temporal arm: what happened in a window of time or near it.
+--
+-- Entry points are the memories whose occurred overlaps the window, or lies up to 3 days before it
+-- or some days after it (_slack_after(): people talk about things afterwards), read through the
+-- btree on time; with an embedding, similarity tells them apart. From the best of them the arm
+-- spreads along links in time and cause, two steps. A window lifts what it finds and never
+-- filters: that is option time_mode.
+create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
 -- People talk about things afterwards: about a day within the week, about a month within the next.
@@ -7,57 +14,23 @@ return interval '7 days' + case
     then least(0.75 * (upper(during) - lower(during)), interval '30 days')
   else interval '0'
 end;
-comment on function pgrecall._slack_after(tstzrange) is
+comment on function pgrecall_internal._slack_after is
 'How long after a window something still counts: 7 days and three quarters of the length of the '
 'window, at most 30 days of that. Before it, 3 days do.';
 
-create or replace function pgrecall._check_time_basis(time_basis text)
-returns void
-language plpgsql immutable parallel safe
-as $$
-begin
-  if time_basis is null or time_basis not in ('occurred', 'mentioned') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('time_basis must be "occurred" or "mentioned", not "%s"', time_basis),
-      hint    = '"mentioned" takes the time of saying where it is not known when it happened.';
-  end if;
-end;
-$$;
-comment on function pgrecall._check_time_basis(text) is
-'Raises 22023 unless a time basis is occurred or mentioned.';
-
-create or replace function pgrecall.temporal_arm(
-  bank       text,
-  during     tstzrange,
-  embedding  halfvec default null,
-  fact_types text[] default null,
-  filter     jsonb default null,
-  as_of      timestamptz default now(),
-  depth      integer default 100,
-  model      text default null,
-  time_basis text default 'occurred')
-returns table (memory_id bigint, rank integer, score double precision)
-language plpgsql stable parallel safe rows 100
+create or replace function pgrecall_internal._temporal_search(
+  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
+language plpgsql stable parallel safe
 set search_path from current
 set jit = off
 as $$
 declare
-  searched pgrecall.bank := pgrecall._bank(bank);
-  types    text[];
   during_at tstzrange;
-  branch   text;
+  branch    text;
 begin
-  perform pgrecall._check_embedding(searched, 'embedding', embedding, model);
-  perform pgrecall._check_range('depth', depth, 1, 10000);
-  perform pgrecall._check_time_basis(time_basis);
-  types := pgrecall._fact_types(bank, fact_types);
-  if during is null or isempty(during) then
-    return;
-  end if;
   during_at := tstzrange(
-    coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'),
-    case when upper_inc(during) then '[]' else '[)' end);
+    coalesce(lower(request.during), '-infinity'), coalesce(upper(request.during), 'infinity'),
+    case when upper_inc(request.during) then '[]' else '[)' end);
 
   -- The bounds again as scalars, for the btree; the most recent 2,000 at most are weighed.
   branch := $sql$
@@ -66,11 +39,11 @@ begin
     where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is not null
       and  lower(m.occurred) < upper($5) + $9
       and  upper(m.occurred) > lower($5) - interval '3 days'
-      and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+      and  $sql$ || request.visible_sql || $sql$
     order by lower(m.occurred) desc
     limit  2000
   $sql$;
-  if time_basis = 'mentioned' then
+  if request.options ->> 'time_basis' = 'mentioned' then
     branch := '(' || branch || $sql$)
       union all
       (select m.memory_id, tstzrange(m.mentioned_at, m.mentioned_at, '[]')
@@ -78,13 +51,13 @@ begin
        where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is null
          and  m.mentioned_at < upper($5) + $9
          and  m.mentioned_at > lower($5) - interval '3 days'
-         and  $sql$ || pgrecall._visible_sql(filter) || $sql$
+         and  $sql$ || request.visible_sql || $sql$
        order by m.mentioned_at desc
        limit 2000)
     $sql$;
   end if;
 
-  return query execute format(
+  execute format(
     $sql$
       with recursive entry as (
         -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
@@ -141,30 +114,76 @@ begin
           limit  1
         ) as visible
       )
-      select t.memory_id, row_number() over (order by t.score desc, t.memory_id desc)::integer,
-             t.score
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
       from (
         select a.memory_id, max(a.score) as score
         from   (select * from entry union all select * from neighbour) as a
         where  a.score > 0
         group  by a.memory_id
+        order  by 2 desc, 1 desc
+        limit  $4
       ) as t
-      order  by t.score desc, t.memory_id desc
-      limit  $4
     $sql$,
-    pgrecall._union_all(branch, types),
-    pgrecall._visible_sql(filter)
+    pgrecall_internal._union_all(branch, request.fact_types),
+    request.visible_sql
   )
-  using bank, as_of, filter, depth, during_at, embedding, coalesce(searched.embedding_model, ''),
-        types, pgrecall._slack_after(during_at);
+  into  memory_ids, scores
+  using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
+        request.embedding, coalesce((request.bank).embedding_model, ''), request.fact_types,
+        pgrecall_internal._slack_after(during_at);
 end;
 $$;
-comment on function pgrecall.temporal_arm(
-  text, tstzrange, halfvec, text[], jsonb, timestamptz, integer, text, text) is
+comment on function pgrecall_internal._temporal_search is
+'What happened in the window of a request or near it, the best first.';
+
+create or replace function pgrecall_internal._temporal_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  result pgrecall_internal.arm_result;
+begin
+  result.is_run := request.during is not null;
+  if is_planned then
+    result.reason := 'a time window is given';
+  elsif result.is_run and not isempty(request.during) then
+    select s.memory_ids, s.scores into result.memory_ids, result.scores
+    from   pgrecall_internal._temporal_search(request) as s;
+  end if;
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._temporal_arm is 'Worker of the temporal arm.';
+
+create or replace function pgrecall.temporal_arm(
+  bank       text,
+  during     pgrecall_internal.period,
+  embedding  anycompatible default null::text,
+  fact_types text[] default null,
+  filter     text default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  model      text default null,
+  time_basis text default 'occurred')
+returns setof pgrecall.ranked
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+begin
+  return query
+  select * from pgrecall_internal._ranked('temporal', pgrecall_internal._request(
+    bank, '', pgrecall_internal._to_halfvec(embedding), pgrecall_internal._range_of_period(during),
+    fact_types => fact_types, filter => filter, as_of => as_of, model => model,
+    options => jsonb_build_object('depth', depth, 'time_basis', time_basis), arm => 'temporal'));
+end;
+$$;
+comment on function pgrecall.temporal_arm is
 'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
 'quarters of its length, 30 days of that at most), and what is one or two links in time and cause '
-'away from the best of them, each step at half the score. '
-'time_basis => ''mentioned'' takes the time of saying where it is not known when it happened. '
-'score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an embedding is given; what has '
-'none itself counts as of similarity 0. Errors: '
-'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'away from the best of them, each step at half the score. time_basis => ''mentioned'' takes the '
+'time of saying where it is not known when it happened. score = proximity, 0 to 1, times (0.75 + '
+'0.25 similarity) where an embedding is given; what has none itself counts as of similarity 0. '
+'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

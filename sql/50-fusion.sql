@@ -1,7 +1,16 @@
-create or replace function pgrecall._fuse(
-  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text, named bigint[] default null,
-  boosts double precision[] default null, kept integer default null)
-returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+-- Fusion: the rankings of the arms become one.
+--
+-- rrf() adds weight / (k + rank) over the arms, score_rrf() lets the score of a hit count beside
+-- its rank, linear() adds normalised scores. fuse() is what a recall does with what its arms
+-- found: gates leave out arms that found nothing good, then one of the three joins the rest, with
+-- the weights of the arms and the boost for memories that mention an entity named in the query.
+-- Together with arm_hits() it lets a caller try other rankings on the same hits.
+--
+-- Every fused row says what each arm contributed; the contributions add up to the score.
+create or replace function pgrecall_internal._fuse(
+  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
+  named_boost double precision default 0, kept integer default null)
+returns setof pgrecall.fused
 language sql immutable parallel safe
 begin atomic
   with arm as materialized (
@@ -11,7 +20,7 @@ begin atomic
     group  by h.arm
   ),
   contributed as (
-    select h as hit, a.weight * coalesce(n.boost, 1)
+    select h as hit, a.weight * (1 + named_boost * coalesce(h.named, 0))
            * case fusion
                when 'linear' then
                  case when a.best > a.worst then (h.score - a.worst) / (a.best - a.worst) else 1 end
@@ -21,7 +30,6 @@ begin atomic
              end as contribution
     from   unnest(hits) as h
     join   arm a on a.arm = h.arm
-    left   join unnest(named, boosts) as n(memory_id, boost) on n.memory_id = h.memory_id
     where  a.weight > 0
   ),
   fused as (
@@ -35,42 +43,42 @@ begin atomic
   select f.memory_id, f.rank, f.score,
          (select jsonb_object_agg(h.arm, jsonb_build_object(
                    'rank', h.rank, 'score', h.score, 'contribution', h.contribution))
-          from   unnest(f.hits, f.contributions) as h(arm, memory_id, rank, score, contribution))
+          from   unnest(f.hits, f.contributions)
+                   as h(arm, memory_id, rank, score, named, contribution))
   from   fused f
   where  kept is null or f.rank <= kept
   order  by f.score desc, f.memory_id desc;
 end;
-comment on function pgrecall._fuse(
-  pgrecall.arm_hit[], jsonb, integer, text, bigint[], double precision[], integer) is
-'Worker of rrf(), score_rrf() and linear(), named by fusion. Contributions to a memory in named '
-'are multiplied by its boost. kept: ranks after it are left out.';
+comment on function pgrecall_internal._fuse is
+'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
+'named in the query are multiplied by 1 + named_boost * named. kept: ranks after it are left out.';
 
-create or replace function pgrecall._check_fusion(weights jsonb, k integer)
+create or replace function pgrecall_internal._check_fusion(weights jsonb, k integer)
 returns void
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall._check_range('k', k, 1, 10000);
-  perform pgrecall._check_by_arm('weight', weights, is_any_arm => true);
+  perform pgrecall_internal._check_range('k', k, 1, 10000);
+  perform pgrecall_internal._check_by_arm('weight', weights, 0, 1000000, is_any_arm => true);
 end;
 $$;
-comment on function pgrecall._check_fusion(jsonb, integer) is
+comment on function pgrecall_internal._check_fusion is
 'Raises 22023 for a k outside 1 to 10,000 or a weight outside 0 to 1,000,000.';
 
 create or replace function pgrecall.rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
-returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+returns setof pgrecall.fused
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall._check_fusion(weights, k);
+  perform pgrecall_internal._check_fusion(weights, k);
   return query
-  select * from pgrecall._fuse(hits, weights, k, 'rrf');
+  select * from pgrecall_internal._fuse(hits, weights, k, 'rrf');
 end;
 $$;
-comment on function pgrecall.rrf(pgrecall.arm_hit[], jsonb, integer) is
+comment on function pgrecall.rrf is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
 'weight / (k + rank). '
 'Equal scores share a rank. arms holds rank, score and contribution per arm; contributions add up '
@@ -80,17 +88,17 @@ comment on function pgrecall.rrf(pgrecall.arm_hit[], jsonb, integer) is
 
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
-returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+returns setof pgrecall.fused
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall._check_fusion(weights, k);
+  perform pgrecall_internal._check_fusion(weights, k);
   return query
-  select * from pgrecall._fuse(hits, weights, k, 'score_rrf');
+  select * from pgrecall_internal._fuse(hits, weights, k, 'score_rrf');
 end;
 $$;
-comment on function pgrecall.score_rrf(pgrecall.arm_hit[], jsonb, integer) is
+comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion that knows how good a rank is: score = sum over arms of weight * (score / '
 'best score of the arm) / (k + rank). '
 'A score below 0 counts as 0; an arm whose scores are all 0 or less counts by rank alone. The '
@@ -98,24 +106,24 @@ comment on function pgrecall.score_rrf(pgrecall.arm_hit[], jsonb, integer) is
 'The rest as rrf().';
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
-returns table (memory_id bigint, rank integer, score double precision, arms jsonb)
+returns setof pgrecall.fused
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall._check_fusion(weights, 1);
+  perform pgrecall_internal._check_fusion(weights, 1);
   return query
-  select * from pgrecall._fuse(hits, weights, 1, 'linear');
+  select * from pgrecall_internal._fuse(hits, weights, 1, 'linear');
 end;
 $$;
-comment on function pgrecall.linear(pgrecall.arm_hit[], jsonb) is
+comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
 'of the arm - worst), whatever the ranks. '
 'The worst hit of an arm gets 0 from it and stays in; a single hit, and hits of equal score, get '
 'the whole weight. Score / best score in its place did worse (bench/README.md). '
 'The rest as rrf(), but without a k.';
 
-create or replace function pgrecall._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
+create or replace function pgrecall_internal._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
 returns text[]
 language sql immutable parallel safe
 begin atomic
@@ -133,40 +141,64 @@ begin atomic
     ) as b
   ) as a;
 end;
-comment on function pgrecall._gated_arms(pgrecall.arm_hit[], jsonb) is
+comment on function pgrecall_internal._gated_arms is
 'The arms whose best score is below their gate, by name. One always stays: where all are below, '
 'that which came nearest, as a share of its gate.';
 
-create or replace function pgrecall._check_recency(
-  half_life interval, decay text, fusion text)
-returns void
+create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
+returns pgrecall.arm_hit[]
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
+declare
+  gated text[];
 begin
-  if half_life <= interval '0' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('recency_half_life must be longer than nothing, not %s', half_life),
-      hint    = 'Pass recency_half_life => ''30 days'', for example.';
+  if gates = '{}' then
+    return hits;
   end if;
-  if decay is null or decay not in ('exponential', 'linear') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('recency_decay must be "exponential" or "linear", not "%s"', decay),
-      hint    = 'Either halves at the half-life; "linear" is gone at twice that.';
-  end if;
-  if half_life is not null and fusion <> 'linear' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('recency_half_life does not go with fusion "%s"', fusion),
-      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion '
-                '"linear", whose scores say how good a row is; elsewhere recency settles ties.';
-  end if;
+  gated := pgrecall_internal._gated_arms(hits, gates);
+  return array(select h from unnest(hits) as h where h.arm <> all (gated));
 end;
 $$;
-comment on function pgrecall._check_recency(interval, text, text) is
-'Raises 22023 for a half-life of nothing, an unknown decay, or a fusion by ranks.';
+comment on function pgrecall_internal._ungated is
+'The hits of the arms that their gates let through.';
+
+create or replace function pgrecall.fuse(hits pgrecall.arm_hit[], options jsonb default '{}')
+returns setof pgrecall.fused
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  unusable text;
+  named    text[] := '{fusion,rrf_k,weights,gates,named_boost}';
+  given    jsonb;
+begin
+  perform pgrecall_internal._check_options(coalesce(options, '{}'));
+  select k into unusable from jsonb_object_keys(options) as k where k <> all (named);
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('option "%s" is none of a fusion', unusable),
+      hint    = format('Options of fuse(): %s.', array_to_string(named, ', '));
+  end if;
+  given := pgrecall_internal._option_defaults() || jsonb_strip_nulls(coalesce(options, '{}'));
+  given := given || jsonb_build_object(
+    'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
+  -- An arm of weight 0 is not asked in a recall, so it is not the one that a gate lets through.
+  hits := array(
+    select h from unnest(hits) as h where (given -> 'weights' ->> h.arm)::double precision > 0
+  );
+  return query
+  select *
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._ungated(hits, given -> 'gates'), given -> 'weights',
+           (given ->> 'rrf_k')::integer, given ->> 'fusion',
+           (given ->> 'named_boost')::double precision);
+end;
+$$;
+comment on function pgrecall.fuse is
+'Joins what arm_hits() returns as a recall does, best first: options fusion, rrf_k, weights, gates '
+'and named_boost, each as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
 
 create or replace function pgrecall.recency_boost(
   age interval, half_life interval, decay text default 'exponential')
@@ -182,6 +214,6 @@ return (
            as half_lives
   ) as a
 );
-comment on function pgrecall.recency_boost(interval, interval, text) is
+comment on function pgrecall.recency_boost is
 'Factor for a score by age: 1.1 for what is new, 1 at the half-life, down to 0.9; decay '
 'exponential, or linear (0.9 from twice the half-life on).';

@@ -1,4 +1,9 @@
-create or replace function pgrecall._diverse_order(
+-- The order of an answer after fusion, where a call asks for more than the fused order: recency
+-- with fusion linear, one row per source (collapse), variety (diversity).
+--
+-- Ties go to what was said last, then to the higher id. Maximal marginal relevance looks at the
+-- first 200 rows; the others follow as they are.
+create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
   top integer)
 returns integer[]
@@ -41,14 +46,13 @@ begin
   return places || array(select generate_series(window_size + 1, least(top, cardinality(ids))));
 end;
 $$;
-comment on function pgrecall._diverse_order(
-  pgrecall.bank, bigint[], double precision[], double precision, integer) is
+comment on function pgrecall_internal._diverse_order is
 'Positions in ids, whose scores fall, in the order of maximal marginal relevance (Carbonell and '
 'Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
 'similarity to the nearest of those before, 0 to 1, by the cosine of the embedded texts; 0 where '
 'there is no embedding. Of the first 200; the others follow as they are. Only the first top.';
 
-create or replace function pgrecall._arranged(
+create or replace function pgrecall_internal._arranged(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
   inout ids bigint[], inout scores double precision[], inout arms jsonb[])
@@ -99,7 +103,7 @@ begin
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
   if diversity > 0 and ids is not null then
-    places := pgrecall._diverse_order(bank, ids, scores, diversity, top);
+    places := pgrecall_internal._diverse_order(bank, ids, scores, diversity, top);
     select array_agg(ids[p.place] order by p.n), array_agg(scores[p.place] order by p.n),
            array_agg(arms[p.place] order by p.n)
     into   ids, scores, arms
@@ -107,9 +111,7 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall._arranged(
-  pgrecall.bank, integer, boolean, double precision, interval, text, timestamptz, bigint[],
-  double precision[], jsonb[]) is
-'The fused rows in the order of an answer: scores lifted or lowered by recency_boost() where there '
+comment on function pgrecall_internal._arranged is
+'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
 'is a half-life, from when it happened or else was said; ties by recency, then id; of a source_id '
 'the best alone with collapse; then the order of _diverse_order().';

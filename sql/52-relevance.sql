@@ -1,22 +1,11 @@
-create or replace function pgrecall._word_mass(bank pgrecall.bank, kind text, query text)
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return (
-    select sum(u)
-    from   unnest((pgrecall._query_lexemes(
-             bank, kind, (pgrecall._parsed_query(query)).words)).idfs) as u
-  );
-end;
-$$;
-comment on function pgrecall._word_mass(pgrecall.bank, text, text) is
-'Sum of the IDFs of the words of a query, which no BM25 score of the lexical arms exceeds. Null '
-'without words.';
-
-create or replace function pgrecall._relevance(
-  arms jsonb, word_mass double precision, message_mass double precision, is_embedded boolean,
+-- Relevance: how likely a row answers the query, so that a caller can tell when there is no answer.
+--
+-- Scores of a fusion say which row is better, not whether it is good. Relevance is a logistic
+-- function of what can be compared across queries: the cosine similarity, the share of the query's
+-- IDFs in the BM25 score, an exact key, the nearness in time. Its coefficients are fitted to LoCoMo
+-- (bench/relevance.py); another embedding model moves them.
+create or replace function pgrecall_internal._relevance(
+  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean,
   is_only_date boolean)
 returns double precision
 language sql immutable parallel safe
@@ -26,20 +15,19 @@ return case
   else 1 / (1 + exp(-(
     case
       when not is_embedded then -3
-      when word_mass is null
+      when idf_sum is null
         then 16 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 8.5
       else 10.4 * coalesce((arms -> 'semantic' ->> 'score')::double precision, 0.2) - 6.2
     end
     + case when is_embedded then 10.5 else 15 end * case
       when arms ? 'key' then 1
       else greatest(
-        coalesce((arms -> 'lexical' ->> 'score')::double precision / word_mass, 0),
-        coalesce((arms -> 'message' ->> 'score')::double precision / message_mass, 0))
+        coalesce((arms -> 'lexical' ->> 'score')::double precision / idf_sum, 0),
+        coalesce((arms -> 'message' ->> 'score')::double precision / message_idf_sum, 0))
     end
     + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;
-comment on function pgrecall._relevance(
-  jsonb, double precision, double precision, boolean, boolean) is
+comment on function pgrecall_internal._relevance is
 'How likely a row answers, 0 to 1, by what the arms said of it: the logistic function of '
 '10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
 '3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '

@@ -1,18 +1,24 @@
+-- What a caller asks a bank before it embeds a question: the text to embed, how the bank reads
+-- times, when the last conversation ended.
+--
+-- Names say who, not what: an embedding of the question without the names of entities finds more,
+-- and the names are carried by the graph arm and by option named_boost. That is why a driver makes
+-- this look-up before the one call of the recall.
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
-returns table (embedded_text text, time_settings jsonb, last_session_end timestamptz)
+returns setof pgrecall.preparation
 language plpgsql stable parallel safe rows 1
 set search_path from current
 as $$
 declare
-  asked pgrecall.bank := pgrecall._bank(bank);
+  asked pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   return query
   select case when asked.is_name_embedded then query else pgrecall.without_names(bank, query) end,
          asked.time_settings, pgrecall.last_session_end(bank, before);
 end;
 $$;
-comment on function pgrecall.prepare_recall(text, text, timestamptz) is
+comment on function pgrecall.prepare_recall is
 'What a caller needs to know of a bank to embed a question and to read the time out of it: the '
 'text to embed, which is without_names() unless is_name_embedded is set; the time_settings; and '
 'when the last conversation that was over by then ended. One row. Errors: RC001, 22023.';

@@ -9,15 +9,22 @@ with own as (
          exists (
            select
            from   pg_class c
-           where  c.relnamespace = p.pronamespace
+           where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
            and    c.relkind in ('r', 'p', 'v')
            and    pg_get_functiondef(p.oid)
-                    ~ ('\m(from|join|into|update|using)\s+(only\s+)?pgrecall\.' || c.relname || '\M')
+                    ~ ('\m(from|join|into|update|using)\s+(only\s+)?'
+                       || c.relnamespace::regnamespace || '\.' || c.relname || '\M')
          ) as reads_tables
   from   pg_proc p
   join   pg_language l on l.oid = p.prolang
-  where  p.pronamespace = 'pgrecall'::regnamespace
+  where  p.pronamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
   and    p.prokind in ('f', 'p', 'w')
+  -- Constructors that a range type brings along are not ours.
+  and    not exists (
+           select
+           from   pg_depend d
+           where  d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'i'
+         )
 )
 select 'has a comment' as rule, name
 from   own
@@ -70,7 +77,7 @@ and    (proconfig is not null or proisstrict)
 union all
 select 'has defaults instead of overloads', proname::text
 from   own
-group  by proname
+group  by pronamespace, proname
 having count(*) > 1
 
 union all

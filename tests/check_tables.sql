@@ -2,7 +2,7 @@
 with tables as (
   select c.*, c.oid::regclass::text as name
   from   pg_class c
-  where  c.relnamespace = 'pgrecall'::regnamespace
+  where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
   and    c.relkind in ('r', 'p')
 ),
 constraints as (
@@ -26,7 +26,7 @@ constraints as (
 )
 select 'has a comment' as rule, c.oid::regclass::text as name
 from   pg_class c
-where  c.relnamespace = 'pgrecall'::regnamespace
+where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
 and    c.relkind in ('r', 'p', 'v', 'm', 'S')
 and    obj_description(c.oid, 'pg_class') is null
 

@@ -12,6 +12,7 @@ A test takes the least of these that will do:
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("PGRECALL_ROUTE", "driver"),
         help="how pgrecall is installed into the databases that the tests use",
     )
+    parser.addoption(
+        "--fast",
+        action="store_true",
+        help="two cases of each test, and none that takes seconds: for work in between",
+    )
+
+
+# Modules whose tests take seconds each: they install, dump, load models or wait for one another.
+SLOW = frozenset(
+    "test_build test_cli test_concurrency test_dump_restore test_evaluate test_index_command"
+    " test_install test_package test_readme test_reembed test_rerank test_upgrade".split()
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--fast"):
+        return
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        test = item.nodeid.split("[")[0]
+        seen[test] += 1
+        is_slow = item.path.stem in SLOW
+        (left_out if is_slow or seen[test] > 2 else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)

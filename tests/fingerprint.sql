@@ -1,8 +1,10 @@
 -- One row for each thing that pgrecall consists of: (kind, name, definition). However it was
 -- installed, and however old the release that it was upgraded from, the rows are the same.
--- Owners are left out, and whether something belongs to the extension.
+-- Owners are left out. pgrecall_upgrade is what an upgrade must not leave behind.
 with own as (
-  select n.oid, n.nspacl from pg_namespace n where n.nspname = 'pgrecall'
+  select n.oid, n.nspname, n.nspacl
+  from   pg_namespace n
+  where  n.nspname in ('pgrecall', 'pgrecall_internal', 'pgrecall_upgrade')
 ),
 relation as (
   select c.*, c.oid::regclass::text as name
@@ -10,7 +12,7 @@ relation as (
   join   own on own.oid = c.relnamespace
 )
 select 'schema' as kind,
-       'pgrecall' as name,
+       own.nspname::text as name,
        jsonb_build_object(
          'acl', array(select i::text from unnest(own.nspacl) i order by 1),
          'comment', obj_description(own.oid, 'pg_namespace')
@@ -116,6 +118,12 @@ select 'type',
        jsonb_build_object(
          'kind', t.typtype,
          'base', format_type(t.typbasetype, t.typtypmod),
+         'range of', (
+           select array[r.rngsubtype::regtype::text, r.rngsubdiff::regproc::text,
+                        r.rngcanonical::regproc::text, r.rngmultitypid::regtype::text]
+           from   pg_range r
+           where  r.rngtypid = t.oid
+         ),
          'labels', (
            select array_agg(e.enumlabel order by e.enumsortorder)
            from   pg_enum e
@@ -135,8 +143,9 @@ select 'cast',
          'function', k.castfunc::regproc::text, 'context', k.castcontext, 'method', k.castmethod
        )::text
 from   pg_cast k
-join   pg_proc p on p.oid = k.castfunc
-join   own on own.oid = p.pronamespace
+join   pg_type f on f.oid = k.castsource
+join   pg_type t on t.oid = k.casttarget
+where  exists (select from own where own.oid in (f.typnamespace, t.typnamespace))
 
 union all
 

@@ -89,14 +89,17 @@ class Server:
         if not self.is_embedded:
             pytest.skip("the extension files of a server of your own are yours to install")
         directory = Path(self.run("pg_config", "--sharedir").strip()) / "extension"
-        new = [name for name in scripts if not (directory / name).exists()]
+        paths = [directory / name for name in scripts]
+        former = {path: path.read_bytes() for path in paths if path.exists()}
         for name, text in scripts.items():
             (directory / name).write_text(text, encoding="utf-8")
         try:
             yield
         finally:
-            for name in new:
-                (directory / name).unlink(missing_ok=True)
+            for path in paths:
+                path.unlink(missing_ok=True)
+            for path, content in former.items():
+                path.write_bytes(content)
 
 
 @contextmanager
@@ -136,11 +139,28 @@ def install(route: str, server: Server, dsn: str) -> None:
     if route == "extension":
         with server.extension_files(build.assemble()), psycopg.connect(dsn) as connection:
             connection.execute("create extension pgrecall")
+            connection.execute("select pgrecall_setup.install()")
     elif route == "psql":
         run_script(server, dsn, build.full_script())
     else:
         with psycopg.connect(dsn) as connection:
             schema.migrate(connection)
+
+
+def frozen_script(release: str) -> str:
+    """Return the whole script of a release."""
+    return (build.MIGRATIONS / f"pgrecall--{release}.sql").read_text(encoding="utf-8")
+
+
+def install_old_extension(server: Server, dsn: str, release: str) -> None:
+    """Install a frozen release as 0.1.0 did it: everything is a member of the extension."""
+    script = frozen_script(release)
+    files = {"pgrecall.control": build.CONTROL.format(version=release)}
+    with (
+        server.extension_files(files | {f"pgrecall--{release}.sql": script}),
+        psycopg.connect(dsn) as connection,
+    ):
+        connection.execute(f"create extension pgrecall version '{release}'".encode())
 
 
 def run_script(server: Server, dsn: str, script: str) -> None:

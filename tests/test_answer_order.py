@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from banks import Connection, call, create, retain
 from pgrecall import Recall
+from sqlcalls import Connection, call, create, retain
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 QUERY = "kraken deploy"
@@ -214,8 +214,8 @@ def test_a_date_without_bounds_is_of_no_age(connection: Connection) -> None:
     connection.execute("update pgrecall.memory set occurred = '[-infinity, infinity)'")
 
     scores = connection.execute(
-        "select score from pgrecall.hybrid_recall('b', 'kraken', fusion => 'linear',"
-        " weights => '{\"lexical\": 2}', recency_half_life => '1 day')"
+        "select score from pgrecall.hybrid_recall('b', 'kraken', options => "
+        """ '{"fusion": "linear", "weights": {"lexical": 2}, "recency_half_life": "1 day"}')"""
     ).fetchall()
 
     assert scores == [(2,)]

@@ -9,15 +9,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, Recall, _render, calls, rerankers
-from pgrecall._demo import ARMS, SHOWN
-from pgrecall.cli import main
+from pgrecall import Hit, OnnxReranker, Recall, rerankers
+from pgrecall.calls import Call
+from pgrecall.command import doctor, main, queries, render
+from pgrecall.command.demo import ARMS, SHOWN
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -169,10 +170,63 @@ def test_a_recall_can_be_narrowed_down(run: Run, bank: str) -> None:
     assert found("--tag", "team") == ["Ana"]
     assert found("--filter", "occurred is null") == ["Ben"]
     assert len(found("--top-k", "1")) == 1
-    pages = found("--top-k", "1") + found("--top-k", "1", "--skip", "1")
+    pages = found("--top-k", "1") + found("--top-k", "1", "--set", "skip=1")
     assert sorted(pages) == ["Ana", "Ben"]
-    assert found("--min-relevance", "1") == []
-    assert found("--fusion", "linear", "--collapse", "--diversity", "0.5") == ["Ana", "Ben"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        (["min_relevance=1"], []),
+        (["fusion=linear", "collapse=true", "diversity=0.5"], ["Ana", "Ben"]),
+        (['weights={"lexical": 2}', 'arms=["lexical"]'], ["Ana", "Ben"]),
+        (["arms=key"], []),
+        (["recency_half_life=30 days", "fusion=linear"], ["Ana", "Ben"]),
+    ],
+)
+def test_any_option_of_a_recall_can_be_set(
+    run: Run, bank: str, settings: list[str], found: list[str]
+) -> None:
+    given = [word for setting in settings for word in ("--set", setting)]
+
+    _, out, _ = run("recall", bank, "who leads?", "--no-embed", "--json", *given)
+
+    assert sorted(hit["text"][:3] for hit in json.loads(out)["hits"]) == found
+
+
+def test_an_option_that_there_is_not_is_refused_by_name(run: Run, bank: str) -> None:
+    code, _, err = run("recall", bank, "who leads?", "--no-embed", "--set", "diversty=1")
+
+    assert code == 1
+    assert 'error: unknown option "diversty"' in err
+    assert "diversity" in err
+
+
+@pytest.mark.parametrize("setting", ["skip=x", "arms=5", "depth=x", "hypothetical=5", "budget=1"])
+def test_a_value_that_no_option_takes_is_an_error(run: Run, bank: str, setting: str) -> None:
+    code, _, err = run("recall", bank, "who leads?", "--no-embed", "--set", setting)
+
+    assert code == 1
+    assert setting.partition("=")[0] in err
+
+
+def test_what_is_no_option_cannot_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["recall", "b", "who?", "--set", "query=x"])
+
+    assert "not an option of a recall: query" in capsys.readouterr().err
+
+
+def test_help_lists_the_options_that_can_be_set(
+    connection: psycopg.Connection[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = connection.execute("select name from pgrecall.recall_options()").fetchall()
+
+    with pytest.raises(SystemExit):
+        main(["recall", "--help"])
+
+    words = set(re.findall(r"\w+", capsys.readouterr().out))
+    assert {name for (name,) in rows} <= words
 
 
 def test_a_recall_is_explained(run: Run, bank: str) -> None:
@@ -257,14 +311,66 @@ def test_doctor_says_what_to_do_in_an_empty_database(run: Run, bare_database: st
 def test_doctor_warns_of_an_old_pgvector(
     run: Run, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = calls.Call("select '0.8.1'", {}, scalar_row, lambda rows: rows[0])
-    monkeypatch.setattr(calls, "vector_version", lambda: old)
+    old: Call[Any, Any] = Call("select '0.8.1'", {}, scalar_row, lambda rows: rows[0])
+    monkeypatch.setattr(queries, "vector_version", lambda: old)
 
     findings = json.loads(run("doctor", "--json")[1])
 
     (vector,) = [finding for finding in findings if finding["about"] == "pgvector"]
     assert (vector["status"], vector["found"]) == ("warning", "0.8.1, which has known faults")
     assert vector["advice"].endswith("alter extension vector update;")
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        ("delete from pgrecall.embedding", "2 of 2 memories have no embedding"),
+        ("delete from pgrecall.memory", "2 rows of pgrecall.embedding belong to no memory"),
+        ("delete from pgrecall.memory", "1 rows of pgrecall.mention belong to no memory"),
+        (
+            "delete from pgrecall_internal.statistics",
+            "there are no statistics of 2 memory texts",
+        ),
+        (
+            "drop index pgrecall.memory_bank_id_source_id_idx",
+            "missing: memory_bank_id_source_id_idx",
+        ),
+        (
+            "alter table pgrecall.mention drop constraint mention_pkey",
+            "tables without a primary key: pgrecall.mention",
+        ),
+    ],
+)
+def test_doctor_notices_what_a_restore_left_out(
+    run: Run, database: str, damage: str, found: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        recall = Recall(connection, embedder=None)
+        recall.create_bank("b")
+        facts = [
+            {"text": "Ana leads Atlas", "embedding": [1, 0], "entities": ["Atlas"]},
+            {"text": "Ben sails", "embedding": [0, 1]},
+        ]
+        recall.retain("b", facts, model="toy")
+        connection.execute("set session_replication_role = replica")
+        connection.execute(damage.encode())
+
+    code, out, _ = run("doctor", "--json", dsn=database)
+
+    assert any(found in finding["found"] for finding in json.loads(out)), out
+    assert code == 1
+
+
+def test_doctor_calls_a_server_that_is_too_old_bad() -> None:
+    class Info:
+        server_version = 150012
+
+    class Old:
+        info = Info()
+
+    finding = doctor._server(cast("Any", Old()))
+
+    assert (finding.status, finding.advice) == ("bad", "Use PostgreSQL 16 or newer.")
 
 
 def test_doctor_says_when_the_reranker_cannot_be_loaded(
@@ -302,7 +408,7 @@ def test_doctor_warns_where_no_packaged_reranker_can_run(
 
 
 def test_the_command_ends_quietly_when_its_reader_does(database: str) -> None:
-    command = f'"{sys.executable}" -m pgrecall.cli bank list --dsn "{database}" | true'
+    command = f'"{sys.executable}" -m pgrecall bank list --dsn "{database}" | true'
 
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
 
@@ -325,7 +431,7 @@ def test_no_line_is_wider_than_100_columns(run: Run, bank: str, tmp_path: Path) 
 
     _, out, _ = run("recall", bank, "Zenith", "--no-embed", "--explain")
 
-    assert max(len(line) for line in out.splitlines()) <= _render.WIDTH
+    assert max(len(line) for line in out.splitlines()) <= render.WIDTH
     assert "…" in out
 
 
@@ -338,7 +444,7 @@ def test_arms_are_named_in_the_order_of_their_say() -> None:
     arms = {"graph": ArmHit(1, 9.0, 0.1), "key": ArmHit(2, 1.0, 0.3)}
     hit = Hit(**columns, arms=arms, fused_rank=1, rerank_score=None, final_score=0.4)
 
-    assert _render.found_by(hit) == "key, graph"
+    assert render.found_by(hit) == "key, graph"
 
 
 def test_the_demo_answers_eight_questions_and_says_what_to_try(run: Run) -> None:
@@ -359,7 +465,7 @@ def test_the_demo_answers_eight_questions_and_says_what_to_try(run: Run) -> None
 
 
 def test_the_demo_can_be_run_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgrecall._demo.ARMS", ())
+    monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
 
     assert run("demo", "--bank", "d")[0] == 0
     assert run("demo", "--bank", "d")[0] == 0

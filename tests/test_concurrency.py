@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from statements import Connection, column, contents, ids, retain, rows, value
+from sqlcalls import Connection, column, contents, retain, retained, rows, value
 
 T = TypeVar("T")
 WRITERS = 16
@@ -91,7 +91,7 @@ def test_writers_into_one_bank_lose_nothing_and_write_nothing_twice(
         # Half of each batch overlaps with the next writer's, and each in an order of its own.
         batch = [fact(k) for k in range(6 * n, 6 * n + 12)]
         random.Random(n).shuffle(batch)
-        return [row for half in (batch[:6], batch[6:]) for row in retain(connection, *half)]
+        return [row for half in (batch[:6], batch[6:]) for row in retained(connection, half)]
 
     results = together(database, work)
 
@@ -107,7 +107,7 @@ def test_equal_batches_in_opposite_orders_do_not_deadlock(database: str, bank: C
 
     results = together(
         database,
-        lambda connection, n: retain(connection, *(batch if n % 2 else reversed(batch))),
+        lambda connection, n: retained(connection, batch if n % 2 else reversed(batch)),
         workers=6,
     )
 
@@ -119,7 +119,7 @@ def test_equal_batches_in_opposite_orders_do_not_deadlock(database: str, bank: C
 
 def test_many_transactions_of_each_kind_leave_a_bank_whole(database: str, bank: Connection) -> None:
     for n in range(40):
-        retain(bank, fact(n))
+        retain(bank, [fact(n)])
 
     def work(connection: Connection, n: int) -> int:
         choose = random.Random(n)
@@ -129,7 +129,7 @@ def test_many_transactions_of_each_kind_leave_a_bank_whole(database: str, bank: 
             action = choose.choice(["retain", "forget", "supersede", "refresh", "message"])
             try:
                 if action == "retain":
-                    retain(connection, *(fact(choose.randrange(60)) for _ in range(4)))
+                    retain(connection, (fact(choose.randrange(60)) for _ in range(4)))
                 elif action == "forget":
                     connection.execute("select pgrecall.forget('b', %s)", [[a, b]])
                 elif action == "supersede":
@@ -173,7 +173,7 @@ def test_writers_meet_a_dropped_bank_as_one_that_does_not_exist(
                 if n == 0:
                     connection.execute("select pgrecall.drop_bank('b')")
                 else:
-                    retain(connection, fact(10 * n + k))
+                    retain(connection, [fact(10 * n + k)])
             except psycopg.Error as error:
                 codes.add(error.sqlstate)
         return codes
@@ -217,13 +217,13 @@ CALLS: dict[str, str] = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_writers_of_one_bank_take_turns(database: str, bank: Connection, call: str) -> None:
-    ids(bank, "known")
+    retain(bank, ["known"])
     with (
         psycopg.connect(database) as first,
         psycopg.connect(database) as second,
         ThreadPoolExecutor(1) as pool,
     ):
-        ids(first, {"text": "x", "entities": ["Ana"]})
+        retain(first, [{"text": "x", "entities": ["Ana"]}])
         result: Future[Any] = pool.submit(
             second.execute, f"select * from pgrecall.{CALLS[call]}".encode()
         )
@@ -241,7 +241,7 @@ def test_writers_of_one_bank_take_turns(database: str, bank: Connection, call: s
 def test_who_waited_for_a_bank_that_was_dropped_is_told(
     database: str, bank: Connection, call: str
 ) -> None:
-    ids(bank, "known")
+    retain(bank, ["known"])
     with (
         psycopg.connect(database) as first,
         psycopg.connect(database) as second,
@@ -277,7 +277,7 @@ def test_who_waited_for_a_bank_that_was_replaced_may_try_again(
         with pytest.raises(psycopg.errors.SerializationFailure) as caught:
             result.result(DEADLINE_S)
         second.rollback()
-        ((_, _, is_new),) = retain(second, "x")
+        ((_, _, is_new),) = retained(second, ["x"])
 
     assert caught.value.diag.message_primary == (
         'bank "b" was replaced meanwhile, or may not be written'
@@ -288,13 +288,13 @@ def test_who_waited_for_a_bank_that_was_replaced_may_try_again(
 
 def test_readers_and_writers_of_other_banks_do_not_wait(database: str, bank: Connection) -> None:
     bank.execute("select pgrecall.create_bank('other')")
-    ids(bank, "known")
+    retain(bank, ["known"])
     with psycopg.connect(database) as first:
-        ids(first, "uncommitted", "known")
+        retain(first, ["uncommitted", "known"])
         first.execute("select pgrecall.drop_bank('b')")
         bank.execute("set lock_timeout = '1s'")
 
-        retain(bank, fact(1), bank="other")
+        retain(bank, [fact(1)], bank="other")
         found = column(bank, "select text from pgrecall.hybrid_recall('b', 'known uncommitted')")
         first.rollback()
 
@@ -305,16 +305,16 @@ def test_readers_and_writers_of_other_banks_do_not_wait(database: str, bank: Con
 def test_a_writer_with_an_old_snapshot_fails_rather_than_names_an_entity_twice(
     database: str, bank: Connection, level: str
 ) -> None:
-    retain(bank, *(fact(5 * n) for n in range(30)))  # so many that two more refresh nothing
+    retain(bank, (fact(5 * n) for n in range(30)))  # so many that two more refresh nothing
     late_fact = {"text": "late", "entities": ["Person 1"]}
     with psycopg.connect(database) as late:
         late.isolation_level = psycopg.IsolationLevel[level]
         late.execute("select 1 from pgrecall.bank")
-        retain(bank, fact(1))
+        retain(bank, [fact(1)])
 
         with pytest.raises(psycopg.errors.SerializationFailure):
-            retain(late, late_fact)
+            retain(late, [late_fact])
         late.rollback()
-        retain(late, late_fact)
+        retain(late, [late_fact])
 
     assert_is_whole(bank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -48,39 +48,85 @@ def extension_on_server(server: Server) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["extension", "psql"])
-def filled(server: Server, empty_database: str, request: pytest.FixtureRequest) -> str:
-    """A database in which every table has rows."""
-    servers.install(request.param, server, empty_database)
-    with psycopg.connect(empty_database) as connection:
-        for bank in ("first", "second"):
-            connection.execute(
-                "select pgrecall.create_bank(bank => %s, embedding_model => 'm')", [bank]
-            )
-            retain(connection, bank, FACTS)
-            connection.execute(
-                "select pgrecall.retain_messages(%s, %s)", [bank, json.dumps(MESSAGES)]
-            )
-            connection.execute("select pgrecall.log_session(%s, 'standup')", [bank])
-            connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
+# How a dump is taken and restored: arguments of pg_dump, and of pg_restore or None for psql.
+MODES: dict[str, tuple[list[str], list[str] | None]] = {
+    "plain": (["--format=plain"], None),
+    "custom": (["--format=custom"], ["--exit-on-error"]),
+    "one transaction": (["--format=custom"], ["--single-transaction"]),
+    "parallel": (["--format=directory", "--jobs=4"], ["--exit-on-error", "--jobs=4"]),
+    "data only": (
+        ["--format=custom", "--data-only"],
+        ["--exit-on-error", "--single-transaction"],
+    ),
+    # A whole dump does not order tables by their foreign keys.
+    "data only of a whole dump": (
+        ["--format=custom"],
+        ["--exit-on-error", "--data-only", "--disable-triggers"],
+    ),
+}
+
+# What an administrator adds after the install.
+LATER_STATE = """
+create index embedding_first_hnsw_idx on {partition}
+  using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops)
+  where bank_id = 'first' and fact_type = 'event';
+alter table pgrecall.memory enable row level security;
+create policy own_bank on pgrecall.memory
+  using (bank_id = current_setting('app.bank', true));
+"""
+
+
+@pytest.fixture(scope="module", params=["extension", "psql"])
+def filled(server: Server, vector_template: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database in which every table has rows, with an HNSW index and a policy made later."""
+    with server.database(vector_template.template_dbname) as dsn:
+        servers.install(request.param, server, dsn)
+        with psycopg.connect(dsn) as connection:
+            fill(connection)
+            partition = connection.execute(
+                "select tableoid::regclass::text from pgrecall.embedding where bank_id = 'first'"
+            ).fetchone()
+            assert partition is not None
+            connection.execute(LATER_STATE.format(partition=partition[0]).encode())
+        yield dsn
+
+
+def fill(connection: psycopg.Connection) -> None:
+    for bank in ("first", "second"):
         connection.execute(
-            "select pgrecall.supersede('first', %s, %s)", retain(connection, "first", FACTS)
+            "select pgrecall.create_bank(bank => %s, embedding_model => 'm')", [bank]
         )
-    return empty_database
+        retain(connection, bank, FACTS)
+        connection.execute("select pgrecall.retain_messages(%s, %s)", [bank, json.dumps(MESSAGES)])
+        connection.execute("select pgrecall.log_session(%s, 'standup')", [bank])
+        connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
+    connection.execute(
+        "select pgrecall.supersede('first', %s, %s)", retain(connection, "first", FACTS)
+    )
 
 
-@pytest.fixture(params=["custom", "plain"])
+@pytest.fixture(scope="module", params=MODES)
 def restored(
-    server: Server, filled: str, bare_database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> str:
+    server: Server,
+    vector_template: Any,
+    filled: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
     """What pg_dump of ``filled`` restores."""
-    dump = tmp_path / "dump"
-    server.run("pg_dump", f"--format={request.param}", f"--file={dump}", filled)
-    if request.param == "custom":
-        server.run("pg_restore", "--exit-on-error", f"--dbname={bare_database}", dump)
-    else:
-        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", bare_database, "-f", dump)
-    return bare_database
+    dump, restore = MODES[request.param]
+    file = tmp_path_factory.mktemp("dump") / "dump"
+    server.run("pg_dump", *dump, f"--file={file}", filled)
+    is_data_only = "data only" in request.param
+    template = vector_template.template_dbname if is_data_only else "template1"
+    with server.database(template) as dsn:
+        if is_data_only:
+            servers.install("psql", server, dsn)
+        if restore is None:
+            server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", file)
+        else:
+            server.run("pg_restore", *restore, f"--dbname={dsn}", file)
+        yield dsn
 
 
 def retain(connection: psycopg.Connection, bank: str, facts: Sequence[object]) -> list[int]:
@@ -93,8 +139,8 @@ def table_rows(dsn: str) -> dict[str, list[str]]:
     """Return every row of every table, as text."""
     tables = (
         "select c.oid::regclass::text from pg_class c"
-        " where c.relnamespace = 'pgrecall'::regnamespace and c.relkind in ('r', 'p')"
-        " and not c.relispartition"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('r', 'p') and not c.relispartition"
     )
     with (
         psycopg.connect(dsn) as connection,
@@ -114,8 +160,17 @@ def test_a_restore_has_every_row(filled: str, restored: str) -> None:
     assert table_rows(restored) == table_rows(filled)
 
 
-def test_a_restore_is_a_whole_install(filled: str, restored: str) -> None:
-    assert servers.fingerprint(restored) == servers.fingerprint(filled)
+def test_a_restore_is_a_whole_install(
+    filled: str, restored: str, request: pytest.FixtureRequest
+) -> None:
+    if "data only" in request.node.name:
+        pytest.skip("what was added to the schema is not data")
+
+    rows = servers.fingerprint(restored)
+
+    assert rows == servers.fingerprint(filled)
+    assert any(name.endswith("embedding_first_hnsw_idx") for _, name, _ in rows)
+    assert ("policy", "pgrecall.memory.own_bank") in {(kind, name) for kind, name, _ in rows}
 
 
 def test_a_restore_hands_out_new_ids(restored: str) -> None:
@@ -123,9 +178,26 @@ def test_a_restore_hands_out_new_ids(restored: str) -> None:
         before = connection.execute("select max(memory_id) from pgrecall.memory").fetchone()
 
         [new] = retain(connection, "first", LATER)
+        connection.rollback()
 
     assert before is not None
     assert new > before[0]
+
+
+def test_a_restore_still_has_an_installer_where_there_was_one(
+    filled: str, restored: str, request: pytest.FixtureRequest
+) -> None:
+    def installers(dsn: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(
+                "select extversion, to_regprocedure('pgrecall_setup.install()') is not null"
+                " from pg_extension where extname = 'pgrecall'"
+            ).fetchall()
+
+    if "data only" in request.node.name:
+        pytest.skip("the extension is not data")
+
+    assert installers(restored) == installers(filled)
 
 
 def test_a_restore_answers_as_before(filled: str, restored: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from banks import Connection, call, create, retain
+from sqlcalls import Connection, call, create, retain
 
 
 def about(text: str, *entities: Any, **fields: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -22,10 +22,10 @@ from pgrecall import (
     InvalidArgument,
     Recall,
     RerankerUnavailable,
-    calls,
 )
-from pgrecall.cli import main
-from pgrecall.evaluate import (
+from pgrecall.command import main
+from pgrecall.evaluation import Ranking, tune
+from pgrecall.evaluation.measure import (
     CUTOFF,
     Asking,
     Evaluation,
@@ -35,8 +35,6 @@ from pgrecall.evaluate import (
     judged_questions,
     trec_questions,
 )
-from pgrecall.models import Ranking
-from pgrecall.tune import tune
 from toys import toy_embed
 
 Run = Callable[..., tuple[int, str, str]]
@@ -81,7 +79,7 @@ def misled(connection: psycopg.Connection[Any]) -> Recall:
 @pytest.fixture
 def run(database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.delenv("PGRECALL_RERANKER", raising=False)
-    monkeypatch.setattr("pgrecall.cli.DEFAULT_EMBEDDER", USELESS)
+    monkeypatch.setattr("pgrecall.command.actions.DEFAULT_EMBEDDER", USELESS)
     with Recall.connect(database, embedder=USELESS) as recall:
         recall.create_bank("b", settings=TRUSTING)
         recall.retain("b", FACTS)
@@ -109,7 +107,7 @@ def score(evaluation: Evaluation, name: str, category: str | None = None) -> Sco
 
 
 def settings(recall: Recall) -> Ranking:
-    return recall._run(calls.ranking("b"))
+    return Ranking.of(recall.bank_options("b"), recall.arms())
 
 
 def test_the_measures_are_those_of_the_books(pgrecall: Recall) -> None:
@@ -296,28 +294,26 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     rows = [{**row, "question": f"{row['question']} garden on 2026-03-05"} for row in ROWS[:8]]
     asking = Asking(recall, "b", judged_questions(rows), by=None)
     weights = dict(asking.ranking.weights)
-    fusions = recall._run(calls.fusions("b"))
     ways = [
         Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0}, gates, boost)
         for boost in (0.5, 0.0, 2.0)
-        for fusion in fusions
+        for fusion in ("linear", "rrf", "score_rrf")
         for k in (2, 60)
         for gates in ({}, {"semantic": 0.9, "lexical": 1.0}, dict.fromkeys(weights, 1000.0))
     ]
-    assert {"linear", "rrf", "score_rrf"} <= fusions.keys()
 
     pools = [asking.pool(position) for position in range(len(rows))]
-    assert all(pool.named for pool in pools)
+    assert all(any(hit.named for hit in pool.hits) for pool in pools)
     for position, pool in enumerate(pools):
         for way, ids in zip(ways, pool.fused(recall, ways, top_k=CUTOFF), strict=True):
-            recall.configure_bank("b", {"named_boost": way.named_boost})
             hits = recall.recall(
                 "b",
                 str(rows[position]["question"]),
                 weights=dict(way.weights),
                 gates=dict(way.gates),
-                fusion=way.fusion,
-                k=way.rrf_k,
+                fusion=cast("Any", way.fusion),
+                rrf_k=way.rrf_k,
+                named_boost=way.named_boost,
                 top_k=CUTOFF,
             )
             assert ids == [hit.fact_key for hit in hits]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import psycopg
 import pytest
 
-from statements import Connection, column, retain
+from sqlcalls import Connection, column, refused, retain, rows, value
 
 FACTS: list[dict[str, object]] = [
     {
@@ -37,7 +39,7 @@ FACTS: list[dict[str, object]] = [
 @pytest.fixture
 def bank(connection: Connection) -> Connection:
     connection.execute("select pgrecall.create_bank('b', 'simple')")
-    retain(connection, *FACTS)
+    retain(connection, FACTS)
     return connection
 
 
@@ -74,6 +76,14 @@ def bank(connection: Connection) -> Connection:
         ([">", "metadata.team", 1], ""),
         (["=", "metadata.flag", "true"], "a"),
         (["is null", "metadata.none"], "abc"),
+        (["in", "confidence", [0.7, 0.2]], "a"),
+        (["in", "proof_count", [1, 2]], "abc"),
+        (["in", "mentioned_at", ["2026-03-05", "2026-03-06T03:00Z", "2026-03-07 09:00+09"]], "abc"),
+        (["not", ["in", "fact_key", ["k.a", "it's"]]], "bc"),
+        (["overlaps", "tags", ["x", *map(str, range(200))]], "a"),
+        (["not", ["overlaps", "tags", ["x", *map(str, range(200))]]], "bc"),
+        (["contains", "tags", ["x", *map(str, range(200))]], ""),
+        (["in", "metadata.team", ["core", *map(str, range(200))]], "a"),
         (["in", "metadata.team", ["core", "infra"]], "ab"),
         (["<", "mentioned_at", "2026-03-06"], "a"),
         ([">=", "mentioned_at", "2026-03-06T03:00Z"], "bc"),
@@ -88,7 +98,7 @@ def bank(connection: Connection) -> Connection:
         (["not", ["or", ["=", "text", "a"], ["not", ["=", "text", "b"]]]], "b"),
         (["and", ["or", ["=", "text", "a"], ["=", "text", "c"]], ["is null", "fact_key"]], "c"),
     ],
-    ids=str,
+    ids=lambda condition: str(condition)[:80],
 )
 @pytest.mark.parametrize("timezone", ["UTC", "Asia/Tokyo"])
 def test_a_condition_keeps_what_passes_in_every_time_zone(
@@ -104,3 +114,157 @@ def test_a_condition_keeps_what_passes_in_every_time_zone(
     )
 
     assert "".join(found) == kept
+
+
+def compiled(connection: Connection, condition: object) -> str:
+    statement = "select pgrecall_internal._filter_sql(%s::jsonb)"
+    return str(value(connection, statement, json.dumps(condition)))
+
+
+LISTS: dict[str, list[object]] = {
+    "in": ["in", "source_id"],
+    "overlaps": ["overlaps", "tags"],
+    "contains": ["contains", "tags"],
+    "metadata": ["in", "metadata.team"],
+}
+
+
+@pytest.mark.parametrize("head", LISTS.values(), ids=LISTS)
+def test_the_statement_is_as_short_for_many_values_as_for_some(
+    connection: Connection, head: list[object]
+) -> None:
+    few, many = ([*head, [f"s{i}" for i in range(count)]] for count in (101, 16_000))
+
+    assert compiled(connection, many) == compiled(connection, few)
+
+
+@pytest.mark.parametrize("head", LISTS.values(), ids=LISTS)
+def test_a_hundred_thousand_values_are_a_filter(bank: Connection, head: list[object]) -> None:
+    condition = json.dumps([*head, ["100%", "x", "core", *map(str, range(100_000))]])
+    # Half a second; a term per value took minutes and gigabytes.
+    bank.execute("set local statement_timeout = '30s'")
+
+    found = column(
+        bank,
+        "select text from pgrecall.lexical_arm('b', 'word', filter => %s)"
+        " join pgrecall.memory using (memory_id)",
+        condition,
+    )
+
+    assert found == ([] if head[0] == "contains" else ["a"])
+
+
+def test_a_list_is_a_constant_to_the_planner(bank: Connection) -> None:
+    condition = json.dumps(["in", "source_id", ["100%", *map(str, range(50))]])
+    statement = "select from pgrecall.memory m where m.bank_id = 'b' and " + compiled(
+        bank, json.loads(condition)
+    )
+    bank.execute("set local enable_seqscan = off")
+    bank.execute("set local plan_cache_mode = force_custom_plan")
+    bank.execute(f"prepare p(text, text, jsonb) as {statement}")
+
+    plan = "\n".join(column(bank, f"explain (costs off) execute p('', '', '{condition}')"))
+
+    assert "memory_bank_id_source_id_idx" in plan
+    assert "_texts" not in plan
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (["in", "source_id", ["a", 1, None]], "expected a string, not 1"),
+        (["in", "source_id", ["a", None]], "expected a string, not null"),
+        (["in", "memory_id", [1, "x"]], 'expected a number, not "x"'),
+        (["in", "memory_id", [1, 1.5]], "1.5 is not a bigint"),
+        (["in", "confidence", [0.5, 1e99]], f"1{'0' * 99} is not a real"),
+        (["in", "mentioned_at", ["2026-01-01", "soon"]], '"soon" is not a timestamptz'),
+        (["overlaps", "tags", ["a", ["b"]]], 'expected a string, not ["b"]'),
+        (["contains", "tags", [True]], "expected a string, not true"),
+        (["in", "text", [""] * 200_001], "a list of 200001 values is too long"),
+        (["or", *[["in", "text", [""] * 70_000]] * 3], "more than 200000 values in lists"),
+        (["and", *[["is null", "text"]] * 1000], "more than 1000 conditions"),
+        (["or", *[["and", *[["is null", "text"]] * 99]] * 11], "more than 1000 conditions"),
+        (["=", "text", ["a" * 1000]], 'expected a string, not ["' + "a" * 198),
+    ],
+    ids=lambda given: str(given)[:60],
+)
+def test_a_list_is_refused_naming_the_first_value_that_does_not_fit(
+    connection: Connection, condition: list[object], message: str
+) -> None:
+    with refused(connection, "RC011", f"filter: {message}"):
+        compiled(connection, condition)
+
+
+def test_values_of_several_types_are_checked_each_as_its_own(connection: Connection) -> None:
+    condition = ["and", ["=", "memory_id", 1], ["=", "confidence", 0.5], ["=", "text", "x"]]
+
+    assert compiled(connection, [*condition, ["<", "created_at", "2026-01-01"]])
+    with refused(connection, "RC011", "filter: 0.5 is not a bigint"):
+        compiled(connection, [*condition, ["=", "proof_count", 0.5]])
+
+
+# Expressions
+
+
+def work(connection: Connection, expression: str) -> int:
+    """Count the calls of functions that reading an expression takes."""
+    count = (
+        "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions"
+        " where schemaname = 'pgrecall_internal'"
+    )
+    before = value(connection, count)
+    rows(connection, "select pgrecall_internal._parsed_filter(%s)", expression)
+    return int(value(connection, count) - before)
+
+
+EXPRESSIONS = {
+    "and": lambda n: " and ".join(["text = 'a'"] * n),
+    "or of and": lambda n: " or ".join(["(text = 'a' and not text = 'b')"] * (n // 2)),
+    "strings": lambda n: f"text in ({', '.join(chr(39) + 'a' + chr(39) for _ in range(n))})",
+    "numbers": lambda n: f"memory_id in ({','.join(['1'] * n)})",
+    "dates": lambda n: f"text in ({','.join([chr(39) + 'a' + chr(39) + '::date'] * (n // 2))})",
+    "array": lambda n: f"tags && array[{','.join(['(1)'] * n)}]",
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_the_work_of_reading_grows_with_the_length(connection: Connection, expression: Any) -> None:
+    connection.execute("set local track_functions = 'all'")
+
+    short, long = work(connection, expression(500)), work(connection, expression(5000))
+
+    assert 0 < long <= 11 * short
+
+
+HOSTILE = {
+    name: (text * 100_000)[:100_000]
+    for name, text in {
+        "parentheses": "(",
+        "not": "not ",
+        "casts": "cast(",
+        "casts after": "::int",
+        "arrays": "array[",
+        "quotes": "'a'\"",
+        "comments": "/*",
+        "comments with an end": "/**/",
+        "signs": "- ",
+        "dots": ".",
+        "digits": "1",
+        "exponents": "1e9",
+        "letters": "a",
+        "semicolons": ";",
+        "in": "in(",
+        "spaces": "x ",
+    }.items()
+}
+
+
+@pytest.mark.parametrize("expression", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_is_refused_in_no_time(connection: Connection, expression: str) -> None:
+    # All take under half a second; work that grows with the square of the length takes minutes.
+    connection.execute("set local statement_timeout = '20s'")
+
+    with pytest.raises(psycopg.Error) as caught:
+        rows(connection, "select pgrecall_internal._parsed_filter(%s)", expression)
+
+    assert caught.value.sqlstate == "RC011"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
-from banks import Connection
+from sqlcalls import Connection, refused
 
 ARMS = ["semantic", "lexical", "graph", "key"]
 FUSIONS = ["rrf", "score_rrf", "linear"]
-Hit = tuple[str, int, int, float]
+Hit = tuple[str, int, int, float] | tuple[str, int, int, float, float]  # the last: named
 
 
 def fused(connection: Connection, function: str, hits: list[Hit], **options: Any) -> list[Any]:
@@ -26,7 +26,7 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
         options.pop("k", None)
     statement = sql.SQL(
         "select * from pgrecall.{}(array(select (h ->> 0, (h ->> 1)::bigint, (h ->> 2)::integer,"
-        " (h ->> 3)::double precision)::pgrecall.arm_hit"
+        " (h ->> 3)::double precision, (h ->> 4)::real)::pgrecall.arm_hit"
         " from jsonb_array_elements(%(hits)s::jsonb) as h){})"
     ).format(
         sql.Identifier(function),
@@ -36,7 +36,7 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
         ),
     )
     values = {
-        name: json.dumps(v) if name in ("weights", "gates") and v is not None else v
+        name: json.dumps(v) if name in ("weights", "options") and v is not None else v
         for name, v in options.items()
     }
     with connection.cursor(row_factory=namedtuple_row) as cursor:
@@ -48,8 +48,8 @@ def reference(
 ) -> dict[int, dict[str, float]]:
     """Contribution of each arm to each memory that gets any."""
     found: dict[int, dict[str, float]] = defaultdict(dict)
-    for arm, memory, rank, score in hits:
-        scores = [s for a, _, _, s in hits if a == arm]
+    for arm, memory, rank, score, *_ in hits:
+        scores = [hit[3] for hit in hits if hit[0] == arm]
         best, worst = max(scores), min(scores)
         share = 1.0
         if fusion == "score_rrf" and best > 0:
@@ -98,7 +98,7 @@ def test_equals_the_formula(
     assert contributions.keys() == expected.keys()
     for memory, parts in expected.items():
         assert contributions[memory] == pytest.approx(parts, rel=1e-12)
-    given_hits = {(memory, arm): (rank, score) for arm, memory, rank, score in hits}
+    given_hits = {(memory, arm): (rank, score) for arm, memory, rank, score, *_ in hits}
     for row in rows:
         assert row.score == pytest.approx(sum(contributions[row.memory_id].values()), rel=1e-12)
         assert row.rank == 1 + sum(other.score > row.score for other in rows)
@@ -206,11 +206,50 @@ def test_a_fusion_refuses_what_it_cannot_reckon_with(
 def test_gates_leave_out_what_stays_below_and_never_all(
     connection: Connection, hits: list[Hit], gates: dict[str, float]
 ) -> None:
-    ((left_out,),) = fused(connection, "_gated_arms", hits, gates=gates)
+    rows = fused(connection, "fuse", hits, options={"gates": gates, "fusion": "rrf"})
 
-    best = {arm: max(s for a, _, _, s in hits if a == arm) for arm, _, _, _ in hits}
+    best = {arm: max(hit[3] for hit in hits if hit[0] == arm) for arm in {hit[0] for hit in hits}}
     nearness = {arm: best[arm] / gates[arm] if gates.get(arm) else math.inf for arm in best}
     below = {arm for arm, share in nearness.items() if share < 1}
     if below and below == set(best):
         below.remove(min(below, key=lambda arm: (-nearness[arm], arm)))
-    assert left_out == sorted(below)
+    assert {arm for row in rows for arm in row.arms} == best.keys() - below
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_fuse_is_the_fusion_that_is_asked_for(connection: Connection, fusion: str) -> None:
+    hits: list[Hit] = [("key", 1, 1, 8.0), ("key", 2, 2, 7.0), ("graph", 2, 1, 0.5)]
+    weights = {"key": 2, "graph": 0.5}
+    k = {} if fusion == "linear" else {"k": 7}
+
+    rows = fused(
+        connection, "fuse", hits, options={"fusion": fusion, "rrf_k": 7, "weights": weights}
+    )
+
+    assert rows == fused(connection, fusion, hits, weights=weights, **k)
+
+
+@pytest.mark.parametrize("boost", [0, 0.5, 3])
+def test_who_is_named_counts_more_by_how_sure_that_is(connection: Connection, boost: float) -> None:
+    hits: list[Hit] = [("key", 1, 1, 8.0, 0.5), ("key", 2, 2, 8.0)]
+
+    rows = fused(connection, "fuse", hits, options={"named_boost": boost, "weights": {"key": 1}})
+
+    assert {row.memory_id: row.score for row in rows} == pytest.approx(
+        {1: (1 + boost * 0.5) / 61, 2: 1 / 62}
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ({"rrf_k": 0}, "22023", "rrf_k must be between 1 and 10000, not 0"),
+        ({"named_bost": 1}, "22023", 'unknown option "named_bost"'),
+        ({"weights": {"magic": 1}}, "RC009", 'unknown arm "magic" in weights'),
+    ],
+)
+def test_fuse_checks_its_options(
+    connection: Connection, options: dict[str, Any], code: str, message: str
+) -> None:
+    with refused(connection, code, message):
+        fused(connection, "fuse", [("key", 1, 1, 1.0)], options=options)

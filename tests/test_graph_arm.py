@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from banks import Connection, call, counted_scans, create, ids, retain
 from pgrecall import EmbedderUnavailable, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
+from sqlcalls import Connection, call, counted_scans, create, ids, retain
 
 
 def rarity(mentions: int, documents: int) -> float:
@@ -224,7 +224,8 @@ def rows_read(connection: Connection) -> int:
     """Rows and index entries of the graph that this transaction has read so far."""
     ((read,),) = connection.execute(
         "select sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint from pg_class c"
-        " where c.relkind in ('r', 'i') and c.relnamespace = 'pgrecall'::regnamespace"
+        " where c.relkind in ('r', 'i')"
+        " and c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
         " and c.relname ~ '^(entity|mention|relation|link)'"
     ).fetchall()
     return int(read)

@@ -42,7 +42,7 @@ def outer(path: Path) -> str:
 
 def functions(path: Path) -> list[tuple[str, str]]:
     """Return the name and the head, up to the body, of each function that a file makes."""
-    head = r"create (?:or replace )?function pgrecall\.(\w+)(.*?)"
+    head = r"create (?:or replace )?function pgrecall(?:_internal)?\.(\w+)(.*?)"
     body = r"(?:\nas \$|\nreturn\b|\nbegin atomic)"
     pattern = re.compile(head + body, re.DOTALL)
     return pattern.findall(COMMENT.sub("", path.read_text()))
@@ -161,6 +161,8 @@ def test_every_function_states_volatility_and_parallel_safety(path: Path) -> Non
 
 @pytest.mark.parametrize("path", LOGIC, ids=by_name)
 def test_the_text_rules_see_every_function(path: Path) -> None:
-    made = re.findall(r"^create or replace function pgrecall\.(\w+)", path.read_text(), re.M)
+    made = re.findall(
+        r"^create or replace function pgrecall(?:_internal)?\.(\w+)", path.read_text(), re.M
+    )
 
     assert [name for name, _ in functions(path)] == made

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import ArmReport, Degradation, QueryEntity, Recall, RecallReport, Timings, _html
-from pgrecall.cli import main
+from pgrecall import ArmReport, Degradation, QueryEntity, Recall, RecallReport, Timings
+from pgrecall.command import html, main
 from pgrecall.rerankers import ScoreFunction
 
 NOW = datetime(2026, 3, 20, tzinfo=timezone.utc)
@@ -74,7 +74,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
     report, entities = answer(connection, "Ana leads Atlas", "Ben left Atlas")
     report = replace(report, degradations=(Degradation("arm", "because", "do this"),))
 
-    page = Page(_html.page("b", "Who leads Atlas in March 2026?", report, entities))
+    page = Page(html.page("b", "Who leads Atlas in March 2026?", report, entities))
 
     assert [attributes.get("lang") for attributes in page.all("html")] == ["en"]
     for words in (
@@ -98,7 +98,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
 def test_a_bar_adds_up_to_the_score(connection: psycopg.Connection[Any]) -> None:
     report, entities = answer(connection, "Ana leads Atlas", "Ben left Atlas", "Cem saw Ana")
 
-    page = Page(_html.page("b", "?", report, entities))
+    page = Page(html.page("b", "?", report, entities))
 
     bars: list[float] = []
     for tag, attributes in page.tags:
@@ -114,7 +114,7 @@ def test_a_bar_adds_up_to_the_score(connection: psycopg.Connection[Any]) -> None
 def test_every_bar_says_in_words_what_it_shows(connection: psycopg.Connection[Any]) -> None:
     report, entities = answer(connection, "Ana leads Atlas")
 
-    page = Page(_html.page("b", "?", report, entities))
+    page = Page(html.page("b", "?", report, entities))
 
     assert all(bar["role"] == "img" for bar in page.all("svg"))
     assert str(page.all("svg")[0]["aria-label"]).startswith(f"Score {report.hits[0].score:.4f}: ")
@@ -125,7 +125,7 @@ def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) 
     first = report.hits[0]
     assert (first.text, first.fused_rank) == ("Ben left Atlas", 2)
 
-    page = Page(_html.page("b", "?", report, entities))
+    page = Page(html.page("b", "?", report, entities))
 
     assert first.boost != 1
     said = f"#1 reranked: the reranker says 0.900, times boosts {first.boost:.3f}"
@@ -148,7 +148,7 @@ def test_what_is_remembered_cannot_become_part_of_the_page(
         arms=(ArmReport(EVIL, EVIL, EVIL, 1, 1.0, 1.0),),
     )
 
-    text = _html.page(EVIL, EVIL, report, [evil])
+    text = html.page(EVIL, EVIL, report, [evil])
 
     page = Page(text)
     assert page.words.count("<script>alert(1)</script>") >= 10
@@ -160,7 +160,7 @@ def test_what_is_remembered_cannot_become_part_of_the_page(
 def test_the_page_needs_nothing_from_elsewhere(connection: psycopg.Connection[Any]) -> None:
     report, entities = answer(connection, "Ana leads Atlas")
 
-    text = _html.page("b", "?", report, entities)
+    text = html.page("b", "?", report, entities)
 
     attributes = {name for _, attributes in Page(text).tags for name in attributes}
     assert not attributes & {"src", "href", "srcset", "action", "data"}
@@ -172,7 +172,7 @@ def test_the_page_needs_nothing_from_elsewhere(connection: psycopg.Connection[An
 def test_a_page_of_nothing_is_a_page() -> None:
     nothing = RecallReport((), Timings(), None, (), (), ())
 
-    page = Page(_html.page("b", "?", nothing, []))
+    page = Page(html.page("b", "?", nothing, []))
 
     assert "Nothing found." in page.words
     assert "0.0 ms together" in page.words
@@ -181,16 +181,15 @@ def test_a_page_of_nothing_is_a_page() -> None:
 def test_control_characters_do_not_get_into_the_page() -> None:
     nothing = RecallReport((), Timings(), None, (), (), ())
 
-    text = _html.page("b", "a\x1b[31m\x00b\ncd", nothing, [])
+    text = html.page("b", "a\x1b[31m\x00b\ncd", nothing, [])
 
     assert not [c for c in text if not c.isprintable() and c != "\n"]
 
 
 def test_every_arm_has_a_colour_of_its_own(connection: psycopg.Connection[Any]) -> None:
-    arms = connection.execute("select jsonb_object_keys(pgrecall.default_weights())").fetchall()
+    arms = connection.execute("select arm from pgrecall.arms()").fetchall()
 
-    assert {arm for (arm,) in arms} == set(_html.COLOURS)
-    assert len(set(_html.COLOURS.values())) == len(arms)
+    assert len(set(html.COLOURS)) == len(html.COLOURS) >= len(arms)
 
 
 def test_the_command_writes_the_page(

@@ -7,13 +7,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from banks import Connection, call, create, retain
+from sqlcalls import FAMILY, Connection, call, create, retain
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
 WINDOW = "[2026-03-05,2026-03-06)"
 EMBEDDING = [1.0, 0.2, 0.0]
 ANSWER = [0.0, 1.0, 0.3]
 ARMS = ["semantic", "lexical", "graph", "temporal", "key", "message", "hypothetical"]
+REGISTERED = [*ARMS, "source"]
 FULL: dict[str, Any] = {
     "bank": "b",
     "query": QUERY,
@@ -85,7 +86,9 @@ def bank(connection: Connection) -> dict[str, int]:
 
 
 def recall(connection: Connection, **arguments: Any) -> list[Any]:
-    return call(connection, "hybrid_recall", **{"bank": "b", "query": QUERY, **arguments})
+    return call(
+        connection, "hybrid_recall", **{"bank": "b", "query": QUERY, "top_k": 50, **arguments}
+    )
 
 
 def explain(connection: Connection, **arguments: Any) -> dict[str, Any]:
@@ -190,7 +193,7 @@ def test_the_arms_that_can_help_run(
     report = explain(connection, **arguments)
     rows = recall(connection, **arguments)
 
-    assert sorted(report) == sorted(ARMS)
+    assert sorted(report) == sorted(REGISTERED)
     assert [arm for arm, row in report.items() if row.status == "ran"] == ran.split()
     used = {arm for row in rows for arm in row.arms}
     assert used <= set(ran.split())
@@ -211,10 +214,11 @@ def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
         "key": ("skipped", "no query text given"),
         "semantic": ("skipped", "no embedding given"),
         "lexical": ("skipped", "not asked for"),
-        "graph": ("ran", None),
+        "graph": ("skipped", "there is nothing to start from"),
         "temporal": ("skipped", "its weight is 0"),
         "message": ("skipped", "no query text given"),
         "hypothetical": ("skipped", "no hypothetical answer given"),
+        "source": ("skipped", "not asked for"),
     }
     assert tagged["message"].reason == "filters are about memories"
     assert tagged["temporal"].reason == "no time window given"
@@ -243,8 +247,8 @@ def test_the_report_names_the_indexes_that_were_scanned(
     without = {row.arm: row.indexes for row in explain(connection, **FULL).values()}
 
     assert index in (scanned or "").split(", ")
-    # The key arm has no other way.
-    assert index not in (without[arm] or "").split(", ") or arm == "key"
+    # The key arm and the message arm have no other way.
+    assert index not in (without[arm] or "").split(", ") or arm in ("key", "message")
     assert explain(connection, **FULL, arms=["key"])[arm].indexes is None or arm == "key"
 
 
@@ -390,19 +394,11 @@ def test_top_k_cuts_the_same_order_and_ties_go_by_recency_then_id(connection: Co
         [{"text": "ana", "source_id": str(n), "mentioned_at": f"2026-01-0{day}"}
          for n, day in enumerate(days)],
     )  # fmt: skip
-    call(connection, "configure_bank", bank="b", settings={"fusion": "score_rrf"})
-    connection.execute(
-        # Arms rank ties by id; with one weight for all ranks the scores themselves tie.
-        "create or replace function pgrecall.key_arm(bank text, query text,"
-        " fact_types text[] default null, filter jsonb default null,"
-        " as_of timestamptz default now(), depth integer default 100)"
-        " returns table (memory_id bigint, rank integer, score double precision)"
-        " language sql as 'select m.memory_id, 1, 1::double precision from pgrecall.memory m'"
-    )
     order = sorted(range(6), key=lambda n: (-days[n], -memory_ids[n]))
 
     for top_k in (1, 2, 4, 6):
-        rows = recall(connection, query="ana", arms=["key"], top_k=top_k)
+        # Arms rank ties by id; linear fusion looks at the scores alone, which are the same here.
+        rows = recall(connection, query="ana", arms=["lexical"], fusion="linear", top_k=top_k)
         assert [row.memory_id for row in rows] == [memory_ids[n] for n in order][:top_k]
         assert [row.rank for row in rows] == list(range(1, top_k + 1))
 
@@ -455,10 +451,8 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
 
 
 BREAK = (
-    "create or replace function pgrecall._graph(bank text, query text,"
-    " named pgrecall.named_entity[], seeds pgrecall.arm_hit[], fact_types text[], filter jsonb,"
-    " as_of timestamptz, depth integer)"
-    " returns table (memory_id bigint, rank integer, score double precision)"
+    "create or replace function pgrecall_internal._graph_arm(request pgrecall_internal.request,"
+    " before pgrecall.arm_hit[], is_planned boolean) returns pgrecall_internal.arm_result"
     " language plpgsql as $$ begin raise exception using errcode = '{}', message = 'broken'; end $$"
 )
 
@@ -484,6 +478,7 @@ def test_a_failing_arm_degrades_to_the_others_with_a_warning(
     hint = "Run pgrecall.graph_arm() alone to see the error."
     assert notices == [("WARNING", "01RC1", message, hint)] * 2
     assert report.pop("graph")[1:5] == ("failed", "broken", 0, None)
+    assert report.pop("source").status == "skipped"
     assert {row.status for row in report.values()} == {"ran"}
 
 
@@ -502,7 +497,7 @@ def test_what_a_caller_can_mend_or_retry_is_raised(
 NOTHING = "nothing to recall by: the query is empty and there is no embedding"
 
 
-@pytest.mark.parametrize("function", ["hybrid_recall", "explain_recall"])
+@pytest.mark.parametrize("function", sorted(FAMILY))
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -530,9 +525,9 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
         ),
         ({"top_k": 0}, "22023", "top_k must be between 1 and 1000, not 0"),
         ({"top_k": 1001}, "22023", "top_k must be between 1 and 1000, not 1001"),
-        ({"depth": None}, "22023", "depth must be between 1 and 10000, not null"),
-        ({"k": 0}, "22023", "k must be between 1 and 10000, not 0"),
-        ({"fusion": "sum"}, "22023", 'fusion must be "rrf", "score_rrf" or "linear", not "sum"'),
+        ({"depth": 0}, "22023", "depth must be between 1 and 10000, not 0"),
+        ({"rrf_k": 0}, "22023", "rrf_k must be between 1 and 10000, not 0"),
+        ({"fusion": "sum"}, "22023", 'fusion must be "score_rrf", "rrf" or "linear", not "sum"'),
         ({"gates": {"magic": 1}}, "RC009", 'unknown arm "magic" in gates'),
         ({"gates": [1]}, "22023", "gates must be an object, not [1]"),
         (
@@ -541,10 +536,10 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
             'gate of arm "key" must be a number from 0 to 1000000, not "1"',
         ),
         ({"skip": -1}, "22023", "skip must be between 0 and 10000, not -1"),
-        ({"collapse": None}, "22004", "collapse must not be null"),
+        ({"collapse": "yes"}, "22023", 'collapse must be true or false, not "yes"'),
         ({"diversity": 1.5}, "22023", "diversity must be between 0 and 1, not 1.5"),
-        ({"diversity": float("nan")}, "22023", "diversity must be between 0 and 1, not NaN"),
-        ({"min_relevance": None}, "22023", "min_relevance must be between 0 and 1, not null"),
+        ({"diversity": "NaN"}, "22023", 'diversity must be between 0 and 1, not "NaN"'),
+        ({"min_relevance": -1}, "22023", "min_relevance must be between 0 and 1, not -1"),
         (
             {"recency_half_life": "30 days"},
             "22023",
@@ -553,7 +548,7 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
         (
             {"recency_half_life": "-1 day", "fusion": "linear"},
             "22023",
-            "recency_half_life must be longer than nothing, not -1 days",
+            'recency_half_life must be an interval longer than 0, not "-1 day"',
         ),
         (
             {"recency_decay": "sudden"},
@@ -562,7 +557,12 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
         ),
         ({"time_mode": "x"}, "22023", 'time_mode must be "boost" or "filter", not "x"'),
         ({"filter": ["=", "nope", 1]}, "RC011", 'filter: unknown column "nope"'),
-        ({"filter": {"a": 1}}, "RC011", 'filter: {"a": 1} is not a condition'),
+        ({"filter": [{"a": 1}]}, "RC011", 'filter: [{"a": 1}] is not a condition'),
+        (
+            {"filter": {"a": 1}},
+            "RC011",
+            'filter: expected a column or a constant, not "{" at character 1',
+        ),
     ],
 )
 def test_bad_input_is_an_error_that_says_what_and_how(
@@ -598,7 +598,8 @@ def test_a_recall_reads_only(connection: Connection, bank: dict[str, int]) -> No
     connection.execute("set transaction read only")
 
     assert recall(connection, **FULL) == expected
-    assert {row.status for row in explain(connection, **FULL).values()} == {"ran"}
+    report = explain(connection, **FULL)
+    assert {row.status for arm, row in report.items() if arm != "source"} == {"ran"}
 
 
 def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:

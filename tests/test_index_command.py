@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgrecall import IndexStep, SentenceTransformerEmbedder, _indexes, _render, calls
-from pgrecall.cli import main
-from statements import Connection, column, create, ids, value
+from pgrecall import IndexStep, SentenceTransformerEmbedder
+from pgrecall.command import indexes, main, queries, render
+from sqlcalls import Connection, column, create, retain, value
 from test_concurrency import waiting
 from toys import save_embedder
 
@@ -45,7 +45,7 @@ def bank(database: str) -> Iterator[Connection]:
         create(connection)
         connection.execute("select pgrecall.configure_bank('b', %s)", [SMALL])
         for n in range(4):
-            ids(connection, {"text": f"fact {n}", "embedding": [1, n]})
+            retain(connection, [{"text": f"fact {n}", "embedding": [1, n]}])
         yield connection
 
 
@@ -134,7 +134,7 @@ def test_an_index_left_half_built_is_built_anew(
         psycopg.connect(database, autocommit=True) as builder,
         ThreadPoolExecutor(1) as pool,
     ):
-        ids(writer, {"text": "uncommitted", "embedding": [1, 9]})
+        retain(writer, [{"text": "uncommitted", "embedding": [1, 9]}])
         if how == "timed out":
             builder.execute("set statement_timeout = '300ms'")
         statement = value(bank, "select statement from pgrecall.index_plan('b')")
@@ -167,7 +167,7 @@ def test_who_interrupts_the_command_can_run_it_again(
     run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[tuple[str, int]] = []
-    phases = _indexes._phases
+    phases = indexes._phases
 
     def interrupting(watcher: Connection, worker: int) -> list[tuple[str, int]]:
         shown.extend(phases(watcher, worker))
@@ -175,9 +175,9 @@ def test_who_interrupts_the_command_can_run_it_again(
             raise KeyboardInterrupt
         return []
 
-    monkeypatch.setattr(_indexes, "_phases", interrupting)
+    monkeypatch.setattr(indexes, "_phases", interrupting)
     with psycopg.connect(database) as writer:
-        ids(writer, {"text": "uncommitted", "embedding": [1, 9]})
+        retain(writer, [{"text": "uncommitted", "embedding": [1, 9]}])
         code, _, err = run("index", "--apply")
         writer.rollback()
     monkeypatch.undo()
@@ -203,7 +203,7 @@ def test_a_limit_for_questions_does_not_stop_a_build(
     def note(worker: Connection, *_: object) -> None:
         limits.append(value(worker, "show statement_timeout"))
 
-    monkeypatch.setattr(_indexes, "_run", note)
+    monkeypatch.setattr(indexes, "_run", note)
     run("index", "--apply")
 
     assert limits == ["0"]
@@ -212,13 +212,13 @@ def test_a_limit_for_questions_does_not_stop_a_build(
 def test_the_memory_an_index_needs_is_said(run: Run, bank: Connection) -> None:
     step = IndexStep("b", "world", "create", "", "", "i", 300 * 2**20, 1.0)
 
-    advice = _indexes.memory_advice([step], 64 * 2**20)
+    advice = indexes.memory_advice([step], 64 * 2**20)
 
     assert advice == (
         "The largest index takes about 300 MB, maintenance_work_mem is 64 MB: it is built faster"
         " with PGOPTIONS='-c maintenance_work_mem=300MB'."
     )
-    assert _indexes.memory_advice([step], 2**30) is None
+    assert indexes.memory_advice([step], 2**30) is None
 
 
 @pytest.mark.parametrize(
@@ -226,14 +226,14 @@ def test_the_memory_an_index_needs_is_said(run: Run, bank: Connection) -> None:
     [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 kB"), (300 * 2**20, "300 MB")],
 )
 def test_sizes_are_written_for_people(number: int, text: str) -> None:
-    assert _render.size(number) == text
+    assert render.size(number) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.2, "under 1 s"), (90, "90 s"), (600, "10 min"), (9000, "2 h")]
 )
 def test_durations_are_written_for_people(seconds: float, text: str) -> None:
-    assert _render.duration(seconds) == text
+    assert render.duration(seconds) == text
 
 
 # reembed
@@ -341,7 +341,7 @@ def test_questions_without_text_are_not_lost_unasked(
     with psycopg.connect(database, autocommit=True) as connection:
         create(connection)
         fact = {"text": "Ana leads Atlas", "embedding": [1], "questions": [{"embedding": [1]}]}
-        ids(connection, fact, model="old")
+        retain(connection, [fact], model="old")
 
     code, _, err = run("reembed", "b", "--model", models[1])
     assert code == 1
@@ -362,8 +362,7 @@ def bad_recall(connection: Connection) -> None:
     connection.execute(
         "create or replace function pgrecall.recall_check(bank text, sample integer default 100,"
         " k integer default 20, depth integer default 100, is_next boolean default false)"
-        " returns table (fact_type text, path text, questions integer,"
-        " recall double precision, milliseconds real, exact_milliseconds real)"
+        " returns setof pgrecall.recall_checked"
         " language sql as $$ select 'world', 'world by an index', sample, 0.5, 1.0, 2.0 $$"
     )
 
@@ -398,7 +397,7 @@ def test_doctor_names_searches_that_find_too_little(run: Run, bank: Connection) 
 
     assert findings(run, 'bank "b"') == [
         (
-            "searches of world find 50% of what is nearest",
+            "searches of world find 50% of the nearest",
             """Run: select pgrecall.configure_bank('b', '{"ef_search": 400}');"""
             " or raise hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
         )
@@ -430,16 +429,16 @@ def test_doctor_names_what_another_model_left_behind(run: Run, bank: Connection)
 
 def test_doctor_names_tables_that_were_never_analysed(run: Run, bank: Connection) -> None:
     assert findings(run, "statistics") == []
-    bank.execute("alter table pgrecall.lexeme set (autovacuum_enabled = off)")
+    bank.execute("alter table pgrecall_internal.lexeme set (autovacuum_enabled = off)")
     for n in range(3):
         text = " ".join(f"{n}word{k}" for k in range(9000))
-        ids(bank, *(f"{text} {k}" for k in range(10)))
+        retain(bank, (f"{text} {k}" for k in range(10)))
 
     found = findings(run, "statistics")
-    bank.execute("analyze pgrecall.lexeme")
+    bank.execute("analyze pgrecall_internal.lexeme")
 
     assert found == [
-        ("never analysed: pgrecall.lexeme", "Run: analyze pgrecall.lexeme;"),
+        ("never analysed: pgrecall_internal.lexeme", "Run: analyze pgrecall_internal.lexeme;"),
     ]
     assert findings(run, "statistics") == []
 
@@ -450,8 +449,10 @@ def test_doctor_compares_vector_indexes_with_memory(
     assert findings(run, "memory") == []
     run("index", "--apply")
     assert findings(run, "memory") == []
-    large = replace(calls.vector_index_memory(), sql="select 3221225472::bigint, 268435456::bigint")
-    monkeypatch.setattr(calls, "vector_index_memory", lambda: large)
+    large = replace(
+        queries.vector_index_memory(), sql="select 3221225472::bigint, 268435456::bigint"
+    )
+    monkeypatch.setattr(queries, "vector_index_memory", lambda: large)
 
     ((found, advice),) = findings(run, "memory")
 
@@ -473,10 +474,12 @@ def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, se
             " where c.relname like 'embedding\\_hnsw%'"
         )
         before = value(bank, scans)
-        near, far = ids(
+        near, far = retain(
             bank,
-            {"text": "near", "embedding": [1, 2.1]},
-            {"text": "another kind", "fact_type": "event", "embedding": [-1, -2.1]},
+            [
+                {"text": "near", "embedding": [1, 2.1]},
+                {"text": "another kind", "fact_type": "event", "embedding": [-1, -2.1]},
+            ],
         )
         assert value(bank, scans) > before
 

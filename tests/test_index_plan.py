@@ -9,8 +9,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from banks import Connection, apply_plan, build_planned, call, create, retain
 from servers import Server
+from sqlcalls import Connection, apply_plan, build_planned, call, create, retain
 
 HOSTILE = """it's a "bank" \\ %s {fact_type} $1; drop table x -- ü"""
 SETTINGS = {"hnsw_threshold": 40, "similarity_floor": -1}
@@ -109,7 +109,7 @@ def test_an_interrupted_build_is_dropped_and_begun_again(committed: Connection) 
     apply_plan(committed)
     committed.execute(
         "update pg_index set indisvalid = false where indexrelid = %s::regclass",
-        [f"pgrecall.{next(iter(indexes(committed)))}"],
+        [f"pgrecall_internal.{next(iter(indexes(committed)))}"],
     )
 
     assert [row.reason for row in due(committed)] == ["a build was interrupted"] * 2
@@ -185,7 +185,10 @@ def test_a_bank_that_row_security_hides_is_not_taken_for_gone(committed: Connect
     with committed.transaction(force_rollback=True):
         # Before the grant: autovacuum holds one lock and waits for the other.
         committed.execute("lock table pgrecall.bank in access exclusive mode")
-        committed.execute("create role pgrecall_fenced; grant usage on schema pgrecall to public")
+        committed.execute(
+            "create role pgrecall_fenced;"
+            " grant usage on schema pgrecall, pgrecall_internal to public"
+        )
         committed.execute("grant select on all tables in schema pgrecall to pgrecall_fenced")
         committed.execute("alter table pgrecall.bank enable row level security")
         committed.execute("set local role pgrecall_fenced")
@@ -233,7 +236,7 @@ def test_recall_check_tells_a_good_index_from_a_bad_one(connection: Connection) 
     assert good[1].recall >= 0.95
 
     (name,) = indexes(connection)
-    connection.execute(f"drop index pgrecall.{name}")
+    connection.execute(f"drop index pgrecall_internal.{name}")
     settings = {"hnsw_m": 2, "hnsw_ef_construction": 4}
     call(connection, "configure_bank", bank="b", settings=settings)
     build_planned(connection)

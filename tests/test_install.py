@@ -46,7 +46,7 @@ comment on function pgrecall.shelf_count(text) is 'Shelves of a bank.';
 GONE = """\
 create function pgrecall.gone() returns integer language sql immutable parallel safe return 1;
 """
-DELTA = NEW_STATE + "drop function pgrecall.gone();\n"
+DELTA = "-- drop public: gone\n\n-- phase: swap\n\n" + NEW_STATE
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def upgrade(server: Server, dsn: str, before: str, route: str) -> None:
     """Install a frozen release, and upgrade it to the current version by a route."""
     frozen = (build.MIGRATIONS / f"pgrecall--{before}.sql").read_text()
     if route == "extension":
-        scripts = build.assemble() | {f"pgrecall--{before}.sql": frozen}
-        with server.extension_files(scripts), psycopg.connect(dsn) as connection:
-            connection.execute(f"create extension pgrecall version '{before}'".encode())
+        servers.install_old_extension(server, dsn, before)
+        with server.extension_files(build.assemble()), psycopg.connect(dsn) as connection:
             connection.execute("alter extension pgrecall update")
+            connection.execute("select pgrecall_setup.install()")
         return
     servers.run_script(server, dsn, frozen)
     if route == "psql":
@@ -135,7 +135,9 @@ def test_a_forgotten_delta_is_noticed(
     server: Server, empty_database: str, second_database: str, made_up_release: Path
 ) -> None:
     (made_up_release / "next.sql").write_text(
-        "create table pgrecall.shelf (bank_id text not null);\ndrop function pgrecall.gone();\n"
+        "-- drop public: gone\n-- phase: swap\n"
+        "alter table pgrecall.bank add column colour integer;\n"
+        "create table pgrecall.shelf (bank_id text not null);\n"
     )
     servers.install("psql", server, empty_database)
     upgrade(server, second_database, "0.0.9", "psql")
@@ -148,10 +150,15 @@ def test_a_forgotten_delta_is_noticed(
 @pytest.mark.usefixtures("made_up_release")
 def test_an_upgrade_goes_through_every_release_between() -> None:
     (build.MIGRATIONS / "pgrecall--0.0.8.sql").write_text("")
-    (build.MIGRATIONS / "pgrecall--0.0.8--0.0.9.delta.sql").write_text("select 'from 8 to 9';\n")
+    (build.MIGRATIONS / "pgrecall--0.0.8--0.0.9.delta.sql").write_text(
+        "-- drop public: older\n-- phase: build\nselect 'from 8 to 9';\n"
+    )
+
+    script = build.upgrade_script("0.0.8")
 
     assert build.frozen_releases() == ["0.0.8", "0.0.9"]
-    assert "from 8 to 9" in build.upgrade_script("0.0.8")
+    assert script.index("from 8 to 9") < script.index("alter table pgrecall.bank add column colour")
+    assert "'{gone,older}'" in script
     assert "from 8 to 9" not in build.upgrade_script("0.0.9")
 
 
@@ -210,24 +217,9 @@ def test_migrate_refuses_a_release_that_no_script_leads_from(
             schema.migrate(connection)
 
     assert (
-        raised.value.message == f'this package has no script "pgrecall--0.0.1--{__version__}.sql"'
+        raised.value.message
+        == f'this package has no script "pgrecall-0.0.1-{__version__}.upgrade.sql"'
     )
-
-
-def test_migrate_says_when_the_server_lacks_the_upgrade(
-    server: Server, empty_database: str, made_up_release: Path
-) -> None:
-    frozen = {
-        "pgrecall.control": build.CONTROL.format(version="0.0.9"),
-        "pgrecall--0.0.9.sql": (made_up_release / "pgrecall--0.0.9.sql").read_text(),
-    }
-    with server.extension_files(frozen), psycopg.connect(empty_database) as connection:
-        connection.execute("create extension pgrecall")
-
-        with pytest.raises(InstallError, match="no extension script from pgrecall 0") as raised:
-            schema.migrate(connection)
-
-    assert raised.value.hint == "Run make install on the server, then: pgrecall migrate"
 
 
 def test_a_second_install_is_refused(connection: psycopg.Connection) -> None:
@@ -292,21 +284,121 @@ def test_an_upgrade_script_refuses_a_database_without_pgrecall(empty_database: s
 
     assert raised.value.sqlstate == "RC012"
     assert raised.value.diag.message_primary == "pgrecall is not installed in this database"
+    assert "pgrecall_setup.install()" in str(raised.value.diag.message_hint)
 
 
-def test_an_upgrade_script_refuses_an_extension(
-    server: Server, empty_database: str, made_up_release: Path
+def members(dsn: str) -> list[str]:
+    """Return what belongs to the extension."""
+    query = (
+        "select o.type || ' ' || o.identity from pg_extension x"
+        " join pg_depend d on d.refclassid = 'pg_extension'::regclass and d.refobjid = x.oid"
+        " and d.deptype = 'e', pg_identify_object(d.classid, d.objid, 0) o"
+        " where x.extname = 'pgrecall' order by 1"
+    )
+    with psycopg.connect(dsn) as connection:
+        return [name for (name,) in connection.execute(query).fetchall()]
+
+
+def test_the_extension_owns_nothing_but_its_installer(server: Server, empty_database: str) -> None:
+    servers.install("extension", server, empty_database)
+
+    assert members(empty_database) == [
+        "function pgrecall_setup.install()",
+        "schema pgrecall_setup",
+    ]
+
+
+def test_the_installer_says_what_it_did(server: Server, empty_database: str) -> None:
+    with (
+        server.extension_files(build.assemble()),
+        psycopg.connect(empty_database) as connection,
+    ):
+        connection.execute("create extension pgrecall")
+        path = connection.execute("show search_path").fetchone()
+        said = [connection.execute("select pgrecall_setup.install()").fetchone() for _ in range(2)]
+
+        assert said == [
+            (f"installed pgrecall {__version__}",),
+            (f"pgrecall {__version__} is up to date",),
+        ]
+        assert connection.execute("show search_path").fetchone() == path
+
+
+@pytest.mark.parametrize("route", ["psql", "driver"])
+@pytest.mark.parametrize("before", OLD_RELEASES[:1])
+def test_a_script_upgrades_an_old_extension(
+    server: Server, empty_database: str, before: str, route: str
 ) -> None:
-    frozen = {"pgrecall--0.0.9.sql": (made_up_release / "pgrecall--0.0.9.sql").read_text()}
-    with server.extension_files(build.assemble() | frozen):
-        with psycopg.connect(empty_database) as connection:
-            connection.execute("create extension pgrecall version '0.0.9'")
+    servers.install_old_extension(server, empty_database, before)
+    assert len(members(empty_database)) > 100
 
-        with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.Error) as raised:
-            connection.execute(build.upgrade_script("0.0.9").encode())
+    if route == "psql":
+        servers.run_script(server, empty_database, build.upgrade_script(before))
+    else:
+        with psycopg.connect(empty_database) as connection:
+            assert schema.migrate(connection).route == "script"
+
+    with psycopg.connect(empty_database) as connection:
+        assert schema.installed_version(connection) == __version__
+        extensions = connection.execute("select extname from pg_extension").fetchall()
+    assert ("pgrecall",) not in extensions
+
+
+@pytest.mark.parametrize("before", OLD_RELEASES[:1])
+def test_the_update_of_the_extension_alone_leaves_the_data_alone(
+    server: Server, empty_database: str, before: str
+) -> None:
+    servers.install_old_extension(server, empty_database, before)
+
+    with (
+        server.extension_files(build.assemble()),
+        psycopg.connect(empty_database) as connection,
+    ):
+        connection.execute("alter extension pgrecall update")
+
+        assert schema.installed_version(connection) == before
+        assert connection.execute("select pgrecall_setup.install()").fetchone() == (
+            f"upgraded pgrecall from {before} to {__version__}",
+        )
+    assert members(empty_database) == [
+        "function pgrecall_setup.install()",
+        "schema pgrecall_setup",
+    ]
+
+
+def test_dropping_the_extension_keeps_the_memories(server: Server, empty_database: str) -> None:
+    servers.install("extension", server, empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("select pgrecall.create_bank('diary')")
+        connection.execute("drop extension pgrecall")
+
+        banks = connection.execute("select bank_id from pgrecall.bank").fetchall()
+
+    assert banks == [("diary",)]
+
+
+def test_migrate_upgrades_a_script_that_the_extension_ran(
+    server: Server, empty_database: str
+) -> None:
+    servers.install("extension", server, empty_database)
+
+    with psycopg.connect(empty_database) as connection:
+        result = schema.migrate(connection)
+
+    assert (result.route, result.is_changed) == ("extension", False)
+
+
+@pytest.mark.parametrize("script", ["install", "upgrade"])
+def test_an_old_server_is_refused(empty_database: str, made_up_release: Path, script: str) -> None:
+    text = build.full_script() if script == "install" else build.upgrade_script("0.0.9")
+    from_the_future = text.replace("160000", "990000", 1)
+    assert from_the_future != text
+
+    with psycopg.connect(empty_database) as connection, pytest.raises(psycopg.Error) as raised:
+        connection.execute(from_the_future.encode())
 
     assert raised.value.sqlstate == "RC012"
-    assert raised.value.diag.message_hint == "Run: alter extension pgrecall update;"
+    assert str(raised.value.diag.message_primary).startswith("PostgreSQL 16 or newer is needed")
 
 
 @pytest.fixture
@@ -337,6 +429,35 @@ def test_the_owner_of_a_database_needs_no_superuser(
         banks = connection.execute("select bank_id from pgrecall.bank").fetchall()
 
     assert banks == [("diary",)]
+
+
+@pytest.mark.parametrize("before", OLD_RELEASES[:1])
+@pytest.mark.parametrize("route", ["psql", "driver", "extension"])
+def test_the_owner_of_a_database_upgrades_it_without_a_superuser(
+    server: Server, plain_owner: str, before: str, route: str
+) -> None:
+    upgrade(server, plain_owner, before, route)
+
+    with psycopg.connect(plain_owner) as connection:
+        assert schema.installed_version(connection) == __version__
+
+
+def test_what_stands_on_a_column_that_goes_is_named(
+    server: Server, empty_database: str, made_up_release: Path
+) -> None:
+    (made_up_release / "next.sql").write_text("-- drop column: bank.created_at\n" + DELTA)
+    servers.run_script(
+        server, empty_database, (made_up_release / "pgrecall--0.0.9.sql").read_text()
+    )
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("create view age as select created_at from pgrecall.bank")
+        connection.execute("create view bank_ids as select bank_id from pgrecall.bank")
+        connection.commit()
+
+        with pytest.raises(InstallError) as raised:
+            schema.migrate(connection)
+
+    assert raised.value.hint == "Drop them, upgrade, and create them again: view public.age."
 
 
 @pytest.mark.usefixtures("made_up_release")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from banks import Connection, call, counted_scans, create, ids, retain
+from sqlcalls import Connection, call, counted_scans, create, ids, retain
 
 PROPERTY = settings(
     max_examples=40,

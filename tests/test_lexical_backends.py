@@ -21,9 +21,8 @@ import pytest
 import test_lexical_arm as arm
 import test_lexical_words as words
 import test_unicode as unicode
-from banks import Connection, call, counted_scans, create, ids, retain
 from pgrecall import schema
-from statements import refused
+from sqlcalls import Connection, call, counted_scans, create, ids, refused, retain
 
 INDEX = "memory_lexical_document_idx"
 

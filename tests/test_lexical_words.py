@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from banks import Connection, call, counted_scans, create, ids, retain
-from pgrecall import Recall, _doctor
-from statements import refused
+from pgrecall import Recall
+from pgrecall.command import doctor
+from sqlcalls import Connection, call, counted_scans, create, ids, refused, retain
 
 PROPERTY = settings(
     max_examples=60,
@@ -272,7 +272,7 @@ def colliding(connection: Connection) -> tuple[str, str]:
     """Return two words that share a dimension."""
     row = connection.execute(
         "select min(w), max(w) from generate_series(1, 300000) as n, concat('w', n) as w"
-        " group by pgrecall._dimension(w) having count(*) > 1 order by 1 limit 1"
+        " group by pgrecall_internal._dimension(w) having count(*) > 1 order by 1 limit 1"
     ).fetchone()
     assert row is not None
     return row[0], row[1]
@@ -398,7 +398,7 @@ def test_a_bank_that_is_still_small_takes_its_snapshot_anew(connection: Connecti
     for text in ["ana", "ben", "cora"]:
         retain(connection, [text])
         assert drift(connection) == 1
-    connection.execute("update pgrecall.statistics set document_count = 10000")
+    connection.execute("update pgrecall_internal.statistics set document_count = 10000")
 
     retain(connection, ["dana"])
     call(connection, "refresh_statistics", bank="b")
@@ -410,11 +410,11 @@ def test_the_doctor_says_what_to_do_about_drift(database: str) -> None:
     with psycopg.connect(database) as connection:
         create(connection)
         retain(connection, ["ana sails"])
-    healthy = _doctor.examine(database)
+    healthy = doctor.examine(database)
     with psycopg.connect(database) as connection:
-        connection.execute("update pgrecall.vocabulary set lexemes = '{ana,rows}'")
+        connection.execute("update pgrecall_internal.vocabulary set lexemes = '{ana,rows}'")
 
-    ill = _doctor.examine(database)
+    ill = doctor.examine(database)
 
     (finding,) = [finding for finding in ill if finding not in healthy]
     assert (finding.status, finding.about) == ("warning", 'bank "b"')

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from statements import (
+from sqlcalls import (
     READS,
     Connection,
     column,
@@ -14,10 +14,10 @@ from statements import (
     create,
     fill,
     found_by,
-    ids,
     recalled,
     refused,
     retain,
+    retained,
     rows,
     value,
 )
@@ -34,10 +34,10 @@ def test_a_new_bank_has_six_fact_types_and_nothing_pinned(connection: Connection
     assert column(connection, "select fact_type from pgrecall.fact_type order by 1") == SIX
     assert rows(
         connection,
-        """select bank_id, text_search_config, embedding_model, embedding_dimensions, weights,
-                  fusion, rrf_k, bm25_k1, bm25_b
+        """select bank_id, text_search_config, embedding_model, embedding_dimensions, options,
+                  bm25_k1, bm25_b
            from pgrecall.bank""",
-    ) == [("b", "english", None, None, {}, "score_rrf", 60, 1.2, 0.75)]
+    ) == [("b", "english", None, None, {}, 1.2, 0.75)]
     assert rows(
         connection,
         "select bank_id, memories, messages, entities, created_at = now()"
@@ -52,7 +52,7 @@ def test_a_bank_is_created_as_asked(connection: Connection) -> None:
         embedding_model="m",
         embedding_dimensions=2,
         fact_types=["decision", "world", "decision"],
-        settings='{"rrf_k": 20, "weights": {"graph": 0}}',
+        settings={"rrf_k": 20, "weights": {"graph": 0}},
     )
 
     assert column(connection, "select fact_type from pgrecall.fact_type order by 1") == sorted(
@@ -60,9 +60,9 @@ def test_a_bank_is_created_as_asked(connection: Connection) -> None:
     )
     assert rows(
         connection,
-        "select text_search_config, embedding_model, embedding_dimensions, rrf_k, weights"
+        "select text_search_config, embedding_model, embedding_dimensions, options"
         " from pgrecall.bank",
-    ) == [("simple", "m", 2, 20, {"graph": 0})]
+    ) == [("simple", "m", 2, {"rrf_k": 20, "weights": {"graph": 0}})]
     assert value(
         connection, "select description <> '' from pgrecall.fact_type where fact_type = 'world'"
     )
@@ -75,19 +75,26 @@ def test_an_empty_model_is_none(connection: Connection) -> None:
 
 
 def test_settings_not_named_stay(connection: Connection) -> None:
-    create(connection, settings='{"rrf_k": 20, "bm25_b": 0.5}')
+    create(connection, settings={"rrf_k": 20, "bm25_b": 0.5})
 
-    connection.execute("select pgrecall.configure_bank('b', '{\"bm25_b\": 0, \"rrf_k\": null}')")
+    connection.execute("select pgrecall.configure_bank('b', '{\"bm25_b\": 0}')")
 
-    assert rows(connection, "select rrf_k, bm25_b, fusion from pgrecall.bank") == [
-        (20, 0, "score_rrf")
-    ]
+    assert value(connection, "select bm25_b from pgrecall.bank") == 0
+    assert value(connection, "select pgrecall.bank_options('b') -> 'rrf_k'") == 20
+
+
+def test_null_takes_an_option_of_a_bank_away(connection: Connection) -> None:
+    create(connection, settings={"rrf_k": 20})
+
+    connection.execute("select pgrecall.configure_bank('b', '{\"rrf_k\": null}')")
+
+    assert value(connection, "select pgrecall.bank_options('b') -> 'rrf_k'") == 60
 
 
 def test_weights_of_a_bank_weigh_its_recalls(connection: Connection) -> None:
     create(connection)
     keyed = "another matter altogether"
-    retain(connection, "about the harbour", {"text": keyed, "fact_key": "harbour"})
+    retain(connection, ["about the harbour", {"text": keyed, "fact_key": "harbour"}])
     by_default = recalled(connection, "harbour")
 
     connection.execute("""select pgrecall.configure_bank('b', '{"weights": {"key": 0}}')""")
@@ -101,7 +108,7 @@ def test_an_added_fact_type_can_be_retained_and_recalled(connection: Connection)
 
     connection.execute("select pgrecall.add_fact_type('b', 'decision', 'What we chose.')")
     connection.execute("select pgrecall.add_fact_type('b', 'decision')")
-    retain(connection, {"text": "We chose Oslo", "fact_type": "decision"}, "Oslo is a city")
+    retain(connection, [{"text": "We chose Oslo", "fact_type": "decision"}, "Oslo is a city"])
 
     assert recalled(connection, "oslo", fact_types=["decision"]) == ["We chose Oslo"]
     assert column(
@@ -137,10 +144,12 @@ def test_a_dropped_bank_can_be_created_anew_and_is_empty(connection: Connection)
 
 def test_a_superseded_fact_is_found_only_as_of_earlier_times(connection: Connection) -> None:
     create(connection)
-    old, new = ids(
+    old, new = retain(
         connection,
-        {"text": "Ana leads Atlas", "mentioned_at": "2026-01-01"},
-        {"text": "Sam leads Atlas", "mentioned_at": "2026-02-01"},
+        [
+            {"text": "Ana leads Atlas", "mentioned_at": "2026-01-01"},
+            {"text": "Sam leads Atlas", "mentioned_at": "2026-02-01"},
+        ],
     )
 
     connection.execute("select pgrecall.supersede('b', %s, %s, '2026-02-01Z')", [old, new])
@@ -156,7 +165,7 @@ def test_a_superseded_fact_is_found_only_as_of_earlier_times(connection: Connect
 
 def test_a_fact_cannot_end_before_it_was_known(connection: Connection) -> None:
     create(connection)
-    (old,) = ids(connection, {"text": "x", "mentioned_at": "2026-01-01"})
+    (old,) = retain(connection, [{"text": "x", "mentioned_at": "2026-01-01"}])
 
     connection.execute("select pgrecall.supersede('b', %s, null, '2025-01-01')", [old])
 
@@ -166,7 +175,7 @@ def test_a_fact_cannot_end_before_it_was_known(connection: Connection) -> None:
 
 def test_forgetting_takes_along_all_that_hangs_on_a_fact(connection: Connection) -> None:
     old, new = fill(connection, "b")
-    (kept,) = ids(connection, {"text": "Atlas is a project", "entities": ["Atlas"]})
+    (kept,) = retain(connection, [{"text": "Atlas is a project", "entities": ["Atlas"]}])
 
     removed = value(connection, "select pgrecall.forget('b', %s)", [old, -1, None])
 
@@ -195,10 +204,10 @@ def test_forgetting_twice_or_nothing_removes_nothing(connection: Connection) -> 
 
 def test_a_forgotten_fact_can_be_retained_again(connection: Connection) -> None:
     create(connection)
-    (old,) = ids(connection, "x")
+    (old,) = retain(connection, ["x"])
     connection.execute("select pgrecall.forget('b', %s)", [[old]])
 
-    ((_, new, is_new),) = retain(connection, "x")
+    ((_, new, is_new),) = retained(connection, ["x"])
 
     assert is_new
     assert new > old
@@ -281,10 +290,11 @@ def counted(connection: Connection) -> tuple[dict[str, int], int, float]:
 
 
 def stored(connection: Connection) -> tuple[dict[str, int], int, float]:
-    lexemes = "select lexeme, document_count from pgrecall.lexeme where kind = 'memory'"
+    lexemes = "select lexeme, document_count from pgrecall_internal.lexeme where kind = 'memory'"
     ((count, average),) = rows(
         connection,
-        "select document_count, average_length from pgrecall.statistics where kind = 'memory'",
+        "select document_count, average_length from pgrecall_internal.statistics"
+        " where kind = 'memory'",
     )
     return dict(rows(connection, lexemes)), count, round(average, 9)
 
@@ -294,11 +304,11 @@ def weights(connection: Connection) -> list[str]:
 
 
 def test_a_full_refresh_counts_exactly(connection: Connection) -> None:
-    create(connection, settings='{"context_weight": 1}')
+    create(connection, settings={"context_weight": 1})
     found: list[int] = []
     for n in range(60):
         fact = {"text": f"number {n} " + "word " * (n % 7), "context": "log", "fact_key": f"k-{n}"}
-        found += ids(connection, fact)
+        found += retain(connection, [fact])
     connection.execute("select pgrecall.forget('b', %s)", [found[::3]])
     drifted = stored(connection) != counted(connection)
 
@@ -312,10 +322,10 @@ def test_a_full_refresh_counts_exactly(connection: Connection) -> None:
 def test_weights_after_a_full_refresh_do_not_depend_on_the_history(connection: Connection) -> None:
     facts = [f"fact {n} " + "word " * n for n in range(30)]
     create(connection, "at once")
-    retain(connection, *facts, bank="at once")
+    retain(connection, facts, bank="at once")
     create(connection)
     for fact in facts:
-        retain(connection, fact)
+        retain(connection, [fact])
 
     for bank in ("b", "at once"):
         connection.execute("select pgrecall.refresh_statistics(%s, true)", [bank])
@@ -327,7 +337,7 @@ def test_weights_after_a_full_refresh_do_not_depend_on_the_history(connection: C
 @pytest.mark.parametrize("setting", ['{"bm25_k1": 2}', '{"bm25_b": 0}'])
 def test_a_full_refresh_takes_up_changed_settings(connection: Connection, setting: str) -> None:
     create(connection)
-    retain(connection, *(f"fact {n} " + "word " * n for n in range(1, 9)))
+    retain(connection, (f"fact {n} " + "word " * n for n in range(1, 9)))
     connection.execute("select pgrecall.refresh_statistics('b', true)")
     before = weights(connection)
 
@@ -373,7 +383,7 @@ def test_banks_of_equal_content_never_see_one_another(
 def test_ids_of_another_bank_do_nothing(connection: Connection) -> None:
     other, _ = fill(connection, "a")
     create(connection)
-    (mine,) = ids(connection, "x")
+    (mine,) = retain(connection, ["x"])
     before = contents(connection)
 
     assert value(connection, "select pgrecall.forget('b', %s)", [other]) == 0
@@ -387,5 +397,5 @@ def test_ids_of_another_bank_do_nothing(connection: Connection) -> None:
         f'facts[0].links[0]: no memory of bank "b" answers to {{"to_id": {other}}}',
         "Retain the fact",
     ):
-        retain(connection, link)
+        retain(connection, [link])
     assert contents(connection) == before

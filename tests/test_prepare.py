@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from banks import Connection, call, create, retain
 from pgrecall import InvalidArgument, Recall
+from sqlcalls import Connection, call, create, retain
 from toys import toy_embed
 
 ASKED = datetime(2026, 6, 30, tzinfo=timezone.utc)
@@ -177,15 +177,15 @@ def test_an_unknown_bank_is_named_before_anything_is_embedded(
 
 
 def test_the_plan_of_arms_is_that_of_the_recall(recall: Recall) -> None:
-    report = recall.recall_report("b", "When did Ana move?", explain=True)
+    report = recall.recall_report("b", "When did Ana move?")
 
-    plan = recall.arm_plan("b", "When did Ana move?")
+    plan = recall.explain("b", "When did Ana move?", is_run=False)
 
-    assert {step.arm for step in plan if not step.is_run} <= {
+    assert {arm.arm for arm in plan if arm.status == "skipped"} <= {
         arm.arm for arm in report.arms if arm.status == "skipped"
     }
-    assert {step.arm for step in plan if step.is_run} >= {"semantic", "lexical"}
-    assert all(step.reason for step in plan)
+    assert {arm.arm for arm in plan if arm.status == "planned"} >= {"semantic", "lexical"}
+    assert all(arm.reason for arm in plan if arm.status == "skipped")
 
 
 def test_hints_name_the_type_and_the_word(recall: Recall) -> None:

@@ -8,27 +8,29 @@ from typing import Any
 import psycopg
 import pytest
 
-from banks import Connection, call, counted_scans, create, ids, retain
 from pgrecall import Recall
-from statements import refused
+from sqlcalls import Connection, call, counted_scans, create, ids, planned, refused, retain
 
 MARCH = "[2026-03-01,2026-04-01)"
 ALL_ARMS = ["key", "semantic", "lexical", "graph", "temporal", "message", "hypothetical"]
+REGISTERED = [*ALL_ARMS, "source"]
 
 
 def texts(connection: Connection, query: str | None, **arguments: Any) -> list[str]:
-    rows = call(connection, "hybrid_recall", bank="b", query=query, **arguments)
+    rows = call(connection, "hybrid_recall", bank="b", query=query, top_k=50, **arguments)
     return [row.text for row in rows]
 
 
 def plan(connection: Connection, query: str | None, **arguments: Any) -> dict[str, Any]:
-    rows = call(connection, "arm_plan", bank="b", query=query, **arguments)
-    assert [row.arm for row in rows] == ALL_ARMS
+    rows = planned(connection, bank="b", query=query, **arguments)
+    assert [row.arm for row in rows] == REGISTERED
     return {row.arm: row for row in rows}
 
 
 def runs(connection: Connection, query: str | None, **arguments: Any) -> set[str]:
-    return {arm for arm, row in plan(connection, query, **arguments).items() if row.is_run}
+    return {
+        arm for arm, row in plan(connection, query, **arguments).items() if row.status == "planned"
+    }
 
 
 def ran(connection: Connection, query: str | None, **arguments: Any) -> dict[str, str | None]:
@@ -200,9 +202,7 @@ def test_a_bank_has_words_of_its_own_until_they_are_taken_away(connection: Conne
          'type_hints: "event" needs an array of words'),
         ({"type_hints": {"event": [1]}}, "22023",
          'type_hints: "event" needs an array of words'),
-        ({"widen_below": -1}, "22023",
-         'unusable setting: new row for relation "bank" violates check constraint '
-         '"bank_widen_below_check"'),
+        ({"widen_below": -1}, "22023", "widen_below must be between 0 and 1000, not -1"),
     ],
 )  # fmt: skip
 def test_unusable_hints_are_refused(
@@ -267,7 +267,7 @@ def test_a_hint_at_a_type_that_holds_nothing_narrows_nothing(connection: Connect
     assert reasons["lexical"] is None
 
 
-# arm_plan
+# explain_recall without running
 
 
 def test_an_empty_bank_asks_no_arm(connection: Connection) -> None:
@@ -283,8 +283,9 @@ def test_an_empty_bank_asks_no_arm(connection: Connection) -> None:
         "temporal": "no time window given",
         "message": "the bank holds no messages",
         "hypothetical": "no hypothetical answer given",
+        "source": "its weight is 0",
     }
-    assert not any(row.is_run for row in chosen.values())
+    assert {row.status for row in chosen.values()} == {"skipped"}
     assert texts(connection, "Where is Ana?", embedding=[1, 0]) == []
 
 
@@ -297,7 +298,8 @@ def test_an_arm_runs_once_the_bank_has_something_for_it(connection: Connection) 
 
     chosen = plan(connection, "Where is Ana?", **arguments)
 
-    assert all(row.is_run and row.reason for row in chosen.values())
+    assert chosen.pop("source").status == "skipped"
+    assert all(row.status == "planned" and row.reason for row in chosen.values())
 
 
 @pytest.mark.parametrize("refresh", [False, True])
@@ -343,7 +345,7 @@ def test_a_question_that_is_only_a_date_asks_few_arms(
 
     chosen = plan(connection, query, during=MARCH, embedding=[1, 0])
 
-    assert chosen["temporal"].is_run
+    assert chosen["temporal"].status == "planned"
     assert (chosen["semantic"].reason == "the query is only a date") is is_only_date
     assert (chosen["graph"].reason == "the query is only a date") is is_only_date
     assert {"semantic", "graph"} <= runs(connection, query, during=MARCH, embedding=[1, 0],
@@ -358,9 +360,9 @@ def test_words_of_a_date_find_what_has_none_of_its_own(connection: Connection) -
 
     retain(connection, ["In March the mast broke"])
 
-    assert not dated.is_run
+    assert dated.status == "skipped"
     assert dated.reason == "the query is only a date, and all facts have theirs"
-    assert plan(connection, query, **arguments)["lexical"].is_run
+    assert plan(connection, query, **arguments)["lexical"].status == "planned"
     assert "In March the mast broke" in texts(connection, query, **arguments)
 
 
@@ -428,9 +430,9 @@ def test_choosing_arms_changes_no_result(connection: Connection) -> None:
     every = ["key", "semantic", "lexical", "graph", "message"]
 
     for query in ("Where does Ana row?", "boats", "Dee", "sails 7", "who is Bo"):
-        chosen = call(connection, "hybrid_recall", bank="b", query=query, embedding=[1, 1])
-        forced = call(connection, "hybrid_recall", bank="b", query=query, embedding=[1, 1],
-                      arms=every)  # fmt: skip
+        asked = {"bank": "b", "query": query, "embedding": [1, 1], "top_k": 50}
+        chosen = call(connection, "hybrid_recall", **asked)
+        forced = call(connection, "hybrid_recall", **asked, arms=every)
         assert chosen == forced
 
 
@@ -466,14 +468,12 @@ def test_the_budget_sets_the_depth(connection: Connection, budget: str, rows: in
     assert {row.rows for row in report if row.arm == "lexical"} == {rows}
 
 
-@pytest.mark.parametrize("function", ["hybrid_recall", "explain_recall", "arm_plan"])
+@pytest.mark.parametrize("function", ["hybrid_recall", "explain_recall"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"budget": "all"}, 'budget must be "low", "mid" or "high", not "all"'),
-        ({"budget": None}, 'budget must be "low", "mid" or "high", not ""'),
         ({"time_basis": "x"}, 'time_basis must be "occurred" or "mentioned", not "x"'),
-        ({"time_basis": None}, 'time_basis must be "occurred" or "mentioned", not ""'),
     ],
 )
 def test_unknown_options_are_refused(

@@ -1,4 +1,4 @@
-"""What the README shows runs, and what it says of the API is what the database says."""
+"""What the READMEs show runs, and the reference says what the database says."""
 
 from __future__ import annotations
 
@@ -12,37 +12,57 @@ import psycopg
 import pytest
 
 import readme
-from pgrecall import cli
+from pgrecall import build, command
 from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+TEMPLATE = readme.TEMPLATE.read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FACT = '{"text": "Maya leads Atlas.", "source_id": "atlas"}\n'
 QUESTION = '{"question": "Who leads Atlas?", "relevant": ["atlas"]}\n'
 
 
-def blocks(language: str) -> list[str]:
-    return [code for name, code in BLOCKS if name == language]
+def blocks(language: str, text: str) -> list[str]:
+    return [code for name, code in FENCE.findall(text) if name == language]
 
 
-def test_every_block_is_of_a_language_that_is_run_here() -> None:
-    assert {name for name, _ in BLOCKS} == {"sql", "python", "sh"}
+def results(connection: psycopg.Connection[Any], code: str) -> list[list[tuple[Any, ...]]]:
+    """Run the statements of a block; returns the rows of those that have any."""
+    cursor = connection.execute(code.encode(), prepare=False)
+    found = []
+    while True:
+        if cursor.description:
+            found.append(cursor.fetchall())
+        if not cursor.nextset():
+            return found
 
 
-def test_the_sql_runs(connection: psycopg.Connection[Any]) -> None:
-    found: list[list[Any]] = []
-    for code in blocks("sql"):
-        for statement in code.split(";\n"):
-            if statement.strip():
-                cursor = connection.execute(statement.encode())
-                if cursor.description and "hybrid_recall" in statement:
-                    found.append(cursor.fetchall())
+@pytest.mark.parametrize("text", [TEXT, TEMPLATE], ids=["README", "reference"])
+def test_every_block_is_of_a_language_that_is_run_here(text: str) -> None:
+    assert {name for name, _ in FENCE.findall(text)} <= {"sql", "python", "sh"}
 
-    assert [row[1] for row in found[0]] == [
+
+def test_the_readme_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 210
+
+
+def test_the_sql_of_the_readme_runs(connection: psycopg.Connection[Any]) -> None:
+    first, analyst, _ = (results(connection, code) for code in blocks("sql", TEXT))
+
+    assert [row[1] for row in first[-1]] == [
         "Raised max_client_conn to 1200.",
         "The shop was open again.",
     ]
-    assert [row[1] for row in found[1]] == ["Raised max_client_conn to 1200."]
+    assert [row[1] for row in analyst[0]] == ["Raised max_client_conn to 1200."]
+    assert [row[:2] for row in analyst[-1]] == [("world", 1)]
+
+
+def test_the_sql_of_the_reference_runs(connection: psycopg.Connection[Any]) -> None:
+    results(connection, blocks("sql", TEXT)[0])
+
+    found = [rows for code in blocks("sql", TEMPLATE) for rows in results(connection, code)]
+
+    assert found.count([]) == 2  # index_plan() and recall_check(): the bank has no vectors
 
 
 def test_the_python_runs(
@@ -51,7 +71,7 @@ def test_the_python_runs(
     monkeypatch.setenv("PGRECALL_DSN", database)
     names: dict[str, Any] = {}
 
-    for code in blocks("python"):
+    for code in blocks("python", TEXT):
         exec(compile(code, "README.md", "exec"), names)
 
     printed = capsys.readouterr().out
@@ -71,26 +91,66 @@ def test_the_commands_run(
     (tmp_path / "facts.jsonl").write_text(FACT)
     (tmp_path / "questions.jsonl").write_text(5 * QUESTION)
     save_embedder(tmp_path / "new-model")
-    lines = [shlex.split(line, comments=True) for code in blocks("sh") for line in code.split("\n")]
+    lines = [
+        shlex.split(line, comments=True)
+        for text in (TEXT, TEMPLATE)
+        for code in blocks("sh", text)
+        for line in code.split("\n")
+    ]
 
     for line in filter(None, lines):
         if line[0] == "make":
-            makefile = readme.README.parent
-            subprocess.run(["make", "-C", makefile, "-n", line[1]], check=True, capture_output=True)
+            run = ["make", "-C", str(readme.ROOT), "-n", line[1]]
+            subprocess.run(run, check=True, capture_output=True)
         else:
             assert line[0] == "pgrecall"
-            assert cli.main(line[1:]) == 0
+            assert command.main(line[1:]) == 0
 
     assert "Maya leads Atlas." in capsys.readouterr().out
 
 
-def test_the_api_table_is_that_of_the_database(connection: psycopg.Connection[Any]) -> None:
-    written = readme.with_table(TEXT, readme.api_table(connection))
+def test_the_reference_is_that_of_the_database(connection: psycopg.Connection[Any]) -> None:
+    written = readme.REFERENCE.read_text(encoding="utf-8")
 
-    assert written == TEXT, "README.md is behind the comments in sql/: run make readme"
+    assert written == readme.reference(connection), "sql/README.md is behind: run make readme"
 
 
-def test_the_install_table_names_the_current_version() -> None:
-    from pgrecall import __version__
+def test_every_public_function_is_in_one_chapter(connection: psycopg.Connection[Any]) -> None:
+    names = readme.public_functions(connection)
 
-    assert f"pgrecall--{__version__}.sql" in TEXT
+    listed = [name for found in readme.chapters(TEMPLATE, names).values() for name in found]
+
+    assert sorted(listed) == names
+
+
+def test_a_chapter_lists_functions_in_its_own_order() -> None:
+    found = readme.chapters(
+        "# R\n\n## A\n\n<!-- functions: c_arm *_arm b -->\n\n## B\n\ntext\n",
+        ["a_arm", "b", "b_arm", "c_arm", "d"],
+    )
+
+    assert found == {"A": ["c_arm", "a_arm", "b_arm", "b"], "B": []}
+
+
+@pytest.mark.parametrize("place", [readme.README, readme.REFERENCE], ids=["README", "reference"])
+def test_links_lead_to_a_file_and_a_heading(place: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", place.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        path = place.parent / file if file else place
+        if path.is_dir():
+            continue
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(target)
+
+    assert broken == []
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a file."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_install_table_names_the_current_script() -> None:
+    assert f"extension/{build.install_name(build.version())}`" in TEXT

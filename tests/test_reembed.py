@@ -20,7 +20,7 @@ from pgrecall import (
     Recall,
     ReembedRefused,
 )
-from statements import Connection, column, create, ids, refused, retain, rows, value
+from sqlcalls import Connection, column, create, refused, retain, rows, value
 from test_concurrency import waiting
 from toys import DIMENSIONS, toy_embed
 
@@ -89,7 +89,7 @@ def fill(connection: Connection) -> None:
 @pytest.fixture
 def bank(connection: Connection) -> list[int]:
     create(connection)
-    return ids(connection, *map(fact, range(4)), model="old")
+    return retain(connection, map(fact, range(4)), model="old")
 
 
 def test_the_bank_is_searched_by_one_model_and_then_by_the_other(
@@ -136,9 +136,11 @@ def test_another_models_query_is_refused_before_and_after(
 
 QUERIES = (
     "hybrid_recall('b', 'even', '[1,0]', model => 'other')",
-    "hybrid_recall('b', 'even', hypothetical => '[1,0]', model => 'other')",
+    """hybrid_recall('b', 'even', model => 'other', options => '{"hypothetical": [1, 0]}')""",
     "explain_recall('b', 'even', '[1,0]', model => 'other')",
-    "arm_plan('b', 'even', '[1,0]', model => 'other')",
+    "explain_recall('b', 'even', '[1,0]', model => 'other', is_run => false)",
+    "recall_report('b', 'even', '[1,0]', model => 'other')",
+    "arm_hits('b', 'even', '[1,0]', model => 'other')",
     "semantic_arm('b', '[1,0]', model => 'other')",
     "hypothetical_arm('b', '[1,0]', model => 'other')",
     "graph_arm('b', 'even', '[1,0]', model => 'other')",
@@ -165,19 +167,21 @@ def test_a_query_or_fact_of_another_model_names_both(
 
 
 def test_texts_and_questions_are_pending_in_order(connection: Connection, bank: list[int]) -> None:
-    (asked,) = ids(
+    (asked,) = retain(
         connection,
-        {
-            "text": "even 4",
-            "embedding": [1, 0],
-            "questions": [
-                {"text": "even?", "embedding": [1, 0]},
-                {"embedding": [1, 1]},
-                {"text": "even 2?", "embedding": [1, 0]},
-            ],
-        },
+        [
+            {
+                "text": "even 4",
+                "embedding": [1, 0],
+                "questions": [
+                    {"text": "even?", "embedding": [1, 0]},
+                    {"embedding": [1, 1]},
+                    {"text": "even 2?", "embedding": [1, 0]},
+                ],
+            }
+        ],
     )
-    ids(connection, "without an embedding")
+    retain(connection, ["without an embedding"])
     start(connection)
 
     found = pending(connection)
@@ -204,12 +208,13 @@ def test_what_is_stored_is_pending_no_more(connection: Connection, bank: list[in
 
 def test_a_batch_is_found_by_look_ups_in_an_index(connection: Connection) -> None:
     create(connection)
-    ids(connection, *map(fact, range(400)), model="old", link="deferred")
+    retain(connection, map(fact, range(400)), model="old", link="deferred")
     start(connection)
     connection.execute("set local enable_seqscan = on")
     reads = (
         "select coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0) from pg_class c"
-        " where c.relnamespace = 'pgrecall'::regnamespace and c.relkind = 'r'"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind = 'r'"
         " and (c.relispartition or c.relname = 'memory')"
     )
     before = value(connection, reads)
@@ -228,14 +233,16 @@ def test_a_fact_with_both_embeddings_lands_in_both_sets(
     fill(connection)
     both = {"old": [1, 0], "new": [0, 1], "third": [1, 2, 3]}
 
-    found = ids(
+    found = retain(
         connection,
-        {
-            "text": "even 6",
-            "embeddings": both,
-            "questions": [{"text": "even?", "embeddings": {**both, "new": "[0,1]"}}],
-        },
-        {"text": "even 8", "embedding": "[1,0]", "embeddings": {"new": [0, 1]}},
+        [
+            {
+                "text": "even 6",
+                "embeddings": both,
+                "questions": [{"text": "even?", "embeddings": {**both, "new": "[0,1]"}}],
+            },
+            {"text": "even 8", "embedding": "[1,0]", "embeddings": {"new": [0, 1]}},
+        ],
     )
 
     assert pending(connection) == []
@@ -254,7 +261,7 @@ def test_a_fact_with_the_old_embedding_only_is_pending(
     start(connection)
     fill(connection)
 
-    (late,) = ids(connection, fact(4), model="old")
+    (late,) = retain(connection, [fact(4)], model="old")
 
     assert [row[0] for row in pending(connection)] == [late]
     with refused(
@@ -275,7 +282,7 @@ def test_embeddings_by_name_need_the_banks_own(connection: Connection, bank: lis
         'facts[0]: bank "b" is embedded with model "old", not "new", "third"',
         'Bring an embedding of "old" as well.',
     ):
-        retain(connection, {"text": "x", "embeddings": {"third": [1], "new": [1, 0]}})
+        retain(connection, [{"text": "x", "embeddings": {"third": [1], "new": [1, 0]}}])
     with refused(
         connection,
         "RC005",
@@ -283,11 +290,13 @@ def test_embeddings_by_name_need_the_banks_own(connection: Connection, bank: lis
     ):
         retain(
             connection,
-            {
-                "text": "x",
-                "embedding": [1, 0],
-                "questions": [{"text": "?", "embeddings": {"new": [1, 0]}}],
-            },
+            [
+                {
+                    "text": "x",
+                    "embedding": [1, 0],
+                    "questions": [{"text": "?", "embeddings": {"new": [1, 0]}}],
+                }
+            ],
         )
 
 
@@ -314,7 +323,7 @@ def test_a_wrong_embedding_by_name_is_named(
     start(connection)
 
     with refused(connection, code, message):
-        retain(connection, {"text": "x", "embeddings": embeddings})
+        retain(connection, [{"text": "x", "embeddings": embeddings}])
 
 
 def test_the_first_embedding_by_name_pins_the_model_that_is_named(connection: Connection) -> None:
@@ -326,9 +335,9 @@ def test_the_first_embedding_by_name_pins_the_model_that_is_named(connection: Co
         'facts[0]: bank "b" is embedded with model "", not "new", "old"',
         "Name the model that the bank is to have with model => as well.",
     ):
-        retain(connection, several)
+        retain(connection, [several])
 
-    retain(connection, several, model="old")
+    retain(connection, [several], model="old")
 
     assert status(connection)[:2] == ("old", 2)
 
@@ -336,7 +345,7 @@ def test_the_first_embedding_by_name_pins_the_model_that_is_named(connection: Co
 def test_links_are_those_of_the_banks_own_model(connection: Connection, bank: list[int]) -> None:
     start(connection)
 
-    (new,) = ids(connection, {"text": "x", "embeddings": {"old": [1, 0], "new": [1, 0]}})
+    (new,) = retain(connection, [{"text": "x", "embeddings": {"old": [1, 0], "new": [1, 0]}}])
 
     linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic' order by 1"
     assert column(connection, linked, new) == [bank[0], bank[2]]
@@ -348,7 +357,7 @@ def test_links_are_those_of_the_banks_own_model(connection: Connection, bank: li
 def test_a_question_without_text_is_lost_only_when_told_so(connection: Connection) -> None:
     create(connection)
     even = {"text": "even 0", "embedding": [1, 0], "questions": [{"embedding": [1, 0]}]}
-    (kept,) = ids(connection, even, model="old")
+    (kept,) = retain(connection, [even], model="old")
     start(connection)
     fill(connection)
 
@@ -389,10 +398,10 @@ def test_cleaning_links_anew(connection: Connection, bank: list[int]) -> None:
 
 def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None:
     create(connection)
-    ids(connection, *map(fact, range(4)))
+    retain(connection, map(fact, range(4)))
     start(connection)
     with refused(connection, "RC005", 'bank "b" is embedded with model "", not "new"'):
-        retain(connection, {"text": "x", "embedding": [1, 0]}, model="new")
+        retain(connection, [{"text": "x", "embedding": [1, 0]}], model="new")
     fill(connection)
     finish(connection)
     assert status(connection)[4] == ""
@@ -571,14 +580,15 @@ def shared(database: str) -> Iterator[Connection]:
     with psycopg.connect(database, autocommit=True) as connection:
         create(connection)
         links = [[{"kind": "causes", "to_index": (n + 2) % 20}] for n in range(20)]
-        ids(connection, *({**fact(n), "links": links[n]} for n in range(20)), model="old")
+        retain(connection, ({**fact(n), "links": links[n]} for n in range(20)), model="old")
         yield connection
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        "hybrid_recall('b', '', '[1,0]', arms => '{semantic}', model => 'old') as a",
+        "hybrid_recall('b', '', '[1,0]', model => 'old',"
+        """ options => '{"arms": ["semantic"]}') as a""",
         "semantic_arm('b', '[1,0]', model => 'old') as a"
         " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id",
         "graph_arm('b', 'nothing', '[1,0]', model => 'old') as a"
@@ -616,7 +626,7 @@ def test_the_switch_waits_for_a_writer_and_then_sees_its_facts(
         psycopg.connect(database, autocommit=True) as other,
         ThreadPoolExecutor(1) as pool,
     ):
-        ids(writer, fact(20), model="old")
+        retain(writer, [fact(20)], model="old")
         result = pool.submit(finish, other)
         waiting(shared, other.info.backend_pid)
         writer.commit()
@@ -642,7 +652,7 @@ def test_readers_and_writers_go_on_while_the_model_changes_to_and_fro(
                     texts = column(
                         connection,
                         "select text from pgrecall.hybrid_recall('b', '', %s, model => %s,"
-                        " arms => '{semantic,graph}', top_k => 100)",
+                        """ top_k => 100, options => '{"arms": ["semantic", "graph"]}')""",
                         EVEN[model],
                         model,
                     )
@@ -662,7 +672,7 @@ def test_readers_and_writers_go_on_while_the_model_changes_to_and_fro(
                 number = 1000 * (n + 1) + count
                 both = EVEN if number % 2 == 0 else ODD
                 text = f"{('even', 'odd')[number % 2]} {number}"
-                retain(connection, {"text": text, "embeddings": both})
+                retain(connection, [{"text": text, "embeddings": both}])
                 count += 1
         return count
 

@@ -10,8 +10,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from banks import build_planned, call, counted_scans
-from statements import Connection, column, contents, ids, recalled, retain, rows, value
+from sqlcalls import (
+    Connection,
+    build_planned,
+    call,
+    column,
+    contents,
+    counted_scans,
+    recalled,
+    retain,
+    retained,
+    rows,
+    value,
+)
 
 ANA = [1, 0, 0]
 NEAR_ANA = [0.9, 0.1, 0]
@@ -43,7 +54,7 @@ def links(bank: Connection) -> set[tuple[int, str, int]]:
 def test_rows_come_in_the_order_of_the_facts(bank: Connection) -> None:
     texts = [f"fact {n}" for n in reversed(range(50))]
 
-    found = retain(bank, *texts)
+    found = retained(bank, texts)
 
     assert [row[0] for row in found] == list(range(50))
     assert all(row[2] for row in found)
@@ -62,17 +73,17 @@ def test_a_batch_retained_twice_is_stored_once(bank: Connection) -> None:
         "occurred": "2026-03-05",
     }
     batch = [fact, {"text": "It began", "links": [{"kind": "causes", "to_index": 0}]}]
-    first = retain(bank, *batch)
+    first = retained(bank, batch)
     before = contents(bank)
 
-    second = retain(bank, *batch)
+    second = retained(bank, batch)
 
     assert second == [(index, memory_id, False) for index, memory_id, _ in first]
     assert contents(bank) == before
 
 
 def test_a_fact_that_stands_twice_in_a_batch_is_stored_once(bank: Connection) -> None:
-    (first, other, again) = retain(bank, "same", "other", "same")
+    (first, other, again) = retained(bank, ["same", "other", "same"])
 
     assert again == (2, first[1], False)
     assert (first[2], other[2]) == (True, True)
@@ -96,9 +107,9 @@ def test_another_time_source_or_type_is_another_fact(
     bank: Connection, difference: dict[str, object]
 ) -> None:
     fact = {"text": "It rained", "occurred": "2026-03-05"}
-    retain(bank, fact)
+    retain(bank, [fact])
 
-    assert retain(bank, fact | difference)[0][2]
+    assert retained(bank, [fact | difference])[0][2]
 
 
 @pytest.mark.parametrize(
@@ -116,20 +127,20 @@ def test_what_is_said_about_a_fact_does_not_make_it_another(
     bank: Connection, difference: dict[str, object]
 ) -> None:
     fact = {"text": "It rained", "occurred": "2026-03-05"}
-    retain(bank, fact)
+    retain(bank, [fact])
 
-    assert not retain(bank, fact | difference)[0][2]
+    assert not retained(bank, [fact | difference])[0][2]
 
 
 def test_the_greatest_number_of_proofs_stays(bank: Connection) -> None:
     def proofs(*counts: int | None) -> object:
-        *_, (_, known, is_new) = retain(
-            bank, *({"text": "It rained", "proof_count": count} for count in counts)
+        *_, (_, known, is_new) = retained(
+            bank, ({"text": "It rained", "proof_count": count} for count in counts)
         )
         assert (known, is_new) == (memory_id, False)
         return value(bank, "select proof_count from pgrecall.memory where memory_id = %s", known)
 
-    ((_, memory_id, is_new), _) = retain(bank, "It rained", {"text": "Sun", "proof_count": 9})
+    ((_, memory_id, is_new), _) = retained(bank, ["It rained", {"text": "Sun", "proof_count": 9}])
 
     assert is_new
     assert proofs(None) == 1
@@ -143,21 +154,21 @@ def test_the_greatest_number_of_proofs_stays(bank: Connection) -> None:
 )
 def test_a_fact_is_the_same_whatever_the_session_is_set_to(bank: Connection, setting: str) -> None:
     fact = {"text": "x", "occurred": "2026-03-05T14:00:00.5Z", "mentioned_at": "2026-03-06"}
-    retain(bank, fact)
+    retain(bank, [fact])
     bank.execute(f"set local {setting}")
 
-    assert not retain(bank, fact)[0][2]
+    assert not retained(bank, [fact])[0][2]
 
 
 def test_a_superseded_fact_can_be_retained_again(bank: Connection) -> None:
-    (old,) = ids(bank, "Ana leads Atlas")
+    (old,) = retain(bank, ["Ana leads Atlas"])
     bank.execute("select pgrecall.supersede('b', %s)", [old])
 
-    ((_, new, is_new),) = retain(bank, "Ana leads Atlas")
+    ((_, new, is_new),) = retained(bank, ["Ana leads Atlas"])
 
     assert is_new
     assert new != old
-    assert not retain(bank, "Ana leads Atlas")[0][2]
+    assert not retained(bank, ["Ana leads Atlas"])[0][2]
 
 
 def test_nothing_of_a_batch_stays_when_its_last_fact_is_bad(database: str) -> None:
@@ -173,8 +184,7 @@ def test_nothing_of_a_batch_stays_when_its_last_fact_is_bad(database: str) -> No
         with pytest.raises(psycopg.Error, match=r"facts\[19\]\.links\[0\]"):
             retain(
                 connection,
-                *facts,
-                {"text": "x", "links": [{"kind": "causes", "to_key": "nowhere"}]},
+                [*facts, {"text": "x", "links": [{"kind": "causes", "to_key": "nowhere"}]}],
                 model="m",
             )
 
@@ -182,7 +192,7 @@ def test_nothing_of_a_batch_stays_when_its_last_fact_is_bad(database: str) -> No
 
 
 def test_a_batch_of_nothing_is_no_error(bank: Connection) -> None:
-    assert retain(bank) == []
+    assert retain(bank, []) == []
 
 
 # Fields
@@ -193,7 +203,7 @@ def test_what_is_left_out_or_null_takes_its_default(bank: Connection) -> None:
         "fact_type context fact_key source_id tags metadata occurred mentioned_at confidence "
         "proof_count entities relations links questions embedding"
     ).split()
-    retain(bank, {"text": "bare"}, {"text": "nulls"} | dict.fromkeys(fields))
+    retain(bank, [{"text": "bare"}, {"text": "nulls"} | dict.fromkeys(fields)])
 
     bare, nulls = rows(
         bank,
@@ -239,7 +249,7 @@ def test_a_time_is_a_day_an_instant_or_a_span(
     bank: Connection, occurred: object, expected: str
 ) -> None:
     bank.execute("set local timezone = 'Asia/Tokyo'")
-    retain(bank, {"text": "x", "occurred": occurred})
+    retain(bank, [{"text": "x", "occurred": occurred}])
 
     bank.execute("set local timezone = 'UTC'")
     assert value(bank, "select replace(occurred::text, '\"', '') from pgrecall.memory") == expected
@@ -248,8 +258,8 @@ def test_a_time_is_a_day_an_instant_or_a_span(
 def test_what_was_said_earlier_holds_from_then_and_what_comes_holds_from_now(
     bank: Connection,
 ) -> None:
-    retain(bank, {"text": "a", "mentioned_at": "2020-01-01"})
-    retain(bank, {"text": "b", "mentioned_at": "2999-01-01"})
+    retain(bank, [{"text": "a", "mentioned_at": "2020-01-01"}])
+    retain(bank, [{"text": "b", "mentioned_at": "2999-01-01"}])
 
     assert rows(
         bank, "select valid_from = mentioned_at, valid_from = now() from pgrecall.memory order by 1"
@@ -258,7 +268,7 @@ def test_what_was_said_earlier_holds_from_then_and_what_comes_holds_from_now(
 
 @pytest.mark.parametrize("embedding", [[0.5, -1, 2e-3], "[0.5,-1,0.002]", " [0.5, -1, 2e-3] "])
 def test_an_embedding_is_an_array_or_a_string(bank: Connection, embedding: object) -> None:
-    retain(bank, {"text": "x", "embedding": embedding})
+    retain(bank, [{"text": "x", "embedding": embedding}])
 
     assert value(
         bank, "select l2_distance(embedding, '[0.5,-1,0.002]') < 1e-6 from pgrecall.embedding"
@@ -267,7 +277,7 @@ def test_an_embedding_is_an_array_or_a_string(bank: Connection, embedding: objec
 
 def test_a_question_leads_to_its_fact(bank: Connection) -> None:
     questions = [{"text": "who?", "embedding": SAM}, {"text": "what?", "embedding": NEAR_ANA}]
-    (memory_id,) = ids(bank, {"text": "x", "embedding": [0, 1, 0], "questions": questions})
+    (memory_id,) = retain(bank, [{"text": "x", "embedding": [0, 1, 0], "questions": questions}])
 
     found = rows(bank, "select memory_id, score from pgrecall.semantic_arm('b', '[0,0,1]')")
 
@@ -283,9 +293,9 @@ def test_a_question_leads_to_its_fact(bank: Connection) -> None:
 
 
 def test_the_first_embedding_and_the_first_model_are_pinned(bank: Connection) -> None:
-    retain(bank, "no embedding", model="m")
+    retain(bank, ["no embedding"], model="m")
     unpinned = rows(bank, "select embedding_model, embedding_dimensions from pgrecall.bank")
-    retain(bank, "none", {"text": "x", "embedding": ANA}, model="m")
+    retain(bank, ["none", {"text": "x", "embedding": ANA}], model="m")
 
     assert unpinned == [(None, None)]
     assert rows(bank, "select embedding_model, embedding_dimensions from pgrecall.bank") == [
@@ -295,7 +305,7 @@ def test_the_first_embedding_and_the_first_model_are_pinned(bank: Connection) ->
 
 
 def test_a_question_pins_the_dimensions_too(bank: Connection) -> None:
-    (memory_id,) = ids(bank, {"text": "x", "questions": [{"embedding": ANA}]}, model="m")
+    (memory_id,) = retain(bank, [{"text": "x", "questions": [{"embedding": ANA}]}], model="m")
 
     assert column(bank, "select memory_id from pgrecall.semantic_arm('b', '[1,0,0]')") == [
         memory_id
@@ -303,8 +313,8 @@ def test_a_question_pins_the_dimensions_too(bank: Connection) -> None:
 
 
 def test_embeddings_stored_before_the_model_was_named_are_still_found(bank: Connection) -> None:
-    old = ids(bank, {"text": "old", "embedding": ANA})
-    new = ids(bank, {"text": "new", "embedding": NEAR_ANA}, model="m")
+    old = retain(bank, [{"text": "old", "embedding": ANA}])
+    new = retain(bank, [{"text": "new", "embedding": NEAR_ANA}], model="m")
 
     assert column(bank, "select memory_id from pgrecall.semantic_arm('b', '[1,0,0]')") == old + new
 
@@ -320,9 +330,9 @@ def test_names_alike_but_for_case_and_punctuation_are_one_entity(
     facts = [{"text": name, "entities": [name]} for name in names]
     if split:
         for fact in facts:
-            retain(bank, fact)
+            retain(bank, [fact])
     else:
-        retain(bank, *facts)
+        retain(bank, facts)
 
     assert column(bank, "select name from pgrecall.entity") == ["Ana  Silva"]
     assert value(bank, "select count(*) from pgrecall.mention") == 4
@@ -333,9 +343,9 @@ def test_an_alias_leads_to_the_entity(bank: Connection, split: bool) -> None:
     full = {"text": "x", "entities": [{"name": "Ana Silva", "kind": "person", "aliases": ["Ana"]}]}
     short = {"text": "y", "entities": ["Ana"]}
     if split:
-        (first,), (second,) = ids(bank, full), ids(bank, short)
+        (first,), (second,) = retain(bank, [full]), retain(bank, [short])
     else:
-        second, first = ids(bank, short, full)
+        second, first = retain(bank, [short, full])
 
     assert rows(bank, "select name, kind from pgrecall.entity") == [("Ana Silva", "person")]
     assert entity_of(bank, first) == entity_of(bank, second) == ["Ana Silva"]
@@ -357,7 +367,7 @@ def test_names_that_go_by_one_another_still_become_entities(
 ) -> None:
     declared = [{"name": name, "aliases": aliases} for name, aliases in entities.items()]
 
-    found = ids(bank, *({"text": str(n), "entities": [e]} for n, e in enumerate(declared)))
+    found = retain(bank, ({"text": str(n), "entities": [e]} for n, e in enumerate(declared)))
 
     assert column(bank, "select name from pgrecall.entity order by 1") == expected
     named = [entity_of(bank, memory_id) for memory_id in found]
@@ -366,7 +376,7 @@ def test_names_that_go_by_one_another_still_become_entities(
 
 
 def test_a_kind_is_kept_wherever_in_the_batch_it_stands(bank: Connection) -> None:
-    retain(bank, {"text": "x", "entities": ["Oslo", {"name": "oslo", "kind": "place"}]})
+    retain(bank, [{"text": "x", "entities": ["Oslo", {"name": "oslo", "kind": "place"}]}])
 
     assert rows(bank, "select name, kind from pgrecall.entity") == [("oslo", "place")]
 
@@ -382,7 +392,7 @@ def test_both_ends_of_a_relation_are_entities_and_mentions(bank: Connection) -> 
     }
     to_itself = {"from": "Ana", "kind": "is", "to": "ANA"}
 
-    (memory_id,) = ids(bank, {"text": "x", "relations": [relation, to_itself]})
+    (memory_id,) = retain(bank, [{"text": "x", "relations": [relation, to_itself]}])
 
     assert entity_of(bank, memory_id) == ["Ana", "Sam"]
     assert rows(
@@ -399,22 +409,28 @@ def test_both_ends_of_a_relation_are_entities_and_mentions(bank: Connection) -> 
 
 
 def test_a_cause_is_named_by_id_position_or_key(bank: Connection) -> None:
-    (known,) = ids(bank, {"text": "known", "fact_key": "in.bank"})
+    (known,) = retain(bank, [{"text": "known", "fact_key": "in.bank"}])
 
-    a, b = ids(
+    a, b = retain(
         bank,
-        {
-            "text": "a",
-            "links": [
-                {"kind": "causes", "to_index": 1, "weight": 0.5},
-                {"kind": "enables", "to_id": known},
-                {"kind": "prevents", "to_id": str(known), "to_index": None},
-                {"kind": "caused_by", "to_key": "IN.BANK"},
-                {"kind": "enables", "to_key": "in.batch"},
-                {"kind": "causes", "to_index": 1, "to_id": None, "to_key": None},
-            ],
-        },
-        {"text": "b", "fact_key": "in.batch", "links": [{"kind": "causes", "to_key": "in.bank"}]},
+        [
+            {
+                "text": "a",
+                "links": [
+                    {"kind": "causes", "to_index": 1, "weight": 0.5},
+                    {"kind": "enables", "to_id": known},
+                    {"kind": "prevents", "to_id": str(known), "to_index": None},
+                    {"kind": "caused_by", "to_key": "IN.BANK"},
+                    {"kind": "enables", "to_key": "in.batch"},
+                    {"kind": "causes", "to_index": 1, "to_id": None, "to_key": None},
+                ],
+            },
+            {
+                "text": "b",
+                "fact_key": "in.batch",
+                "links": [{"kind": "causes", "to_key": "in.bank"}],
+            },
+        ],
     )
 
     assert links(bank) == {
@@ -431,17 +447,17 @@ def test_a_cause_is_named_by_id_position_or_key(bank: Connection) -> None:
 
 
 def test_a_key_leads_to_the_fact_that_still_holds(bank: Connection) -> None:
-    old, new = ids(bank, {"text": "v1", "fact_key": "k"}, {"text": "v2", "fact_key": "k"})
+    old, new = retain(bank, [{"text": "v1", "fact_key": "k"}, {"text": "v2", "fact_key": "k"}])
     bank.execute("select pgrecall.supersede('b', %s, %s)", [new, old])
 
-    (source,) = ids(bank, {"text": "x", "links": [{"kind": "causes", "to_key": "k"}]})
+    (source,) = retain(bank, [{"text": "x", "links": [{"kind": "causes", "to_key": "k"}]}])
 
     assert links(bank) == {(source, "causes", old)}
 
 
 def test_facts_near_in_meaning_are_linked_and_far_ones_are_not(bank: Connection) -> None:
     facts = [{"text": f"ana {n}", "embedding": [1, n / 100, 0]} for n in range(8)]
-    sam, *anas = ids(bank, {"text": "sam", "embedding": SAM}, *facts)
+    sam, *anas = retain(bank, [{"text": "sam", "embedding": SAM}, *facts])
 
     found = rows(bank, "select from_id, to_id, weight from pgrecall.link where kind = 'semantic'")
 
@@ -470,8 +486,8 @@ def test_each_way_to_look_for_neighbours_links_the_five_nearest(
 
     # What the statistics say of the bank's size decides.
     for batch in batches:
-        memory_ids += ids(bank, *batch)
-        bank.execute("update pgrecall.statistics set document_count = %s", [counted])
+        memory_ids += retain(bank, batch)
+        bank.execute("update pgrecall_internal.statistics set document_count = %s", [counted])
 
     def cosine(a: list[float], b: list[float]) -> float:
         return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
@@ -495,12 +511,12 @@ def test_each_way_to_look_for_neighbours_links_the_five_nearest(
 
 
 def test_neighbours_are_asked_of_the_index_of_a_large_bank(bank: Connection) -> None:
-    ids(bank, *({"text": str(n), "embedding": [n % 7, n % 5, 1]} for n in range(50)))
+    retain(bank, ({"text": str(n), "embedding": [n % 7, n % 5, 1]} for n in range(50)))
     call(bank, "configure_bank", bank="b", settings={"hnsw_threshold": 10})
     (index,) = build_planned(bank)
 
     with counted_scans(bank) as scans:
-        ids(bank, {"text": "x", "embedding": [1, 1, 1]}, {"text": "y", "embedding": [2, 3, 1]})
+        retain(bank, [{"text": "x", "embedding": [1, 1, 1]}, {"text": "y", "embedding": [2, 3, 1]}])
 
     assert scans[index] == 2
 
@@ -508,19 +524,21 @@ def test_neighbours_are_asked_of_the_index_of_a_large_bank(bank: Connection) -> 
 def test_of_facts_of_one_time_each_is_linked_to_the_one_stored_before(bank: Connection) -> None:
     facts = [{"text": str(n), "occurred": "2026-03-05"} for n in range(30)]
 
-    found = ids(bank, *facts)
+    found = retain(bank, facts)
 
     assert links(bank) == {(b, "temporal", a) for a, b in pairwise(found)}
 
 
 def test_a_fact_is_linked_to_the_one_before_it_within_a_day(bank: Connection) -> None:
-    a, b, c, _, same = ids(
+    a, b, c, _, same = retain(
         bank,
-        {"text": "a", "occurred": "2026-03-05T00:00Z"},
-        {"text": "b", "occurred": "2026-03-05T06:00Z", "fact_type": "event"},
-        {"text": "c", "occurred": "2026-03-05T18:00Z"},
-        {"text": "days later", "occurred": "2026-03-08"},
-        {"text": "same", "occurred": "2026-03-05T18:00Z"},
+        [
+            {"text": "a", "occurred": "2026-03-05T00:00Z"},
+            {"text": "b", "occurred": "2026-03-05T06:00Z", "fact_type": "event"},
+            {"text": "c", "occurred": "2026-03-05T18:00Z"},
+            {"text": "days later", "occurred": "2026-03-08"},
+            {"text": "same", "occurred": "2026-03-05T18:00Z"},
+        ],
     )
 
     found = {
@@ -539,8 +557,8 @@ def test_deferred_links_are_the_same_once_they_are_written(bank: Connection) -> 
         {"text": f"f {n}", "embedding": [1, n / 10], "occurred": f"2026-03-05T{n:02}:00Z"}
         for n in range(9)
     ]
-    retain(bank, *facts, bank="now")
-    retain(bank, *facts, link="deferred")
+    retain(bank, facts, bank="now")
+    retain(bank, facts, link="deferred")
     deferred = value(bank, "select count(*) from pgrecall.link where bank_id = 'b'")
 
     done = [value(bank, "select pgrecall.link_pending('b', 4)") for _ in range(4)]
@@ -562,9 +580,9 @@ def test_deferred_links_are_the_same_once_they_are_written(bank: Connection) -> 
 
 def test_what_was_retained_is_found_by_the_next_statement(bank: Connection) -> None:
     for n in range(40):
-        retain(bank, f"filler number {n} about the weather")
+        retain(bank, [f"filler number {n} about the weather"])
 
-    retain(bank, "The zyxogram is in order", {"text": "Ana's key", "fact_key": "vault.code"})
+    retain(bank, ["The zyxogram is in order", {"text": "Ana's key", "fact_key": "vault.code"}])
 
     assert recalled(bank, "zyxogram") == ["The zyxogram is in order"]
     assert recalled(bank, "vault.code", arms=["key"]) == ["Ana's key"]
@@ -572,13 +590,14 @@ def test_what_was_retained_is_found_by_the_next_statement(bank: Connection) -> N
 
 def test_statistics_follow_growth_by_more_than_a_tenth(bank: Connection) -> None:
     state = "select document_count, waiting from pgrecall.bank_statistics('b')"
-    retain(bank, *(f"fact {n}" for n in range(100)))
+    retain(bank, (f"fact {n}" for n in range(100)))
     grown = [rows(bank, state)[0]]
-    retain(bank, *(f"more {n}" for n in range(10)))
+    retain(bank, (f"more {n}" for n in range(10)))
     grown.append(rows(bank, state)[0])
-    retain(bank, "one too many")
+    retain(bank, ["one too many"])
     grown.append(rows(bank, state)[0])
 
     assert grown == [(100, 0), (100, 10), (111, 0)]
-    assert value(bank, "select document_count from pgrecall.lexeme where lexeme = 'fact'") == 100
-    assert value(bank, "select document_count from pgrecall.lexeme where lexeme = '7'") == 2
+    counts = "select document_count from pgrecall_internal.lexeme where lexeme = %s"
+    assert value(bank, counts, "fact") == 100
+    assert value(bank, counts, "7") == 2

@@ -7,21 +7,22 @@ import json
 import psycopg
 import pytest
 
-from statements import (
+from sqlcalls import (
     READS,
     Connection,
     column,
     contents,
     fill,
     found_by,
-    ids,
     recalled,
     refused,
     retain,
+    retained,
     rows,
     value,
 )
 
+SCHEMAS = "pgrecall, pgrecall_internal"
 TENANT = "pgrecall_tenant"
 READER = "pgrecall_reader"
 WRITES = {
@@ -53,8 +54,8 @@ def reader(connection: Connection) -> Connection:
     """The connection as a role that may read, and a bank b to read from."""
     fill(connection, "b")
     connection.execute(f"create role {READER}")
-    connection.execute(f"grant usage on schema pgrecall to {READER}")
-    connection.execute(f"grant select on all tables in schema pgrecall to {READER}")
+    connection.execute(f"grant usage on schema {SCHEMAS} to {READER}")
+    connection.execute(f"grant select on all tables in schema {SCHEMAS} to {READER}")
     connection.execute(f"set local role {READER}")
     return connection
 
@@ -65,15 +66,15 @@ def tenant(connection: Connection, request: pytest.FixtureRequest) -> Connection
     fill(connection, TENANT)
     fill(connection, "b")
     # Before their rows in pg_class change: autovacuum holds one lock and waits for the other.
-    every = ", ".join(f"pgrecall.{table}" for table in tables(connection))
+    every = ", ".join(tables(connection))
     connection.execute(f"lock table {every} in access exclusive mode")
     connection.execute(f"create role {TENANT}")
-    connection.execute(f"grant usage on schema pgrecall to {TENANT}")
-    connection.execute(f"grant all on all tables in schema pgrecall to {TENANT}")
+    connection.execute(f"grant usage on schema {SCHEMAS} to {TENANT}")
+    connection.execute(f"grant all on all tables in schema {SCHEMAS} to {TENANT}")
     connection.execute(f"grant usage on sequence pgrecall.id_seq to {TENANT}")
     for table in tables(connection):
-        connection.execute(f"alter table pgrecall.{table} enable row level security")
-        connection.execute(f"create policy own on pgrecall.{table} using ({request.param})")
+        connection.execute(f"alter table {table} enable row level security")
+        connection.execute(f"create policy own on {table} using ({request.param})")
     connection.execute(f"set local app.bank = '{TENANT}'")
     connection.execute(f"set local role {TENANT}")
     return connection
@@ -96,11 +97,11 @@ def test_all_arms_run_for_a_reader(reader: Connection) -> None:
     found = rows(
         reader,
         f"select arm, status from pgrecall.explain_recall('b', {arguments},"
-        " hypothetical => '[1,0]')",
+        """ options => '{"hypothetical": [1, 0]}')""",
     )
 
-    assert len(found) == 7
-    assert {status for _, status in found} == {"ran"}
+    assert len(found) == 8
+    assert {status for arm, status in found if arm != "source"} == {"ran"}
 
 
 @pytest.mark.parametrize("function", [*WRITES, "create_bank"])
@@ -163,8 +164,7 @@ def test_a_tenant_finds_its_own_and_nothing_else(tenant: Connection, function: s
 
 def test_a_tenant_sees_no_rows_of_others_in_any_table(tenant: Connection) -> None:
     found = {
-        table: column(tenant, f"select distinct bank_id from pgrecall.{table}")
-        for table in tables(tenant)
+        table: column(tenant, f"select distinct bank_id from {table}") for table in tables(tenant)
     }
 
     assert set(map(tuple, found.values())) == {(TENANT,)}
@@ -192,10 +192,10 @@ def test_a_tenant_retains_what_another_has_too_and_names_its_own_entities(
 ) -> None:
     shared = {"text": "x", "entities": ["Zoe"], "fact_key": "k"}
     tenant.execute("reset role")
-    ids(tenant, shared)
+    retain(tenant, [shared])
     tenant.execute(f"set local role {TENANT}")
 
-    ((_, _, is_new),) = retain(tenant, shared, bank=TENANT)
+    ((_, _, is_new),) = retained(tenant, [shared], bank=TENANT)
 
     assert is_new
     assert value(tenant, "select count(*) from pgrecall.entity where name = 'Zoe'") == 1
@@ -240,7 +240,8 @@ HOSTILE = [
     "create operator hostile.<=> (leftarg = public.halfvec, rightarg = public.halfvec,"
     " function = hostile.nearness)",
     *(f"create table hostile.{name} (like pgrecall.{name})" for name in ("memory", "bank")),
-    *(f"create temp table {name} (like pgrecall.{name})" for name in ("entity", "lexeme")),
+    "create temp table entity (like pgrecall.entity)",
+    "create temp table lexeme (like pgrecall_internal.lexeme)",
 ]
 
 
@@ -258,7 +259,7 @@ def test_a_hostile_search_path_changes_nothing(connection: Connection) -> None:
         connection.execute("select now()")
     assert {function: found_by(connection, function, "b") for function in READS} == before
     for bank in ("b", "c"):
-        (kept,) = ids(connection, {"text": "new", "occurred": "2026-01-01"}, bank=bank)
+        (kept,) = retain(connection, [{"text": "new", "occurred": "2026-01-01"}], bank=bank)
         connection.execute("select pgrecall.supersede(%s, %s)", [bank, kept])
         connection.execute("select pgrecall.forget(%s, %s)", [bank, [kept]])
         for function, arguments in WRITES.items():
@@ -305,7 +306,7 @@ def test_no_text_becomes_sql(connection: Connection, nasty: str) -> None:
         "occurred": "2026-03-05",
     }
     other = {"text": "other", "tags": ["t"], "metadata": {"k": "v"}, "fact_key": "other"}
-    (kept, _) = ids(connection, fact, other, bank=bank, model=nasty)
+    (kept, _) = retain(connection, [fact, other], bank=bank, model=nasty)
     values = ("text", fact["text"]), ("context", nasty), ("fact_key", nasty), ("source_id", nasty)
     conditions: list[list[object]] = [["=", name, text] for name, text in values]
     conditions += [["in", name, [text]] for name, text in values]

@@ -9,16 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from banks import (
-    Connection,
-    apply_plan,
-    build_planned,
-    call,
-    counted_scans,
-    create,
-    ids,
-    retain,
-)
+from sqlcalls import Connection, apply_plan, build_planned, call, counted_scans, create, ids, retain
 
 Array: TypeAlias = Any  # of numpy
 
@@ -289,7 +280,7 @@ def test_a_search_that_gives_up_short_of_what_passes_the_filter_says_so(
     large: Any, limit: int, tag: str, warns: bool
 ) -> None:
     with within(large[0]) as connection:
-        connection.execute("update pgrecall.bank set exact_limit = %s", [limit])
+        call(connection, "configure_bank", bank="b", settings={"exact_limit": limit})
         notices = collect_notices(connection)
         found = call(
             connection,
@@ -309,7 +300,8 @@ def test_a_search_that_gives_up_short_of_what_passes_the_filter_says_so(
 
 def test_what_is_below_the_floor_is_not_missed_by_a_filtered_search(large: Any) -> None:
     with within(large[0]) as connection:
-        connection.execute("update pgrecall.bank set exact_limit = 0, similarity_floor = 0.9")
+        settings = {"exact_limit": 0, "similarity_floor": 0.9}
+        call(connection, "configure_bank", bank="b", settings=settings)
         notices = collect_notices(connection)
         call(
             connection,
@@ -359,7 +351,8 @@ def test_a_reader_fenced_into_its_bank_is_answered_by_the_index_too(large: Any) 
         # Before the grant: autovacuum holds one lock and waits for the other.
         for table in ("bank", "fact_type", "memory", "embedding"):
             connection.execute(f"lock table pgrecall.{table} in access exclusive mode")
-        connection.execute("create role b; grant usage on schema pgrecall to b")
+        connection.execute("create role b")
+        connection.execute("grant usage on schema pgrecall, pgrecall_internal to b")
         connection.execute("grant select on all tables in schema pgrecall to b")
         for table in ("bank", "fact_type", "memory", "embedding"):
             connection.execute(f"alter table pgrecall.{table} enable row level security")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import time as clock
 from datetime import date, datetime, timedelta, timezone, tzinfo
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgrecall import temporal
 from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
 from pgrecall.temporal.calendar import easter, orthodox_easter
 from pgrecall.temporal.languages import language
@@ -490,3 +492,17 @@ def test_the_development_cases_stay_above_the_bars() -> None:
 
     assert counts["core"][0] >= 0.95 * counts["core"][1]
     assert counts["plain"][0] <= 0.01 * counts["plain"][1]
+
+
+def test_the_package_imports_nothing_of_the_rest() -> None:
+    folder = Path(temporal.__file__).parent
+
+    for file in folder.rglob("*.py"):
+        depth = len(file.relative_to(folder).parts)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                name = node.module or ""
+                assert node.level <= depth, f"{file.name}: from {'.' * node.level}{name}"
+                assert node.level or name.split(".")[0] != "pgrecall", file.name
+            if isinstance(node, ast.Import):
+                assert all(alias.name.split(".")[0] != "pgrecall" for alias in node.names)

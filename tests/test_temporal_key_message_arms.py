@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from banks import Connection, call, counted_scans, create, ids, retain
+from sqlcalls import Connection, call, counted_scans, create, ids, retain
 
 WINDOW = "[2026-03-10,2026-03-12)"
 
@@ -344,7 +344,7 @@ def chat(connection: Connection, texts: list[str], session: str = "s", first: in
 
 def found_by(connection: Connection, query: str) -> dict[int, float]:
     return {
-        row.message_id: row.score for row in call(connection, "message_arm", bank="b", query=query)
+        row.memory_id: row.score for row in call(connection, "message_arm", bank="b", query=query)
     }
 
 

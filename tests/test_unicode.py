@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import servers
-from banks import Connection, call, create, ids, retain
 from pgrecall import build, schema
 from servers import Server
+from sqlcalls import Connection, call, create, ids, retain
 
 PROPERTY = settings(
     max_examples=150,
@@ -154,9 +154,9 @@ def test_letters_are_those_of_the_text_and_normalise_one_by_one(
 ) -> None:
     row = connection.execute(
         "select coalesce(string_agg(letter, '' order by n), ''),"
-        " coalesce(string_agg(pgrecall._normalised(letter), '' order by n), ''),"
-        " pgrecall._normalised(%(text)s)"
-        " from pgrecall._letters(%(text)s) with ordinality as l(letter, n)",
+        " coalesce(string_agg(pgrecall_internal._normalised(letter), '' order by n), ''),"
+        " pgrecall_internal._normalised(%(text)s)"
+        " from pgrecall_internal._letters(%(text)s) with ordinality as l(letter, n)",
         {"text": text},
     ).fetchone()
 

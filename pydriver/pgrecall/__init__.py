@@ -26,6 +26,8 @@ from pgrecall.errors import (
     UnknownFactType,
 )
 from pgrecall.models import (
+    Arm,
+    ArmFinding,
     ArmHit,
     ArmReport,
     Bank,
@@ -34,9 +36,9 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
-    PlannedArm,
     QueryEntity,
     RecallCheck,
+    RecallOption,
     RecallReport,
     Reembedding,
     Retained,
@@ -52,6 +54,8 @@ connect = Recall.connect
 connect_async = AsyncRecall.connect
 
 __all__ = [
+    "Arm",
+    "ArmFinding",
     "ArmHit",
     "ArmReport",
     "AsyncRecall",
@@ -80,12 +84,12 @@ __all__ = [
     "MemoryNotFound",
     "ModelMismatch",
     "OnnxReranker",
-    "PlannedArm",
     "Progress",
     "QueryEntity",
     "Recall",
     "RecallCheck",
     "RecallError",
+    "RecallOption",
     "RecallOptions",
     "RecallReport",
     "ReembedRefused",

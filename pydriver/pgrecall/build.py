@@ -12,18 +12,26 @@ import datetime
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parents[1]
 SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
+FRAME = MIGRATIONS / "frame"  # what every upgrade script, and the extension, wrap around the rest
 EXTENSION = PACKAGE / "extension"
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
 
 LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+# What a semicolon may stand in, and the semicolon.
+_TOKEN = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1|'(?:[^']|'')*'|"(?:[^"]|"")*"|;""", re.DOTALL
+)
 
 CONTROL = """\
 comment = 'the memory of AI agents: hybrid recall in one call'
@@ -34,62 +42,21 @@ schema = 'pg_catalog'
 superuser = false
 """
 
-# What an upgrade script does in place of sql/00-schema.sql: it refuses the wrong database, and puts
-# the same schemas on the path that every function freezes.
-GUARD = """\
-do $guard$
-declare
-  is_extension boolean := exists (select from pg_extension e where e.extname = 'pgrecall');
-begin
-  if to_regprocedure('pgrecall.version()') is null then
-    raise exception using
-      errcode = 'RC012',
-      message = 'pgrecall is not installed in this database',
-      hint    = 'Install it with: pgrecall migrate, or: create extension pgrecall;';
-  end if;
-  if pgrecall.version() <> '{before}' then
-    raise exception using
-      errcode = 'RC012',
-      message = format('expected pgrecall version "{before}", not "%s"', pgrecall.version()),
-      hint    = 'Run pgrecall migrate: it picks the script for the installed version.';
-  end if;
-  if is_extension then
-    begin
-      -- Allowed in the script of an extension alone, which is how we know that this is one.
-      perform pg_extension_config_dump('pgrecall.bank', '');
-    exception
-      when feature_not_supported then
-        raise exception using
-          errcode = 'RC012',
-          message = 'pgrecall is installed as an extension, which a script cannot upgrade',
-          hint    = 'Run: alter extension pgrecall update;';
-    end;
-  end if;
-
-  perform set_config('search_path', format('pg_catalog, %I, pg_temp', n.nspname), true)
-  from    pg_extension x
-  join    pg_namespace n on n.oid = x.extnamespace
-  where   x.extname = 'vector';
-end;
-$guard$;
-
-do $guard$
-begin
-  if current_setting('search_path') not like 'pg_catalog, %, pg_temp' then
-    raise exception using
-      errcode = 'RC012',
-      message = 'this script was not run in one transaction',
-      hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
-  end if;
-end;
-$guard$;
-
-"""
-
 NEXT = """\
 -- What the next release changes in the state (sql/00 to 19) of a database that has the latest
--- release, and what it removes. Functions and views are re-created by the upgrade itself.
+-- release. Functions, views and comments are made anew by the upgrade itself; see README.md here.
+
+-- phase: catalog
+
+-- phase: build
+
+-- phase: swap
 """
+
+# The parts of a delta, in the order in which they run: catalog locks no table, build stops writers
+# and no reader, swap stops everybody and takes milliseconds.
+Phase = Literal["catalog", "build", "swap"]
+PHASES: tuple[Phase, ...] = ("catalog", "build", "swap")
 
 
 def is_checkout() -> bool:
@@ -113,6 +80,16 @@ def frozen_releases() -> list[str]:
     return sorted((name for name in names if VERSION.fullmatch(name)), key=version_key)
 
 
+def install_name(to: str) -> str:
+    """Name the script that installs a version: plain SQL for psql and the driver."""
+    return f"pgrecall-{to}.install.sql"
+
+
+def upgrade_name(before: str, to: str) -> str:
+    """Name the script that upgrades one version to another: plain SQL for psql and the driver."""
+    return f"pgrecall-{before}-{to}.upgrade.sql"
+
+
 def full_script() -> str:
     """Assemble the script that installs the current version into a database without pgrecall."""
     return _header(f"pgrecall {version()}, the whole schema") + "".join(map(_part, _sources()))
@@ -120,19 +97,63 @@ def full_script() -> str:
 
 def upgrade_script(before: str) -> str:
     """Assemble the script that upgrades the frozen release ``before`` to the current version."""
-    releases = frozen_releases()
-    steps = pairwise(releases[releases.index(before) :])
-    deltas = [MIGRATIONS / f"pgrecall--{a}--{b}.delta.sql" for a, b in steps]
-    logic = [path for path in _sources() if path.name >= LOGIC]
-    return (
-        _header(f"pgrecall {before} to {version()}")
-        + GUARD.format(before=before)
-        + "".join(_part(path) for path in [*deltas, MIGRATIONS / "next.sql", *logic])
+    deltas = [(path, phases(path.read_text(encoding="utf-8"))) for path in delta_paths(before)]
+    swap = "".join(phase["swap"] for _, phase in deltas)
+    early, late = _logic_around_swap(swap)
+    begin = (FRAME / "begin.sql").read_text(encoding="utf-8").strip() + "\n\n"
+    parts = [
+        _header(f"pgrecall {before} to {version()}"),
+        begin.replace("{before}", before)
+        .replace("{public_functions}", _array(deltas, "drop public"))
+        .replace("{columns}", _array(deltas, "drop column")),
+    ]
+    for number, (path, phase) in enumerate(deltas):
+        parts.append(_delta(path, "catalog", phase["catalog"]))
+        if number == 0:  # what indexes and columns are made of, which build may ask for
+            parts += _state_statements("create or replace function")
+        parts.append(_delta(path, "build", phase["build"]))
+        if number == len(deltas) - 1:
+            parts += early
+        if statements(phase["swap"]):
+            parts.append(_part(FRAME / "lock.sql"))
+        parts.append(_delta(path, "swap", phase["swap"]))
+    parts += late
+    parts.append(_part(FRAME / "end.sql"))
+    return "".join(parts)
+
+
+def setup_script(befores: Sequence[str]) -> str:
+    """Assemble the extension's own script, which carries the scripts of the other routes.
+
+    Args:
+        befores: The frozen releases that it upgrades from.
+
+    """
+    now = version()
+    branch = (
+        "    when '{before}' then\n"
+        "      execute $script_{tag}${script}$script_{tag}$;\n"
+        "      return '{done}';\n"
+    )
+    branches = [("", full_script(), f"installed pgrecall {now}")]
+    branches += [
+        (before, upgrade_script(before), f"upgraded pgrecall from {before} to {now}")
+        for before in befores
+    ]
+    scripts = "".join(
+        branch.format(before=before, tag=before.replace(".", "_"), script=script, done=done)
+        for before, script, done in branches
+    )
+    frame = (FRAME / "setup.sql").read_text(encoding="utf-8")
+    return _header(f"pgrecall {now}, the extension") + frame.replace("{version}", now).replace(
+        "{scripts}\n", scripts
     )
 
 
 def assemble() -> dict[str, str]:
     """Assemble everything that an install route needs, by file name.
+
+    The files that PostgreSQL reads for ``create extension`` have two dashes after the name.
 
     Raises:
         FileNotFoundError: this is not a checkout.
@@ -144,14 +165,65 @@ def assemble() -> dict[str, str]:
             "An installed package has its scripts already, in pgrecall/extension/."
         )
     now = version()
+    befores = [name for name in frozen_releases() if version_key(name) < version_key(now)]
+    setup = setup_script(befores)
     scripts = {
         "pgrecall.control": CONTROL.format(version=now),
-        f"pgrecall--{now}.sql": full_script(),
+        f"pgrecall--{now}.sql": setup,
+        install_name(now): full_script(),
     }
-    for before in frozen_releases():
-        if version_key(before) < version_key(now):
-            scripts[f"pgrecall--{before}--{now}.sql"] = upgrade_script(before)
+    for before in befores:
+        scripts[f"pgrecall--{before}--{now}.sql"] = setup
+        scripts[upgrade_name(before, now)] = upgrade_script(before)
     return scripts
+
+
+def delta_paths(before: str) -> list[Path]:
+    """Return the files that say how the state of a frozen release becomes that of today."""
+    releases = frozen_releases()
+    steps = pairwise(releases[releases.index(before) :])
+    deltas = [MIGRATIONS / f"pgrecall--{a}--{b}.delta.sql" for a, b in steps]
+    return [*deltas, MIGRATIONS / "next.sql"]
+
+
+def phases(delta: str) -> dict[Phase, str]:
+    """Split a delta at its lines ``-- phase: catalog``, ``build`` and ``swap``, in this order.
+
+    What stands before the first of them is prose and directives.
+
+    Raises:
+        ValueError: a statement stands before the first phase, or a phase is unknown.
+
+    """
+    head, *rest = re.split(r"^-- phase: (\w+)$", delta, flags=re.MULTILINE)
+    found = dict(zip(rest[::2], rest[1::2], strict=True))
+    if statements(head) or not set(found) <= set(PHASES):
+        raise ValueError(f"a delta has the phases {', '.join(PHASES)}, and nothing before them")
+    return {phase: found.get(phase, "").strip() for phase in PHASES}
+
+
+def statements(script: str) -> list[str]:
+    """Split a script into statements, each with the comments before it and its semicolon.
+
+    Knows strings, dollar quotes, comments and bodies in ``begin atomic``, whose ``end`` begins a
+    line.
+    """
+    found, start = [], 0
+    for token in _TOKEN.finditer(script):
+        if token.group() != ";":
+            continue
+        text = script[start : token.end()]
+        bare = _TOKEN.sub(lambda part: part.group() if part.group() == ";" else "", text)
+        if re.search(r"\bbegin\s+atomic\b", bare) and not re.search(r"^end;\Z", bare, re.MULTILINE):
+            continue
+        found.append(text.strip())
+        start = token.end()
+    return found
+
+
+def bare(statement: str) -> str:
+    """Return a statement without the comments before it."""
+    return re.sub(r"\A(\s*--[^\n]*\n)*\s*", "", statement)
 
 
 def write(scripts: dict[str, str], directory: Path = EXTENSION) -> None:
@@ -230,6 +302,73 @@ def _stated_version(path: Path) -> str:
 
 def _sources() -> list[Path]:
     return sorted(SQL.glob("*.sql"), key=lambda path: path.name)
+
+
+def _delta(path: Path, phase: str, text: str) -> str:
+    return f"-- delta {path.name}, {phase}\n{text}\n-- end of delta\n\n"
+
+
+def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
+    """Split logic and all comments into what can come before the swap and what cannot.
+
+    Most can, so that tables are locked for less time: the body of a plpgsql function is not looked
+    at before it is called. A body in SQL is resolved at once, as is a view; the row type of a view,
+    of a private table or of one that the swap makes may be there only after it. A comment is late
+    when the swap has a word of its object's name.
+    """
+    words = set(re.findall(r"\w+", swap))
+    sources = _sources()
+    text = "".join(path.read_text("utf-8") for path in sources)
+    tables = re.findall(r"^create table (pgrecall_internal\.\w+)", text, re.MULTILINE)
+    tables += re.findall(r"^create table ([\w.]+)", swap, re.MULTILINE)
+    views = re.findall(r"^create or replace view ([\w.]+)", text, re.MULTILINE)
+    names = "|".join(rf"{re.escape(name)}\b" for name in [*tables, *views])
+    unknown = re.compile(rf"{names}|default pgrecall\w*\." if names else r"default pgrecall\w*\.")
+    parts: tuple[list[str], list[str]] = ([], [])
+    places: dict[str, int] = {}  # of each function: 0 before the swap, 1 after it
+    for path in sources:
+        if path.name < LOGIC:
+            continue
+        for statement in map(bare, statements(path.read_text(encoding="utf-8"))):
+            place = 1
+            made = re.match(
+                r"create or replace function ([\w.]+)(.*?)^(as \$|return\b|begin\b)",
+                statement,
+                re.DOTALL | re.MULTILINE,
+            )
+            said = re.match(r"comment on function ([\w.]+)", statement)
+            if made:
+                is_early = "language plpgsql" in made[2] and not unknown.search(made[2])
+                place = places[made[1]] = 0 if is_early else 1
+            elif said:
+                place = places.get(said[1], 1)
+            parts[place].append(statement + "\n")
+    for comment in _state_statements("comment on"):
+        name = comment.split(" is", 1)[0].split("(")[0].rpartition(".")[2].strip()
+        is_moved = re.match(r"comment on \w+ (\w+\.\w+)", comment)
+        is_late = name in words or (is_moved is not None and is_moved[1] in tables)
+        parts[is_late].append(comment)
+    return parts
+
+
+def _state_statements(kind: str) -> list[str]:
+    """Return those statements of sql/00 to 19 that begin so: every upgrade runs them again."""
+    return [
+        bare(statement) + "\n"
+        for path in _sources()
+        if path.name < LOGIC
+        for statement in statements(path.read_text(encoding="utf-8"))
+        if bare(statement).startswith(kind)
+    ]
+
+
+def _array(deltas: Sequence[tuple[Path, object]], directive: str) -> str:
+    """Return what the lines ``-- drop public: a, b`` of all deltas name, as an array literal."""
+    names: list[str] = []
+    for path, _ in deltas:
+        lines = re.findall(rf"^-- {directive}: (.*)$", path.read_text("utf-8"), re.MULTILINE)
+        names += [name.strip() for line in lines for name in line.split(",") if name.strip()]
+    return "{" + ",".join(sorted(set(names))) + "}"
 
 
 def _header(title: str) -> str:

@@ -1,4 +1,4 @@
-"""Recall: the functions of pgrecall as methods, over a connection of the caller's."""
+"""Recall, the client. Generated from aio.py by pydriver/generate.py; do not edit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,26 @@ from pgrecall import calls, core
 from pgrecall.calls import Call
 from pgrecall.core import Fact, Progress, RecallOptions
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
-from pgrecall.errors import ModelMismatch, from_database
+from pgrecall.errors import (
+    InstallError,
+    ModelMismatch,
+    from_database,
+    may_be_version,
+    not_installed,
+    other_version,
+)
 from pgrecall.models import (
+    Arm,
+    ArmFinding,
+    ArmReport,
     Bank,
     BankStatistics,
     DuplicateEntities,
     Hit,
     IndexStep,
-    PlannedArm,
     QueryEntity,
     RecallCheck,
+    RecallOption,
     RecallReport,
     Reembedding,
     Retained,
@@ -108,7 +118,8 @@ class Recall:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
 
         Args:
-            dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server.
+            dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server, in which
+                pgrecall is installed where it is missing.
             embedder: As for the class.
             reranker: As for the class.
             timezone: As for the class.
@@ -119,10 +130,10 @@ class Recall:
             InstallError: the embedded server is needed and cannot be started.
 
         """
-        from pgrecall.server import resolve_dsn
+        from pgrecall.server import ready_dsn
 
-        server = _compute(resolve_dsn, dsn)
-        connection = psycopg.connect(server, autocommit=True)
+        server = _compute(ready_dsn, dsn)
+        connection = psycopg.Connection.connect(server, autocommit=True)
         recall = cls(
             connection,
             embedder=embedder,
@@ -156,21 +167,24 @@ class Recall:
         self,
         bank: str,
         *,
-        text_search_config: str = "english",
+        text_search_config: str | None = None,
         embedding_model: str | None = None,
         embedding_dimensions: int | None = None,
         fact_types: Sequence[str] | None = None,
         settings: Mapping[str, object] | None = None,
+        exist_ok: bool = False,
     ) -> None:
         """Create an empty bank.
 
         Args:
             bank: Its name, 1 to 200 characters.
-            text_search_config: Such as "english"; "simple" for mixed languages and identifiers.
+            text_search_config: Such as "english", the default; "simple" for mixed languages and
+                identifiers.
             embedding_model: The one model it accepts. Default: the first one it meets.
             embedding_dimensions: Length of each embedding. Default: that of the first one.
             fact_types: Kinds of fact beside the six that every bank has.
-            settings: Defaults of the bank, such as weights of arms.
+            settings: Defaults of the bank, as for :meth:`configure_bank`.
+            exist_ok: Whether to leave a bank of that name as it is instead of raising.
 
         Raises:
             BankExists: a bank has that name.
@@ -184,7 +198,8 @@ class Recall:
                 embedding_model=embedding_model,
                 embedding_dimensions=embedding_dimensions,
                 fact_types=fact_types,
-                settings=settings or {},
+                settings=settings,
+                exist_ok=exist_ok,
             )
         )
 
@@ -193,8 +208,8 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            settings: Named as the columns of the table pgrecall.bank, whose comments say what they
-                do: weights, fusion, rrf_k, named_boost, ef_search and so on.
+            settings: Any option of a recall that a bank can have a default for, such as weights,
+                fusion or budget, and the columns of the table pgrecall.bank, such as bm25_k1.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -204,7 +219,7 @@ class Recall:
         """
         self._run(calls.configure_bank(bank, settings))
 
-    def add_fact_type(self, bank: str, fact_type: str, *, description: str = "") -> None:
+    def add_fact_type(self, bank: str, fact_type: str, *, description: str | None = None) -> None:
         """Add a kind of memory to a bank, or describe it anew.
 
         Args:
@@ -235,13 +250,30 @@ class Recall:
         """List all banks by name."""
         return self._run(calls.banks())
 
+    def bank_options(self, bank: str) -> dict[str, object]:
+        """Return every option of a recall with the default that holds in a bank.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._run(calls.bank_options(bank))
+
+    def recall_options(self) -> list[RecallOption]:
+        """List the options of a recall: type, default, range and what each does."""
+        return self._run(calls.recall_options())
+
+    def arms(self) -> list[Arm]:
+        """List the retrieval arms, in the order in which they run."""
+        return self._run(calls.arms())
+
     def retain(
         self,
         bank: str,
         facts: Iterable[Fact],
         *,
         model: str | None = None,
-        link: str = "now",
+        link: str | None = None,
         progress: Progress | None = None,
     ) -> list[Retained]:
         """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
@@ -278,7 +310,7 @@ class Recall:
         facts: Iterable[Fact],
         *,
         model: str | None = None,
-        link: str = "now",
+        link: str | None = None,
         batch_size: int = core.STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
@@ -427,7 +459,7 @@ class Recall:
         """
         return self._run(calls.last_session_end(bank, before=self._settings.moment(before)))
 
-    def refresh_statistics(self, bank: str, *, is_full: bool = False) -> None:
+    def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Count the words of a bank anew, which keyword search weighs by.
 
         Args:
@@ -455,8 +487,8 @@ class Recall:
         memory_id: int,
         query: str,
         *,
-        start_mark: str = "<mark>",
-        end_mark: str = "</mark>",
+        start_mark: str | None = None,
+        end_mark: str | None = None,
     ) -> str:
         """Mark the words in a memory's text that keyword search finds it by.
 
@@ -464,8 +496,8 @@ class Recall:
             bank: Name of an existing bank.
             memory_id: Of a memory in that bank.
             query: What was asked.
-            start_mark: Put before each word or run of words that matches.
-            end_mark: Put after it.
+            start_mark: Put before each word or run of words that matches. Default: <mark>.
+            end_mark: Put after it. Default: </mark>.
 
         Returns:
             The text, with nothing else changed and nothing escaped.
@@ -500,12 +532,12 @@ class Recall:
         """
         self._run(calls.snapshot_vocabulary(bank))
 
-    def link_pending(self, bank: str, *, batch_size: int = 1000) -> int:
+    def link_pending(self, bank: str, *, batch_size: int | None = None) -> int:
         """Write links of facts that were retained with ``link="deferred"``.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: How many facts to link at most, 1 to 100,000.
+            batch_size: How many facts to link at most, 1 to 100,000. Default: 1000.
 
         Returns:
             How many facts were linked; 0 when none is left.
@@ -580,7 +612,7 @@ class Recall:
         """
         return self._run(calls.reembed_status(bank))
 
-    def reembed_finish(self, bank: str, *, is_lossy: bool = False) -> None:
+    def reembed_finish(self, bank: str, *, is_lossy: bool | None = None) -> None:
         """Make the next model the bank's own, all at once.
 
         Args:
@@ -594,12 +626,12 @@ class Recall:
         """
         self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
 
-    def reembed_clean(self, bank: str, *, batch_size: int = 100) -> int:
+    def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
         """Remove embeddings of other models than the bank's own, and link anew what they linked.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: How many memories to look after at most, 1 to 100,000.
+            batch_size: How many memories to look after at most, 1 to 100,000. Default: 100.
 
         Returns:
             How many memories had such embeddings; 0 when none is left.
@@ -639,18 +671,18 @@ class Recall:
         self,
         bank: str,
         *,
-        sample: int = 100,
-        k: int = 20,
-        depth: int = 100,
-        is_next: bool = False,
+        sample: int | None = None,
+        k: int | None = None,
+        depth: int | None = None,
+        is_next: bool | None = None,
     ) -> list[RecallCheck]:
         """Compare what searches by vector index find with what is nearest, per kind of fact.
 
         Args:
             bank: Name of an existing bank.
-            sample: How many of the bank's own vectors to ask with, 1 to 10,000.
-            k: How many of the nearest have to be found, 1 to 1000.
-            depth: How deep to search, from k to 10,000.
+            sample: How many of the bank's own vectors to ask with, 1 to 10,000. Default: 100.
+            k: How many of the nearest have to be found, 1 to 1000. Default: 20.
+            depth: How deep to search, from k to 10,000. Default: 100.
             is_next: Whether to ask the model that the bank is being re-embedded with.
 
         Raises:
@@ -680,15 +712,15 @@ class Recall:
         return self._run(calls.type_hints(bank, query))
 
     def message_context(
-        self, bank: str, message_id: int, *, before: int = 2, after: int = 2
+        self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
     ) -> list[Turn]:
         """Return a message with those said before and after it in its conversation.
 
         Args:
             bank: Name of an existing bank.
             message_id: The memory_id of a hit of kind "message".
-            before: At most how many of those before, 0 to 1000.
-            after: At most how many of those after, 0 to 1000.
+            before: At most how many of those before, 0 to 1000. Default: 2.
+            after: At most how many of those after, 0 to 1000. Default: 2.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -747,12 +779,12 @@ class Recall:
         """
         self._run(calls.rename_entity(bank, entity_id, name))
 
-    def duplicate_entities(self, bank: str, *, top_k: int = 50) -> list[DuplicateEntities]:
+    def duplicate_entities(self, bank: str, *, top_k: int | None = None) -> list[DuplicateEntities]:
         """List pairs of entities that may be one, likeliest first.
 
         Args:
             bank: Name of an existing bank.
-            top_k: Upper bound on the number of pairs, 1 to 10,000.
+            top_k: Upper bound on the number of pairs, 1 to 10,000. Default: 50.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -767,55 +799,7 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             query: The question, at most 100,000 characters.
-            fact_types: Only facts of these types.
-            tags: Only facts with any of these tags.
-            filter: Only facts that meet a condition, such as ``"confidence > 0.8"``; or the same
-                as nested lists.
-            during: (start, end) the question is about; either may be None. Default: what is read
-                out of the query.
-            temporal: Whether to read a time out of the query.
-            language: Of the query, for the times in it: en, de, es, fr, it, nl or pt. Default: that
-                of the bank's time_settings, else English.
-            anchors: Instants of what "since I joined" may refer to: a mapping from the clause in
-                lower case ("i joined") to a datetime, or a function that may return None.
-            time_mode: "boost" what lies in that time, or "filter" away what does not.
-            time_basis: "occurred"; or "mentioned", to take the time of saying where it is not known
-                when something happened.
-            use_hints: Whether to search only the fact types that the query's words hint at, such as
-                preferences for "prefer"; all types when too little is found.
-            budget: "mid" asks the arms that can contribute; "low" leaves out graph, messages and
-                the hypothetical answer and looks half as deep; "high" looks twice as deep.
-            arms: Names of the only arms to ask: semantic, lexical, graph, temporal, key, message,
-                hypothetical.
-            weights: Weight of an arm in the fusion, by name, at least 0.
-            fusion: "score_rrf", "rrf" or "linear", how the arms are joined. Default: the bank's.
-            k: What ranks are added to in the fusion, 1 to 10000. Default: the bank's.
-            gates: Least best score of an arm, by name, at least 0: one that stays below has no say,
-                unless all do. Default: the bank's.
-            collapse: Whether to keep only the best of the facts with the same source_id.
-            diversity: 0 to 1: how much a hit is put off for being like those before it; 0 by
-                default. A reranker orders anew.
-            min_relevance: 0 to 1: leave out what is less likely to answer; 0 by default.
-            recency_half_life: Age at which recency neither lifts nor lowers a hit; it does so by at
-                most 10%, and only with fusion "linear". Default: the bank's.
-            recency_decay: "exponential" or "linear". Default: the bank's.
-            top_k: Upper bound on the number of hits, 1 to 1000; 10 by default.
-            skip: How many of the best to leave out, 0 to 10000: the next page skips top_k more.
-            depth: How many rows each arm gives, 1 to 10000; 100 by default.
-            as_of: Answer from what was known at that time. Default: the reference time.
-            reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
-            embedding: The query's embedding, shape (dimensions,), instead of the embedder's.
-            model: Name of the model of that embedding.
-            hypothetical: A text shaped like the answer to search with as well, or a function that
-                makes one of the query.
-            rerank: Whether to rerank.
-            candidates: How many of the best to rerank, at least 1; 50 by default.
-            rerank_mode: "blend" the reranker's order with the fused one, or "replace" the latter.
-            rerank_seconds: Time for reranking; candidates it does not suffice for stay behind in
-                fused order, and the report says so. 2 by default.
-            boosts: Alpha of the boosts "recency", "period" and "proof" of what was reranked, 0 to 1
-                each: a score is multiplied with 1 - alpha / 2 to 1 + alpha / 2. 0 by default.
-            explain: Only for :meth:`recall_report`: ask how each arm fared, in a second call.
+            options: See :class:`pgrecall.RecallOptions`. What is not given is as the bank has it.
 
         Returns:
             At most top_k hits.
@@ -826,41 +810,63 @@ class Recall:
             UnknownFactType: the bank has no such fact type.
             UnknownArm: an arm or weight has no such name.
             InvalidFilter: the filter is not understood.
-            InvalidArgument: an argument is out of its range.
+            InvalidArgument: an option is unknown or out of its range.
             DimensionMismatch: the embedding has not the bank's number of dimensions.
             ModelMismatch: the embedding is not of the bank's model.
             InvalidEmbedding: the embedding has no direction.
             EmbedderUnavailable: the embedder's package or model is missing.
+            InstallError: the database has no pgrecall, or another version than the driver needs.
 
         """
-        return list(self.recall_report(bank, query, **options).hits)
+        return list((self.recall_report(bank, query, **options)).hits)
 
     def recall_report(
         self, bank: str, query: str, **options: Unpack[RecallOptions]
     ) -> RecallReport:
-        """Find what answers a query, and say how: times, what was left out, dates understood.
+        """Find what answers a query, and report on the same run: arms, times, what was left out.
 
         Args:
             bank: Name of an existing bank.
             query: The question, at most 100,000 characters.
-            options: As for :meth:`recall`.
+            options: As for :meth:`recall`; ``explain=True`` adds the indexes that were scanned.
 
         Raises:
             RecallError: as :meth:`recall`.
 
         """
-        settings = self._settings_for(bank)
         try:
-            return self._answer(core.Question(settings, bank, query, **options))
+            return self._answer(bank, query, options)
         except ModelMismatch:
-            if settings.next_embedder is None or not self._may_go_on():
+            if self._settings.next_embedder is None or not self._may_go_on():
                 raise
         # The bank was switched to its next model between the two statements.
-        settings = self._settings_for(bank)
-        return self._answer(core.Question(settings, bank, query, **options))
+        return self._answer(bank, query, options)
 
-    def arm_plan(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[PlannedArm]:
-        """Say which arms a recall would ask, and why, without asking them.
+    def explain(
+        self,
+        bank: str,
+        query: str,
+        *,
+        is_run: bool | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> list[ArmReport]:
+        """Report on each arm of a recall.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            is_run: False to only plan the recall: which arms would run, and why. Default: True.
+            options: As for :meth:`recall`.
+
+        Raises:
+            RecallError: as :meth:`recall`.
+
+        """
+        question = self._question(bank, query, options)
+        return self._run(question.explain_call(is_run))
+
+    def arm_hits(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[ArmFinding]:
+        """List what each arm finds before fusion, whatever its weight.
 
         Args:
             bank: Name of an existing bank.
@@ -871,20 +877,22 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
-        question = core.Question(self._settings_for(bank), bank, query, **options)
-        if question.needs_preparation:
-            question.prepare(self._run(question.preparation_call()))
-        _compute(question.embed)
-        return self._run(question.plan_call())
+        question = self._question(bank, query, options)
+        return self._run(question.arm_hits_call())
 
-    def _answer(self, question: core.Question) -> RecallReport:
+    def _answer(self, bank: str, query: str, options: RecallOptions) -> RecallReport:
+        question = self._question(bank, query, options)
+        answer = self._run(question.call(), question.trace)
+        return _compute(question.report, answer)
+
+    def _question(self, bank: str, query: str, options: RecallOptions) -> core.Question:
+        """Make a question, with its time read and its texts embedded."""
+        question = core.Question(self._settings_for(bank), bank, query, options)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(self._run(call, question.trace))
         _compute(question.embed)
-        hits = self._run(question.call(), question.trace)
-        arms = self._run(question.explain_call()) if question.explain else []
-        return _compute(question.report, hits, arms)
+        return question
 
     def _settings_for(self, bank: str) -> core.Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
@@ -911,17 +919,31 @@ class Recall:
                 may_help = owner and core.is_transient(error, call.is_repeatable, trace)
                 delay = next(delays, None) if may_help else None
                 if delay is None:
-                    ours = from_database(error)
+                    ours = from_database(error) or self._version_error(error)
                     if ours is None:
                         raise
                     raise ours from error
             time.sleep(delay)
 
+    def _version_error(self, error: psycopg.Error) -> InstallError | None:
+        """Compare the versions of driver and schema, where an error may come from them."""
+        if not may_be_version(error):
+            return None
+        trace = core.Trace()
+        try:
+            with self._connection(trace) as connection:
+                schema = self._send(calls.version(), connection, trace)
+        except psycopg.Error as second:
+            if may_be_version(second):
+                return not_installed()
+            return other_version(error, None)
+        return other_version(error, schema)
+
     def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
-        with trace.listening(connection):
+        with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
-            cursor.execute(call.sql, call.parameters)
+            cursor.execute(call.sql.encode(), call.parameters)
             return call.result(cursor.fetchall())
 
     @contextmanager

@@ -10,21 +10,20 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone, tzinfo
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone, tzinfo
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
 
 from pgrecall import calls
-from pgrecall.calls import Call
+from pgrecall.calls import Answer, Call
 from pgrecall.embedders import Embedder, EmbedFunction, as_embedder
 from pgrecall.errors import (
-    InstallError,
     InvalidArgument,
     InvalidFact,
     RecallError,
@@ -32,12 +31,13 @@ from pgrecall.errors import (
     moved,
 )
 from pgrecall.models import (
+    ArmFinding,
     ArmReport,
+    BankModels,
     Degradation,
     Hit,
     PendingText,
     Period,
-    PlannedArm,
     Preparation,
     RecallReport,
     Retained,
@@ -45,6 +45,7 @@ from pgrecall.models import (
     Retention,
     Timings,
 )
+from pgrecall.options import ARGUMENTS, EMBEDDINGS, TOP_K, SqlOptions
 from pgrecall.rerankers import (
     BOOSTS,
     CANDIDATES,
@@ -57,9 +58,6 @@ from pgrecall.rerankers import (
 )
 from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
 
-if TYPE_CHECKING:
-    from psycopg.errors import Diagnostic
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -67,6 +65,8 @@ Fact = Mapping[str, object] | str
 """A fact in the documented format, or just its text."""
 Progress = Callable[[int], None]
 """Called with how many more facts or messages are done."""
+
+RerankMode = Literal["blend", "replace"]
 
 EMBED_BATCH = 64
 STREAM_BATCH = 1000
@@ -76,7 +76,6 @@ _RETRY_SECONDS = (0.05, 0.2, 0.8)
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
 _CONNECTION_LOST = ("08", "57P01", "57P02")
 _LAST_SESSION = "last_session"
-_WARNINGS = {"01RC1": "arm", "01RC2": "filter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +115,13 @@ class Settings:
             as_embedder(next_embedder, None) if next_embedder is not None else None,
         )
 
-    def for_bank(self, models: tuple[str | None, ...]) -> Settings:
+    def for_bank(self, models: BankModels) -> Settings:
         """Keep the embedders that fit a bank of this model and this next model.
 
         The next embedder becomes the embedder once the bank was switched to it, and is left out
         while the bank is not being re-embedded with it.
         """
-        current, following = models
+        current, following = models.embedding_model, models.next_model
         new = self.next_embedder
         if new is None:
             return self
@@ -142,61 +141,65 @@ class Settings:
         return time.replace(tzinfo=self.timezone)
 
 
-class RecallOptions(TypedDict, total=False):
-    """What a recall can be told, all of it optional; see :meth:`pgrecall.Recall.recall`."""
+class RecallOptions(SqlOptions, total=False):
+    """What a recall can be told, all of it optional; None is as good as not given.
 
+    The options of :class:`pgrecall.options.SqlOptions` and, besides:
+
+    Attributes:
+        embedding: The query's embedding, shape (dimensions,), instead of the embedder's.
+        during: (start, end) the query is about; either may be None. Default: the time that is read
+            out of the query.
+        fact_types: Only facts of these types.
+        tags: Only facts with any of these tags.
+        filter: Only facts that meet a condition, such as ``"confidence > 0.8"``; or the same as
+            nested lists.
+        top_k: Upper bound on the number of hits, 1 to 1000.
+        as_of: Answer from what was known at that time. Default: the reference time.
+        model: Name of the model of the embedding that is given.
+        temporal: Whether to read a time out of the query. Default: True.
+        language: Of the query, for the times in it: en, de, es, fr, it, nl or pt. Default: that of
+            the bank's time_settings, else English.
+        anchors: Instants of what "since I joined" may refer to: a mapping from the clause in lower
+            case ("i joined") to a datetime, or a function that may return None.
+        reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
+        rerank: Whether to rerank. Default: True, where the client has a reranker.
+        candidates: How many of the best to rerank, at least 1. Default: 50.
+        rerank_mode: "blend" the reranker's order with the fused one (the default), or "replace" the
+            latter.
+        rerank_seconds: Time for reranking; candidates it does not suffice for stay behind in fused
+            order, and the report says so. Default: 2.
+        boosts: Alpha of the boosts "recency", "period" and "proof" of what was reranked, 0 to 1
+            each: a score is multiplied with 1 - alpha / 2 to 1 + alpha / 2. Default: 0.
+
+    """
+
+    embedding: Iterable[float] | None
+    during: Period | None
     fact_types: Sequence[str] | None
     tags: Sequence[str] | None
     filter: str | Sequence[object] | None
-    during: Period | None
-    temporal: bool
+    top_k: int | None
+    as_of: datetime | None
+    model: str | None
+    temporal: bool | None
     language: str | None
     anchors: Anchors | None
-    time_mode: str
-    time_basis: str
-    use_hints: bool
-    budget: str
-    arms: Sequence[str] | None
-    weights: Mapping[str, float] | None
-    fusion: str | None
-    k: int | None
-    top_k: int
-    depth: int
-    as_of: datetime | None
     reference_time: datetime | None
-    embedding: Iterable[float] | None
-    model: str | None
-    hypothetical: str | Callable[[str], str] | None
-    rerank: bool
-    candidates: int
-    rerank_mode: str
-    rerank_seconds: float
+    rerank: bool | None
+    candidates: int | None
+    rerank_mode: RerankMode | None
+    rerank_seconds: float | None
     boosts: Mapping[str, float] | None
-    explain: bool
-    skip: int
-    gates: Mapping[str, float] | None
-    collapse: bool
-    diversity: float
-    min_relevance: float
-    recency_half_life: timedelta | None
-    recency_decay: str | None
 
 
 @dataclass(slots=True)
 class Trace:
-    """What is noted down while a call is sent: times in seconds, and the server's warnings."""
+    """What is noted down while a call is sent: times, in seconds."""
 
     wait: float = 0.0
     database: float = 0.0
-    warnings: list[Degradation] = field(default_factory=list)
     is_lost: bool = False
-
-    def notice(self, diagnostic: Diagnostic) -> None:
-        """Keep a warning about something that was left out."""
-        what = _WARNINGS.get(diagnostic.sqlstate or "")
-        if what:
-            why = diagnostic.message_primary or "no reason given"
-            self.warnings.append(Degradation(what, why, diagnostic.message_hint))
 
     def acquired(self, since: float) -> None:
         """Note how long a connection took, and warn when that was long."""
@@ -206,11 +209,9 @@ class Trace:
             logger.warning("waited %.0f ms for a connection", seconds * 1000)
 
     @contextmanager
-    def listening(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
-        """Collect warnings and time while a statement runs on the connection."""
-        self.warnings.clear()
+    def timing(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
+        """Measure a statement on the connection, and note whether that was lost."""
         self.is_lost = False
-        connection.add_notice_handler(self.notice)
         start = perf_counter()
         try:
             yield
@@ -219,7 +220,6 @@ class Trace:
             raise
         finally:
             self.database += perf_counter() - start
-            connection.remove_notice_handler(self.notice)
 
 
 def retry_delays() -> Iterator[float]:
@@ -246,118 +246,53 @@ class Question:
     """One recall on its way: made, embedded, sent, then answered.
 
     Attributes:
-        trace: Notes about the sending.
-        explain: Whether the user wants to know how each arm fared.
-        needs_preparation: Whether the bank has to be asked before the question is embedded.
+        trace: Times of the sending.
+        needs_preparation: Whether the bank has to be asked before the query is embedded.
 
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        bank: str,
-        query: str,
-        *,
-        fact_types: Sequence[str] | None = None,
-        tags: Sequence[str] | None = None,
-        filter: str | Sequence[object] | None = None,  # noqa: A002  as in SQL
-        during: Period | None = None,
-        temporal: bool = True,
-        language: str | None = None,
-        anchors: Anchors | None = None,
-        time_mode: str = "boost",
-        time_basis: str = "occurred",
-        use_hints: bool = False,
-        budget: str = "mid",
-        arms: Sequence[str] | None = None,
-        weights: Mapping[str, float] | None = None,
-        fusion: str | None = None,
-        k: int | None = None,
-        top_k: int = 10,
-        depth: int = 100,
-        as_of: datetime | None = None,
-        reference_time: datetime | None = None,
-        embedding: Iterable[float] | None = None,
-        model: str | None = None,
-        hypothetical: str | Callable[[str], str] | None = None,
-        rerank: bool = True,
-        candidates: int = CANDIDATES,
-        rerank_mode: str = MODES[0],
-        rerank_seconds: float = SECONDS,
-        boosts: Mapping[str, float] | None = None,
-        explain: bool = False,
-        skip: int = 0,
-        gates: Mapping[str, float] | None = None,
-        collapse: bool = False,
-        diversity: float = 0.0,
-        min_relevance: float = 0.0,
-        recency_half_life: timedelta | None = None,
-        recency_decay: str | None = None,
+        self, settings: Settings, bank: str, query: str, options: Mapping[str, Any]
     ) -> None:
-        """Read the filter out of its expression."""
+        """Separate what the driver does from what the database is told."""
+        given = {name: value for name, value in options.items() if value is not None}
         self.trace = Trace()
-        self.explain = explain
         self._settings = settings
-        self._query = query
-        self._language = language
-        self._anchors = anchors
-        self._top_k = top_k
-        self._skip = 0
-        self._reranker = settings.reranker if rerank else None
-        self._candidates = candidates
-        self._rerank_mode = rerank_mode
-        self._rerank_seconds = rerank_seconds
-        self._boosts = boosts or {}
-        _check_reranking(candidates, rerank_mode, rerank_seconds, self._boosts)
-        self._hypothetical = hypothetical
-        self._reference_time = settings.moment(reference_time) or datetime.now(timezone.utc)
+        self._bank = bank
+        self._query = self._embedded_text = query
+        self._language: str | None = given.pop("language", None)
+        self._anchors: Anchors | None = given.pop("anchors", None)
+        self._reranking = _Reranking(settings, given)
+        reference_time = settings.moment(given.pop("reference_time", None))
+        self._reference_time = reference_time or datetime.now(timezone.utc)
         self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
         self._constraint: TemporalConstraint | None = None
-        self._reads_time = temporal and during is None
-        self._embedded_text = query
-        if self._reranker and skip >= 0:
-            # Pages are cut from the reranked order.
-            self._skip, skip = skip, 0
+        during: Period | None = given.pop("during", None)
         self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
-        self._parameters = calls.recall_parameters(
-            bank=bank,
-            query=query,
-            embedding=calls.to_floats(embedding) if embedding is not None else None,
-            during=None,
-            fact_types=fact_types,
-            tags=tags,
-            filter=_filter(filter),
-            arms=arms,
-            weights=weights,
-            fusion=fusion,
-            k=k,
-            top_k=max(self._skip + top_k, candidates) if self._reranker else top_k,
-            depth=depth,
-            # Whoever asks as if it were another day also knows what was known then.
-            as_of=settings.moment(as_of or reference_time),
-            hypothetical=None,
-            model=model or (settings.model if embedding is not None else None),
-            time_mode=time_mode,
-            time_basis=time_basis,
-            use_hints=use_hints,
-            budget=budget,
-            skip=skip,
-            gates=gates,
-            collapse=collapse,
-            diversity=diversity,
-            min_relevance=min_relevance,
-            recency_half_life=recency_half_life,
-            recency_decay=recency_decay,
-        )
-        self._bank = bank
-        self._parameters["during"] = calls.to_range(self._during)
-        self._embeds_query = (
-            settings.embedder is not None and embedding is None and query.strip() != ""
-        )
-        self.needs_preparation = self._embeds_query or (self._reads_time and query.strip() != "")
+        self._reads_time = given.pop("temporal", True) and during is None
+
+        self._texts: dict[str, str | Callable[[str], str]] = {}
+        for name in EMBEDDINGS & given.keys():
+            value = given.pop(name)
+            if isinstance(value, str) or callable(value):
+                self._texts[name] = value
+            else:
+                given[name] = calls.to_floats(value, name)
+        arguments = {name: given.pop(name) for name in ARGUMENTS if name in given}
+        has_embedding = "embedding" in arguments
+        if has_embedding:
+            arguments["embedding"] = calls.to_floats(arguments["embedding"])
+            arguments.setdefault("model", settings.model)
+        # Whoever asks as if it were another day also knows what was known then.
+        arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
+        arguments |= {"bank": bank, "query": query, "during": calls.to_range(self._during)}
+        self._arguments = calls.recall_arguments(arguments, given)
+        is_query = query.strip() != ""
+        self._embeds_query = settings.embedder is not None and not has_embedding and is_query
+        self.needs_preparation = self._embeds_query or (self._reads_time and is_query)
 
     def preparation_call(self) -> Call[Preparation, Preparation]:
-        """Return the call that says what the bank knows about the question."""
+        """Return the call that says what the bank knows about the query."""
         return calls.prepare_recall(self._bank, self._query, before=self._reference_time)
 
     def prepare(self, preparation: Preparation) -> None:
@@ -368,9 +303,9 @@ class Question:
 
         """
         self._embedded_text = preparation.embedded_text
-        if self._reads_time:
+        if self._reads_time and self._query.strip():
             self._read_time(preparation)
-            self._parameters["during"] = calls.to_range(self._during)
+            self._arguments["during"] = calls.to_range(self._during)
 
     def _read_time(self, preparation: Preparation) -> None:
         arguments = dict(preparation.time_settings)
@@ -413,41 +348,44 @@ class Question:
         if embedder is None:
             return
         with self._timed("embed"):
-            texts: dict[str, str] = {}
+            texts = {
+                name: text(self._query) if callable(text) else text
+                for name, text in self._texts.items()
+            }
             if self._embeds_query:
                 texts["embedding"] = self._embedded_text
-            if self._hypothetical is not None:
-                texts["hypothetical"] = self._hypothetical_text(self._hypothetical)
-            if texts:
-                vectors = embedder.embed(list(texts.values()))
-                for name, vector in zip(texts, vectors, strict=True):
-                    self._parameters[name] = calls.to_floats(vector)
-                self._parameters["model"] = self._parameters["model"] or embedder.model
+            if not texts:
+                return
+            self._arguments.setdefault("model", embedder.model)
+            options = cast("dict[str, object]", self._arguments["options"])
+            for name, vector in zip(texts, embedder.embed(list(texts.values())), strict=True):
+                place = self._arguments if name == "embedding" else options
+                place[name] = calls.to_floats(vector)
 
-    def _hypothetical_text(self, hypothetical: str | Callable[[str], str]) -> str:
-        return hypothetical(self._query) if callable(hypothetical) else hypothetical
+    def call(self) -> Call[Any, Answer]:
+        """Return the one call that finds the candidates, and reports on the arms."""
+        return calls.recall_report(self._arguments)
 
-    def call(self) -> Call[Hit, list[Hit]]:
-        """Return the one call that finds the candidates."""
-        return calls.hybrid_recall(self._parameters)
+    def explain_call(self, is_run: bool | None) -> Call[ArmReport, list[ArmReport]]:
+        """Return the call that only reports on the arms."""
+        return calls.explain_recall(self._arguments, is_run=is_run)
 
-    def explain_call(self) -> Call[ArmReport, list[ArmReport]]:
-        """Return the call that says how each arm fares."""
-        return calls.explain_recall(self._parameters)
+    def arm_hits_call(self) -> Call[ArmFinding, list[ArmFinding]]:
+        """Return the call that says what each arm finds."""
+        return calls.arm_hits(self._arguments)
 
-    def plan_call(self) -> Call[PlannedArm, list[PlannedArm]]:
-        """Return the call that says which arms would run."""
-        return calls.arm_plan(self._parameters)
-
-    def report(self, hits: list[Hit], arms: Sequence[ArmReport] = ()) -> RecallReport:
+    def report(self, answer: Answer) -> RecallReport:
         """Rerank what was found and say how it came about. Takes long, sends nothing."""
-        left_out = list(self.trace.warnings)
-        if self._reranker is not None:
+        left_out = [_degradation(arm) for arm in answer.arms if arm.hint or arm.status == "failed"]
+        hits = answer.hits
+        if self._reranking.reranker is not None:
             with self._timed("rerank"):
-                hits, degradation = self._reranked(hits, self._reranker)
+                hits, degradation = self._reranking.ordered(
+                    hits, self._query, self._reference_time, self._during
+                )
             left_out += [degradation] if degradation else []
         constraint = self._constraint
-        page = hits[self._skip : self._skip + self._top_k]
+        page = hits[self._reranking.page]
         return RecallReport(
             hits=tuple(page),
             timings=Timings(
@@ -460,36 +398,8 @@ class Question:
             temporal=constraint,
             facts=(constraint.fact(),) if constraint is not None else (),
             degradations=tuple(left_out),
-            arms=tuple(arms),
+            arms=tuple(answer.arms),
             confidence=max((hit.relevance for hit in page), default=0.0),
-        )
-
-    def _reranked(
-        self, hits: list[Hit], reranker: Reranker
-    ) -> tuple[list[Hit], Degradation | None]:
-        try:
-            ordered = reranked(
-                hits,
-                self._query,
-                reranker,
-                reference_time=self._reference_time,
-                during=self._during,
-                candidates=self._candidates,
-                seconds=self._rerank_seconds,
-                mode=self._rerank_mode,
-                boosts=self._boosts,
-            )
-        except RerankerUnavailable as error:
-            return hits, Degradation("reranker", error.message, error.hint)
-        wanted = min(len(hits), self._candidates)
-        read = sum(hit.rerank_score is not None for hit in ordered)
-        if read == wanted:
-            return ordered, None
-        return ordered, Degradation(
-            "reranker",
-            f"{read} of {wanted} candidates were read in {self._rerank_seconds:g} s;"
-            " the others keep their order behind them",
-            "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
         )
 
     @contextmanager
@@ -501,31 +411,98 @@ class Question:
             self._seconds[stage] += perf_counter() - start
 
 
-def _check_reranking(
-    candidates: int, mode: str, seconds: float, boosts: Mapping[str, float]
-) -> None:
-    """Refuse what no reranking can be done with."""
-    if candidates < 1:
-        raise InvalidArgument(
-            f"candidates is {candidates}, not 1 or more", hint="Pass rerank=False to rerank none."
-        )
-    if mode not in MODES:
-        raise InvalidArgument(
-            f'there is no rerank_mode "{mode}"', hint=f"Use one of: {', '.join(MODES)}."
-        )
-    if not seconds >= 0:
-        raise InvalidArgument(
-            f"rerank_seconds is {seconds}, not 0 or more", hint="Pass a time in seconds, such as 2."
-        )
-    for name, alpha in boosts.items():
-        if name not in BOOSTS:
+class _Reranking:
+    """How an answer is reranked, and which page of it is returned.
+
+    Attributes:
+        reranker: Orders the candidates anew; None to keep the fused order.
+        page: What is returned of the ordered candidates.
+
+    """
+
+    def __init__(self, settings: Settings, given: dict[str, Any]) -> None:
+        """Take what is about reranking, and ask the database for all candidates.
+
+        Raises:
+            InvalidArgument: no reranking can be done so.
+
+        """
+        self.page = slice(None)
+        self.reranker = settings.reranker if given.pop("rerank", True) else None
+        self._candidates: int = given.pop("candidates", CANDIDATES)
+        self._mode: str = given.pop("rerank_mode", MODES[0])
+        self._seconds: float = given.pop("rerank_seconds", SECONDS)
+        self._boosts: Mapping[str, float] = given.pop("boosts", {})
+        self._check()
+        if self.reranker is not None:
+            skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
+            is_known = isinstance(skip, int) and isinstance(top_k, int)
+            if is_known and skip >= 0 and top_k >= 1:  # pages are cut from the reranked order
+                given.pop("skip", None)
+                given["top_k"] = max(skip + top_k, self._candidates)
+                self.page = slice(skip, skip + top_k)
+
+    def _check(self) -> None:
+        if self._candidates < 1:
             raise InvalidArgument(
-                f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
+                f"candidates is {self._candidates}, not 1 or more",
+                hint="Pass rerank=False to rerank none.",
             )
-        if not 0 <= alpha <= 1:
+        if self._mode not in MODES:
             raise InvalidArgument(
-                f'the boost "{name}" is {alpha}, not 0 to 1', hint="0.2 is ten percent either way."
+                f'there is no rerank_mode "{self._mode}"', hint=f"Use one of: {', '.join(MODES)}."
             )
+        if not self._seconds >= 0:
+            raise InvalidArgument(
+                f"rerank_seconds is {self._seconds}, not 0 or more",
+                hint="Pass a time in seconds, such as 2.",
+            )
+        for name, alpha in self._boosts.items():
+            if name not in BOOSTS:
+                raise InvalidArgument(
+                    f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
+                )
+            if not 0 <= alpha <= 1:
+                raise InvalidArgument(
+                    f'the boost "{name}" is {alpha}, not 0 to 1',
+                    hint="0.2 is ten percent either way.",
+                )
+
+    def ordered(
+        self, hits: list[Hit], query: str, reference_time: datetime, during: Period | None
+    ) -> tuple[list[Hit], Degradation | None]:
+        """Rerank hits where a reranker is set; say what was left out."""
+        if self.reranker is None:
+            return hits, None
+        try:
+            ordered = reranked(
+                hits,
+                query,
+                self.reranker,
+                reference_time=reference_time,
+                during=during,
+                candidates=self._candidates,
+                seconds=self._seconds,
+                mode=self._mode,
+                boosts=self._boosts,
+            )
+        except RerankerUnavailable as error:
+            return hits, Degradation("reranker", error.message, error.hint)
+        wanted = min(len(hits), self._candidates)
+        read = sum(hit.rerank_score is not None for hit in ordered)
+        if read == wanted:
+            return ordered, None
+        return ordered, Degradation(
+            "reranker",
+            f"{read} of {wanted} candidates were read in {self._seconds:g} s;"
+            " the others keep their order behind them",
+            "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+        )
+
+
+def _degradation(arm: ArmReport) -> Degradation:
+    problem = "the {} arm failed and was left out: {}" if arm.status == "failed" else "{}: {}"
+    return Degradation("arm", problem.format(arm.arm, arm.reason or "no reason given"), arm.hint)
 
 
 class FactBatch:
@@ -575,7 +552,7 @@ class FactBatch:
                 known = cast("dict[str, object]", place.get("embeddings") or {})
                 place["embeddings"] = {**known, following.model: vector}
 
-    def call(self, bank: str, link: str) -> Call[Retained, list[Retained]]:
+    def call(self, bank: str, link: str | None) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
         return calls.retain(bank, self.facts, model=self._model, link=link)
 
@@ -735,19 +712,6 @@ def _places(fact: object) -> Iterator[dict[str, object]]:
 def _vectors(embedder: Embedder, places: Sequence[Mapping[str, object]]) -> Iterator[str]:
     for vector in embedder.embed([str(place["text"]) for place in places]):
         yield calls.vector_text(vector)
-
-
-def _filter(given: str | Sequence[object] | None) -> Sequence[object] | None:
-    if not isinstance(given, str):
-        return given
-    try:
-        from pgrecall.filters import parse_filter
-    except ImportError as error:
-        raise InstallError(
-            f"cannot read a filter expression: package {error.name} is missing",
-            hint="Run: pip install 'pgrecall[filter]'",
-        ) from error
-    return parse_filter(given)
 
 
 def _zone(zone: str | tzinfo | None) -> tzinfo:

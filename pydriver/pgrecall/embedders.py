@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from pgrecall._loading import quiet_loading
 from pgrecall.errors import EmbedderUnavailable
+from pgrecall.loading import quiet_loading
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -16,11 +16,13 @@ from typing import TypeVar
 
 import psycopg
 
+from pgrecall._version import __version__
+
 _POSITION = re.compile(r"^(facts|messages|questions)\[(\d+)\]")
 
 
 class RecallError(Exception):
-    """Base of every error of pgrecall.
+    """Base of every error of pgrecall; ``str()`` gives the message and, on a line below, the hint.
 
     Attributes:
         message: What is wrong, with which value.
@@ -29,10 +31,13 @@ class RecallError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        """Keep message and hint apart; ``str()`` gives the message alone."""
+        """Keep message and hint apart."""
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
     @property
     def position(self) -> int | None:
@@ -132,7 +137,7 @@ _NOT_INSTALLED = {  # what the database says when there is no pgrecall in it
     "3F000": 'schema "pgrecall" does not exist',
     "42P01": 'relation "pgrecall.bank_overview" does not exist',
 }
-_INSTALL_HINT = "Install it with: pgrecall migrate --dsn ... (or create extension pgrecall)."
+_MISSING = ("42883", "42703", "42P01", "3F000")  # undefined function, column, table, schema
 
 _Error = TypeVar("_Error", bound=RecallError)
 
@@ -147,9 +152,52 @@ def from_database(error: psycopg.Error) -> RecallError | None:
     message = error.diag.message_primary or str(error)
     state = error.sqlstate or ""
     if _NOT_INSTALLED.get(state) == message:
-        return InstallError("pgrecall is not installed in this database", hint=_INSTALL_HINT)
+        return not_installed()
     kind = _BY_SQLSTATE.get(state)
     return kind(message, hint=error.diag.message_hint) if kind else None
+
+
+def not_installed() -> InstallError:
+    """Make the error of a database without pgrecall."""
+    return InstallError(
+        "pgrecall is not installed in this database",
+        hint="Install it with: pgrecall migrate --dsn ... (or create extension pgrecall).",
+    )
+
+
+def may_be_version(error: psycopg.Error) -> bool:
+    """Return whether an error can come from a driver and a schema of different versions."""
+    return error.sqlstate in _MISSING
+
+
+def other_version(error: psycopg.Error, schema: str | None) -> InstallError | None:
+    """Say which side to upgrade, where a statement failed since the versions differ.
+
+    Args:
+        error: What the database raised; one of which :func:`may_be_version` is true.
+        schema: Version of the schema; None where it could not be asked.
+
+    Returns:
+        The error to raise, or None where the versions are equal: then they are not the cause.
+
+    """
+    message = error.diag.message_primary or str(error)
+    if schema is None:
+        if "pgrecall" not in message:
+            return None
+        return InstallError(
+            f"the schema of this database does not fit this driver, {__version__}: {message}",
+            hint="See which is older with: select pgrecall.version(); then upgrade it, the schema"
+            " with: pgrecall migrate --dsn ..., the driver with: pip install --upgrade pgrecall",
+        )
+    if schema == __version__:
+        return None
+    from pgrecall.build import version_key
+
+    problem = f"the database has pgrecall {schema}, this driver is {__version__}: {message}"
+    if version_key(schema) < version_key(__version__):
+        return InstallError(problem, hint="Upgrade the schema with: pgrecall migrate --dsn ...")
+    return InstallError(problem, hint=f"Upgrade the driver with: pip install 'pgrecall>={schema}'")
 
 
 @contextmanager

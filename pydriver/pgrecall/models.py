@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -160,23 +160,61 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """How a bank joins what its arms found; named as its settings are.
+class BankModels:
+    """The embedding models of a bank.
 
     Attributes:
-        fusion: How the arms are joined, such as "score_rrf".
-        rrf_k: What ranks are added to.
-        weights: Weight of each arm, by name.
-        gates: Least best score of an arm, by name; an arm without is let through.
-        named_boost: How much more counts what mentions an entity named in the question.
+        embedding_model: The model it is searched by; None where it has no name yet.
+        embedding_dimensions: Length of each embedding; None while there are none.
+        next_model: The model it is being re-embedded with; None while it is not.
 
     """
 
-    fusion: str
-    rrf_k: int
-    weights: Mapping[str, float]
-    gates: Mapping[str, float]
-    named_boost: float
+    embedding_model: str | None
+    embedding_dimensions: int | None
+    next_model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOption:
+    """An option of a recall, as the database declares it.
+
+    Attributes:
+        name: Its name.
+        type: boolean, integer, number, text, interval, text[], object or embedding.
+        default_value: What holds when it is not given.
+        range: The values it takes, in words; None where any do.
+        description: What it does.
+        choices: The values of a text option; None where any do.
+        is_bank_default: Whether a bank can have a default of its own for it.
+
+    """
+
+    name: str
+    type: str
+    default_value: object
+    range: str | None
+    description: str
+    choices: Sequence[str] | None
+    is_bank_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A retrieval arm, as the database registers it.
+
+    Attributes:
+        arm: Its name.
+        place: When it runs, 1 is first.
+        weight: Its weight in the fusion, unless a bank or a recall sets another.
+        description: How it finds memories.
+
+    """
+
+    arm: str
+    place: int
+    weight: float
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,10 +355,10 @@ class QueryEntity:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a bank knows about a question before it is embedded.
+    """What a bank knows about a query before it is embedded.
 
     Attributes:
-        embedded_text: The question without the names of entities, unless the bank embeds them.
+        embedded_text: The query without the names of entities, unless the bank embeds them.
         time_settings: Arguments of extract_temporal_constraint(), by name, that the bank sets.
         last_session_end: When the last conversation ended; None when there was none.
 
@@ -355,16 +393,18 @@ class DuplicateEntities:
 
 @dataclass(frozen=True, slots=True)
 class ArmReport:
-    """How one retrieval arm fared.
+    """How one retrieval arm fared in a recall.
 
     Attributes:
         arm: Name of the arm.
-        status: "ran", "gated", "skipped" or "failed".
+        status: "ran", "gated", "skipped" or "failed"; "planned" where it would run.
         reason: Why it was skipped, gated or failed, or which path it took.
         rows: Number of rows it found.
         best_score: Its best score, on its own scale; None without rows.
         milliseconds: Time it took; None where it did not run.
-        indexes: Names of the indexes it scanned, with commas between; None for none.
+        indexes: Names of the indexes it scanned, with commas between; None for none, and where
+            the option explain was not set.
+        hint: What to do where something was left out or failed; None where nothing was.
 
     """
 
@@ -375,22 +415,28 @@ class ArmReport:
     best_score: float | None
     milliseconds: float | None
     indexes: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedArm:
-    """What would become of one retrieval arm.
+class ArmFinding:
+    """A memory or message that one arm found, before fusion.
 
     Attributes:
         arm: Name of the arm.
-        is_run: Whether it would run.
-        reason: Why, or why not, in words.
+        memory_id: Key of the memory or message.
+        rank: Place in the arm's own ranking, 1 is best.
+        score: The arm's own score, on its own scale; larger is better.
+        named: Confidence, 0 to 1, that the memory mentions an entity named in the query; None where
+            it mentions none.
 
     """
 
     arm: str
-    is_run: bool
-    reason: str
+    memory_id: int
+    rank: int
+    score: float
+    named: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +482,7 @@ class Degradation:
     """Something that was left out of a recall, which gave the best answer without it.
 
     Attributes:
-        what: "arm", "filter" or "reranker".
+        what: "arm" or "reranker".
         why: What happened.
         hint: What to do about it, or None.
 
@@ -482,7 +528,7 @@ class RecallReport:
         temporal: The time that was read out of the query, or None.
         facts: Plain statements for a prompt, such as which dates "last week" stands for.
         degradations: What was left out and why; empty where nothing was.
-        arms: How each arm fared; empty unless asked for with ``explain=True``.
+        arms: How each arm fared, in this very recall.
         confidence: How likely the best of the hits answers the question: their greatest
             relevance, 0 to 1; 0 without hits.
 

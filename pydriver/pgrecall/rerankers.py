@@ -24,8 +24,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pgrecall._loading import quiet_loading
 from pgrecall.errors import RerankerUnavailable
+from pgrecall.loading import quiet_loading
 from pgrecall.models import Hit, Period
 
 if TYPE_CHECKING:

@@ -14,8 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from pgrecall import schema
 from pgrecall.errors import InstallError
 
 if TYPE_CHECKING:
@@ -142,9 +144,34 @@ def resolve_dsn(dsn: str | None = None) -> str:
         InstallError: the embedded server is needed, and is not installed or does not start.
 
     """
-    named = dsn or os.environ.get(DSN_VARIABLE)
+    return _named_dsn(dsn) or _embedded_dsn()
+
+
+def ready_dsn(dsn: str | None = None) -> str:
+    """Return the server to talk to; the embedded one has pgrecall installed in it.
+
+    Args:
+        dsn: As for :func:`resolve_dsn`. A server that is named is left as it is.
+
+    Raises:
+        InstallError: as :func:`resolve_dsn`.
+
+    """
+    named = _named_dsn(dsn)
     if named:
         return named
+    own = _embedded_dsn()
+    with psycopg.connect(own) as connection:
+        if schema.installed_version(connection) is None:
+            schema.migrate(connection)
+    return own
+
+
+def _named_dsn(dsn: str | None) -> str | None:
+    return dsn or os.environ.get(DSN_VARIABLE)
+
+
+def _embedded_dsn() -> str:
     version = os.environ.get(VERSION_VARIABLE) or "18"
     if not version.isdecimal():
         raise InstallError(

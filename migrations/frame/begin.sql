@@ -1,0 +1,293 @@
+-- How every upgrade script begins. The database must hold release {before}, and everything happens
+-- in one transaction, one upgrade at a time. What a former release installed as members of the
+-- extension is released from it. The functions that the deltas remove, and all private ones, are
+-- dropped; the script makes the private ones anew. Whatever of the users stands on a function that
+-- goes is named in an error first, so nothing of theirs is ever dropped. Owners and grants of all
+-- functions are written down here and applied again by end.sql to the functions of the same names.
+-- The schema pgrecall_upgrade holds the helpers and goes with the last statement.
+do $upgrade$
+begin
+  if current_setting('server_version_num')::integer < 160000 then
+    raise exception using
+      errcode = 'RC012',
+      message = format('PostgreSQL 16 or newer is needed, not %s',
+                       current_setting('server_version')),
+      hint    = 'Upgrade the server first, with pg_upgrade or by dump and restore.';
+  end if;
+
+  perform pg_advisory_xact_lock(hashtextextended('pgrecall', 0));
+
+  if to_regprocedure('pgrecall.version()') is null then
+    raise exception using
+      errcode = 'RC012',
+      message = 'pgrecall is not installed in this database',
+      hint    = 'Install it with: pgrecall migrate, or: create extension pgrecall; '
+                'select pgrecall_setup.install();';
+  end if;
+  if pgrecall.version() <> '{before}' then
+    raise exception using
+      errcode = 'RC012',
+      message = format('expected pgrecall version "{before}", not "%s"', pgrecall.version()),
+      hint    = 'Run pgrecall migrate: it picks the script for the installed version.';
+  end if;
+
+  perform set_config('search_path', format('pg_catalog, %I, pg_temp', n.nspname), true)
+  from    pg_extension x
+  join    pg_namespace n on n.oid = x.extnamespace
+  where   x.extname = 'vector';
+end;
+$upgrade$;
+
+do $upgrade$
+declare
+  broken text;
+begin
+  if current_setting('search_path') not like 'pg_catalog, %, pg_temp' then
+    raise exception using
+      errcode = 'RC012',
+      message = 'this script was not run in one transaction',
+      hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
+  end if;
+
+  -- The deltas take an index that is there already for one that was made beforehand.
+  select i.indexrelid::regclass::text
+  into   broken
+  from   pg_index i
+  join   pg_class c on c.oid = i.indrelid
+  join   pg_namespace n on n.oid = c.relnamespace
+  where  not i.indisvalid
+  and    n.nspname in ('pgrecall', 'pgrecall_internal')
+  and    c.relkind in ('r', 'p')
+  limit  1;
+
+  if found then
+    raise exception using
+      errcode = 'RC012',
+      message = format('index "%s" is invalid: its build failed, or goes on', broken),
+      hint    = format('Wait for the build to end, or drop the index: drop index %s;', broken);
+  end if;
+
+  -- Loads the library of pgvector: before, only a superuser makes a function that sets hnsw.*.
+  execute 'select ''[1]''::halfvec';
+
+  create schema pgrecall_upgrade;
+end;
+$upgrade$;
+
+-- Bodies were checked when the release was tested. Unchecked, they are stored in half the time,
+-- which is time in which tables are locked.
+set local check_function_bodies = off;
+
+-- Members of the extension outside pgrecall_setup become objects like any others: a table that is
+-- a member is dumped without its definition, its indexes and its policies.
+do $upgrade$
+declare
+  extension constant oid := (select x.oid from pg_extension x where x.extname = 'pgrecall');
+  member record;
+begin
+  loop
+    -- One at a time: the row type and the array type of a table may go with it.
+    select o.type, o.identity
+    into   member
+    from   pg_depend d
+    cross  join lateral pg_identify_object(d.classid, d.objid, d.objsubid) o
+    where  d.refclassid = 'pg_extension'::regclass
+    and    d.refobjid = extension
+    and    d.deptype = 'e'
+    and    o.schema is distinct from 'pgrecall_setup'
+    and    (o.type, o.identity) is distinct from ('schema', 'pgrecall_setup')
+    order  by o.identity like '%[]', d.classid <> 'pg_class'::regclass
+    limit  1;
+    exit when not found;
+
+    execute format(
+      'alter extension pgrecall drop %s %s',
+      case member.type when 'composite type' then 'type' else member.type end, member.identity
+    );
+  end loop;
+
+  if extension is not null
+     and not exists (
+       select
+       from   pg_depend d
+       where  d.refclassid = 'pg_extension'::regclass
+       and    d.refobjid = extension
+       and    d.deptype = 'e'
+     )
+  then
+    drop extension pgrecall;
+  end if;
+end;
+$upgrade$;
+
+-- Every function as it was, but for those that PostgreSQL made with a type, such as the constructor
+-- of a range. place tells a row of the catalog that is written anew from one that is left alone.
+create table pgrecall_upgrade.former as
+select p.oid as function_id, p.proname as name, p.proowner as owner, p.proacl as acl,
+       p.ctid as place, n.nspname = 'pgrecall_internal' or p.proname like '\_%' as is_private
+from   pg_proc p
+join   pg_namespace n on n.oid = p.pronamespace
+where  n.nspname in ('pgrecall', 'pgrecall_internal')
+and    not exists (
+         select
+         from   pg_depend d
+         where  d.classid = 'pg_proc'::regclass
+         and    d.objid = p.oid
+         and    d.deptype = 'i'
+       );
+
+-- What the tables, types, casts and views of pgrecall itself are made of, which stays.
+create function pgrecall_upgrade.is_state(class_id oid, object_id oid)
+returns boolean
+language plpgsql stable
+as $upgrade$
+begin
+  return case class_id
+    when 'pg_proc'::regclass then false
+    when 'pg_policy'::regclass then false
+    when 'pg_cast'::regclass then true
+    when 'pg_rewrite'::regclass then (
+      select c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+      from   pg_rewrite r
+      join   pg_class c on c.oid = r.ev_class
+      where  r.oid = object_id
+    )
+    when 'pg_attrdef'::regclass then (
+      select c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+      from   pg_attrdef a
+      join   pg_class c on c.oid = a.adrelid
+      where  a.oid = object_id
+    )
+    when 'pg_constraint'::regclass then (
+      select o.connamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+      from   pg_constraint o
+      where  o.oid = object_id
+    )
+    else (
+      select coalesce(o.schema in ('pgrecall', 'pgrecall_internal'), false)
+      from   pg_identify_object(class_id, object_id, 0) o
+    )
+  end;
+end;
+$upgrade$;
+
+-- The objects of others that stand on these, directly or through one another, as type and name.
+create function pgrecall_upgrade.dependents(class_id oid, object_ids oid[], column_number integer)
+returns setof text
+language plpgsql stable
+as $upgrade$
+begin
+  return query
+  with recursive dependent (class_id, object_id, column_number) as (
+    select dependents.class_id, o.object_id, dependents.column_number
+    from   unnest(object_ids) as o (object_id)
+    union
+    select case when r.oid is not null then 'pg_class'::regclass else d.classid end,
+           coalesce(r.ev_class, d.objid),
+           0
+    from   dependent x
+    join   pg_depend d
+    on     d.refclassid = x.class_id
+    and    d.refobjid = x.object_id
+    and    (x.column_number = 0 or d.refobjsubid = x.column_number)
+    left   join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+    -- The row type of a view hangs on it internally; what hangs on the type is found so.
+    where  (d.deptype = 'n' or (d.classid = 'pg_type'::regclass and d.deptype = 'i'))
+    and    not pgrecall_upgrade.is_state(d.classid, d.objid)
+    and    not exists (
+             select
+             from   pgrecall_upgrade.former f
+             where  d.classid = 'pg_proc'::regclass
+             and    f.function_id = d.objid
+           )
+  )
+  select distinct format('%s %s', o.type, o.identity)
+  from   dependent d
+  cross  join lateral pg_identify_object(d.class_id, d.object_id, 0) o
+  where  d.class_id <> 'pg_type'::regclass
+  and    not (d.class_id = dependents.class_id and d.object_id = any (object_ids))
+  order  by 1;
+end;
+$upgrade$;
+
+do $upgrade$
+declare
+  public_names constant text[] := '{public_functions}';
+  column_names constant text[] := '{columns}';
+  kept oid[];
+  doomed oid[];
+  theirs text[];
+  part record;
+begin
+  kept := array(
+    with recursive kept (function_id) as (
+      select d.refobjid
+      from   pg_depend d
+      join   pgrecall_upgrade.former f on f.function_id = d.refobjid
+      where  d.refclassid = 'pg_proc'::regclass
+      and    pgrecall_upgrade.is_state(d.classid, d.objid)
+      union
+      select d.refobjid
+      from   kept k
+      join   pg_depend d
+      on     d.classid = 'pg_proc'::regclass
+      and    d.objid = k.function_id
+      and    d.refclassid = 'pg_proc'::regclass
+    )
+    select k.function_id from kept k
+  );
+  doomed := array(
+    select f.function_id
+    from   pgrecall_upgrade.former f
+    where  (f.is_private or f.name = any (public_names))
+    and    f.function_id <> all (kept)
+  );
+
+  theirs := array(
+    select pgrecall_upgrade.dependents('pg_proc'::regclass, doomed, 0)
+    union
+    select pgrecall_upgrade.dependents('pg_class'::regclass, array[a.attrelid], a.attnum)
+    from   unnest(column_names) as c (name)
+    join   pg_attribute a
+    on     a.attrelid = to_regclass('pgrecall.' || split_part(c.name, '.', 1))
+    and    a.attname = split_part(c.name, '.', 2)
+    order  by 1
+  );
+  if theirs <> '{}' then
+    raise exception using
+      errcode = 'RC012',
+      message = format('%s of your objects depend on what this release changes',
+                       cardinality(theirs)),
+      hint    = format('Drop them, upgrade, and create them again: %s.',
+                       array_to_string(theirs, ', '));
+  end if;
+
+  -- A function that stays lets go of what is dropped: the script gives it its new body.
+  for part in
+    select p.oid::regprocedure as function, p.pronamespace::regnamespace as schema, p.proname,
+           pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result
+    from   pg_proc p
+    join   pgrecall_upgrade.former f on f.function_id = p.oid
+    where  p.prosqlbody is not null
+    and    p.oid <> all (doomed || kept)
+    and    exists (
+             select
+             from   pg_depend d
+             where  d.classid = 'pg_proc'::regclass
+             and    d.objid = p.oid
+             and    d.refclassid = 'pg_proc'::regclass
+             and    d.refobjid = any (doomed)
+           )
+  loop
+    execute format(
+      'create or replace function %s.%I(%s) returns %s language plpgsql as %L',
+      part.schema, part.proname, part.arguments, part.result, 'begin /* in an upgrade */ end'
+    );
+  end loop;
+
+  -- One statement drops them in whatever order they need.
+  if doomed <> '{}' then
+    execute 'drop function ' || array_to_string(doomed::regprocedure[], ', ');
+  end if;
+end;
+$upgrade$;

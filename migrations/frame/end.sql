@@ -1,0 +1,95 @@
+-- How every upgrade script ends: private functions that the new release no longer has are dropped,
+-- each function gets the owner and the grants of the one of the same name before it, and the
+-- helpers go.
+do $upgrade$
+declare
+  part record;
+  change record;
+begin
+  loop
+    -- One at a time: what stood on it may go next.
+    select p.oid::regprocedure as function
+    into   part
+    from   pg_proc p
+    join   pgrecall_upgrade.former f on f.function_id = p.oid
+    where  f.is_private
+    and    p.ctid = f.place
+    and    not exists (
+             select
+             from   pg_depend d
+             where  d.refclassid = 'pg_proc'::regclass
+             and    d.refobjid = p.oid
+           )
+    limit  1;
+    exit when not found;
+
+    execute format('drop function %s', part.function);
+  end loop;
+
+  if exists (
+    select
+    from   pg_proc p
+    join   pgrecall_upgrade.former f on f.function_id = p.oid
+    where  p.prosrc = 'begin /* in an upgrade */ end'
+  ) then
+    raise exception 'the upgrade left a function without its body: this is a bug of pgrecall';
+  end if;
+
+  for part in
+    select distinct on (p.oid)
+           p.oid::regprocedure as function,
+           f.owner::regrole as owner,
+           p.proowner <> f.owner as is_other_owner,
+           coalesce(f.acl, acldefault('f', f.owner)) as acl,
+           p.oid as function_id
+    from   pg_proc p
+    join   pgrecall_upgrade.former f
+    on     f.name = p.proname
+    and    f.is_private = (p.pronamespace = 'pgrecall_internal'::regnamespace)
+    where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+    and    (f.acl is not null or p.proacl is not null or p.proowner <> f.owner)
+    order  by p.oid, f.function_id
+  loop
+    if part.is_other_owner then
+      execute format('alter function %s owner to %s', part.function, part.owner);
+    end if;
+    for change in
+      with now as (
+        select x.grantee, x.is_grantable
+        from   pg_proc p
+        cross  join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) x
+        where  p.oid = part.function_id
+      ),
+      former as (
+        select x.grantee, bool_or(x.is_grantable) as is_grantable
+        from   aclexplode(part.acl) x
+        group  by x.grantee
+      )
+      select case coalesce(now.grantee, former.grantee)
+               when 0 then 'public'
+               else coalesce(now.grantee, former.grantee)::regrole::text
+             end as grantee,
+             former.grantee is not null as is_granted,
+             coalesce(former.is_grantable, false) as is_grantable
+      from   now
+      full   join former on former.grantee = now.grantee
+      where  (now.grantee, now.is_grantable) is distinct from (former.grantee, former.is_grantable)
+    loop
+      if change.is_granted then
+        execute format(
+          'grant execute on function %s to %s%s', part.function, change.grantee,
+          case when change.is_grantable then ' with grant option' else '' end
+        );
+      else
+        execute format('revoke execute on function %s from %s', part.function, change.grantee);
+      end if;
+    end loop;
+  end loop;
+end;
+$upgrade$;
+
+drop function pgrecall_upgrade.dependents(oid, oid[], integer);
+drop function pgrecall_upgrade.is_state(oid, oid);
+drop table pgrecall_upgrade.former;
+drop schema pgrecall_upgrade;
+set local check_function_bodies to default;

@@ -1,0 +1,47 @@
+-- What comes before the part of an upgrade that locks tables against readers. All tables are locked
+-- at once or not at all: whoever holds one up is waited for 50 ms, then what was got is let go and
+-- tried again, so that readers never queue up behind a lock that is only waited for. After 20 times
+-- the upgrade gives up: nothing has changed then, and it can be run again.
+do $upgrade$
+declare
+  patience constant integer := 50;  -- milliseconds
+  given constant text := current_setting('lock_timeout');
+  begun timestamptz;
+  attempt integer := 0;
+  relation regclass;
+begin
+  loop
+    attempt := attempt + 1;
+    begun := clock_timestamp();
+    begin
+      for relation in
+        select c.oid
+        from   pg_class c
+        where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+        and    c.relkind in ('r', 'p')
+        order  by c.relispartition, c.relname
+      loop
+        perform set_config(
+          'lock_timeout',
+          greatest(
+            1, patience - extract(milliseconds from clock_timestamp() - begun)::integer)::text,
+          true
+        );
+        execute format('lock table %s in access exclusive mode', relation);
+      end loop;
+      exit;
+    exception
+      when lock_not_available or deadlock_detected then
+        if attempt = 20 then
+          raise lock_not_available using
+            message = format('table "%s" was in use each of %s times that the upgrade tried to '
+                             'lock it', relation, attempt),
+            hint    = 'See who uses it: select pid, query from pg_stat_activity where state <> '
+                      '''idle''; then run the upgrade again.';
+        end if;
+    end;
+    perform pg_sleep(0.4);
+  end loop;
+  perform set_config('lock_timeout', given, true);
+end;
+$upgrade$;

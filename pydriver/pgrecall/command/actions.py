@@ -1,0 +1,423 @@
+"""What the commands do; each returns its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import psycopg
+from rich.console import Console
+
+from pgrecall import schema
+from pgrecall.client import Recall
+from pgrecall.command import demo, doctor, html, indexes, queries, reembed, render
+from pgrecall.command.jsonl import JsonLines
+from pgrecall.embedders import (
+    DEFAULT_EMBEDDER,
+    DEFAULT_MODEL,
+    Embedder,
+    SentenceTransformerEmbedder,
+)
+from pgrecall.errors import RecallError
+from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
+from pgrecall.models import Degradation, Retention
+from pgrecall.server import resolve_dsn
+
+if TYPE_CHECKING:
+    from pgrecall.core import RecallOptions
+
+
+def fail(message: str, hint: str | None) -> int:
+    """Print what is wrong and what to do."""
+    console = render.make_console(stderr=True)
+    console.print("error:", message, style="red", markup=False, soft_wrap=True)
+    if hint:
+        console.print("hint:", hint, markup=False, soft_wrap=True)
+    return 1
+
+
+def migrate(options: argparse.Namespace, console: Console) -> int:
+    """Install or upgrade pgrecall."""
+    with psycopg.connect(resolve_dsn(options.dsn)) as connection:
+        if options.sql:
+            console.file.write(schema.pending_script(connection) or "-- nothing to do\n")
+            return 0
+        if options.dry_run:
+            steps = schema.plan(connection)
+            if options.json:
+                _print_json(console, steps)
+            else:
+                console.file.write(schema.describe(connection, steps))
+            return 0
+        result = schema.migrate(
+            connection, lock_timeout=options.lock_timeout, retries=options.retries
+        )
+    if options.json:
+        _print_json(console, result)
+    elif result.before is None:
+        console.print(f"installed pgrecall {result.after}")
+    elif result.is_changed:
+        console.print(f"upgraded pgrecall from {result.before} to {result.after}")
+    else:
+        console.print(f"pgrecall {result.after} is up to date")
+    return 0
+
+
+def bank_create(options: argparse.Namespace, console: Console) -> int:
+    """Create a bank."""
+    with Recall.connect(options.dsn) as recall:
+        recall.create_bank(
+            options.bank,
+            text_search_config=options.text_search_config,
+            fact_types=options.fact_type,
+        )
+    console.print(f'created bank "{options.bank}"', markup=False)
+    return 0
+
+
+def bank_list(options: argparse.Namespace, console: Console) -> int:
+    """List the banks."""
+    with Recall.connect(options.dsn) as recall:
+        banks = recall.banks()
+    if options.json:
+        _print_json(console, banks)
+    elif banks:
+        console.print(render.banks_table(banks))
+    else:
+        console.print("There is no bank yet. Create one with: pgrecall bank create NAME")
+    return 0
+
+
+def bank_show(options: argparse.Namespace, console: Console) -> int:
+    """Show one bank."""
+    with Recall.connect(options.dsn) as recall:
+        statistics = recall.bank_statistics(options.bank)
+        banks = [bank for bank in recall.banks() if bank.bank_id == options.bank]
+    if options.json:
+        _print_json(console, {"bank": banks[0], "statistics": statistics})
+    else:
+        console.print(render.banks_table(banks))
+        console.print(render.statistics_table(statistics))
+    return 0
+
+
+def bank_drop(options: argparse.Namespace, console: Console) -> int:
+    """Drop a bank."""
+    if not options.yes:
+        if not sys.stdin.isatty():
+            return fail("dropping a bank erases all it holds", "Add --yes if you mean it.")
+        answer = console.input(
+            f'Erase bank "{options.bank}" and all it holds? [y/N] ', markup=False
+        )
+        if answer.strip().lower() not in ("y", "yes"):
+            return fail("nothing was dropped", None)
+    with Recall.connect(options.dsn) as recall:
+        removed = recall.drop_bank(options.bank)
+    console.print(f'dropped bank "{options.bank}" with {removed:,} memories', markup=False)
+    return 0
+
+
+def retain_facts(options: argparse.Namespace, console: Console) -> int:
+    """Retain facts from a file."""
+    return _retain_file(options, console, is_messages=False)
+
+
+def retain_messages(options: argparse.Namespace, console: Console) -> int:
+    """Retain messages from a file."""
+    return _retain_file(options, console, is_messages=True)
+
+
+def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: bool) -> int:
+    lines = JsonLines(options.file)
+    total = lines.count()
+    with (
+        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        render.progress_bar(render.make_console(stderr=True)) as progress,
+    ):
+        if options.create:
+            recall.create_bank(options.bank, exist_ok=True)
+        task = progress.add_task("retaining", total=total)
+
+        def advance(count: int) -> None:
+            progress.advance(task, count)
+
+        try:
+            if is_messages:
+                done = recall.retain_many_messages(options.bank, lines, progress=advance)
+            else:
+                link = "deferred" if options.no_link else "now"
+                done = recall.retain_many(options.bank, lines, link=link, progress=advance)
+        except RecallError as error:
+            raise lines.located(error) from error
+    _print_retention(options, console, done, "messages" if is_messages else "facts")
+    return 0
+
+
+def _print_retention(
+    options: argparse.Namespace, console: Console, done: Retention, what: str
+) -> None:
+    if options.json:
+        _print_json(console, done)
+    else:
+        known = done.total - done.new
+        also = f"; {known:,} were known already" if known else ""
+        what = what if done.new != 1 else what.removesuffix("s")
+        console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
+
+
+def ask(options: argparse.Namespace, console: Console) -> int:
+    """Ask a bank a question."""
+    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+        given = cast(
+            "RecallOptions",
+            dict(options.set)
+            | {
+                "top_k": options.top_k,
+                "filter": options.filter,
+                "fact_types": options.fact_type,
+                "tags": options.tag,
+                "reference_time": options.at,
+            },
+        )
+        if options.explain or options.html is not None:
+            given["explain"] = True
+        report = recall.recall_report(options.bank, options.question, **given)
+        if options.html is not None:
+            entities = recall.query_entities(options.bank, options.question)
+            page = html.page(options.bank, options.question, report, entities)
+            options.html.write_text(page, encoding="utf-8")
+    if options.json:
+        _print_json(console, report)
+        return 0
+    if report.hits:
+        console.print(render.hits_table(report.hits, is_long=options.explain))
+        console.print(f"confidence {report.confidence:.2f}", style="dim")
+    else:
+        console.print("nothing found")
+    if options.explain:
+        console.print(render.arms_table(report.arms))
+    for fact in report.facts:
+        console.print(fact, style="dim", markup=False)
+    for degradation in report.degradations:
+        console.print(render.left_out(degradation), style="dim", markup=False)
+    console.print(render.times(report.timings), style="dim")
+    return 0
+
+
+def measure(options: argparse.Namespace, console: Console) -> int:
+    """Measure answers by questions with known ones."""
+    with (
+        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        render.progress_bar(render.make_console(stderr=True)) as progress,
+    ):
+        questions = _judged(options)
+        task = progress.add_task("asking", total=sum(1 for q in questions if q.relevant))
+        found = evaluate(
+            recall,
+            options.bank,
+            questions,
+            k=options.k,
+            by=options.by,
+            rerank=options.rerank,
+            progress=lambda n: progress.advance(task, n),
+        )
+    if options.json:
+        _print_json(console, found)
+        return 0
+    console.print(render.evaluation_table(found))
+    console.print(render.verdict(found))
+    _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+    return 0
+
+
+def tune_bank(options: argparse.Namespace, console: Console) -> int:
+    """Search for a better ranking of a bank."""
+    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+        questions = _judged(options)
+        with render.progress_bar(render.make_console(stderr=True)) as progress:
+            total = sum(1 for q in questions if q.relevant) * (1 + options.rerank)
+            task = progress.add_task("asking", total=total)
+            found = tune(
+                recall,
+                options.bank,
+                questions,
+                by=options.by,
+                folds=options.folds,
+                budget=options.budget,
+                rerank=options.rerank,
+                progress=lambda n: progress.advance(task, n),
+            )
+        is_applied = options.apply and (found.is_gain or options.force)
+        if is_applied:
+            recall.configure_bank(options.bank, found.settings)
+    if options.json:
+        _print_json(console, {"tuning": found, "is_applied": is_applied})
+    else:
+        console.print(render.ranking_table(found))
+        console.print(render.gains_table(found.gains))
+        cut = "" if found.is_complete else "; the budget ended the search early"
+        console.print(f"{found.tried:,} rankings tried, {found.folds} folds{cut}.", style="dim")
+        if found.boosting is not None:
+            console.print(render.gains_table(found.boosting.gains))
+            boosts = ", ".join(f"{name} {alpha:g}" for name, alpha in found.boosting.boosts.items())
+            console.print(f"Reranked, with boosts {boosts}: for each recall, no bank keeps them.")
+        _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+        if is_applied:
+            console.print(f'These are now the defaults of bank "{options.bank}".', markup=False)
+        elif not options.apply:
+            console.print("Nothing was changed: add --apply to make these the bank's defaults.")
+    if options.apply and not is_applied:
+        return fail(
+            "nothing was changed: the interval of the held-out gain includes 0",
+            "Bring more questions, or add --force.",
+        )
+    return 0
+
+
+def _judged(options: argparse.Namespace) -> list[Judged]:
+    if options.topics is not None:
+        return trec_questions(options.qrels, options.topics)
+    lines = JsonLines(options.qrels, '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}')
+    try:
+        return judged_questions(lines)
+    except RecallError as error:
+        raise lines.located(error) from error
+
+
+def _print_notes(
+    console: Console,
+    left_out: int,
+    unknown_ids: Sequence[str],
+    by: str,
+    degradations: Sequence[Degradation],
+) -> None:
+    if left_out:
+        console.print(f"{left_out:,} questions were not asked: nothing is relevant to them.")
+    if unknown_ids:
+        console.print(render.unknown(unknown_ids, by), style="yellow", markup=False)
+    for degradation in degradations:
+        console.print(render.left_out(degradation), style="dim", markup=False)
+
+
+def link(options: argparse.Namespace, console: Console) -> int:
+    """Write deferred links."""
+    with (
+        Recall.connect(options.dsn, embedder=None) as recall,
+        render.progress_bar(render.make_console(stderr=True)) as progress,
+    ):
+        task = progress.add_task("linking", total=recall.pending_links(options.bank))
+        linked = 0
+        while done := recall.link_pending(options.bank, batch_size=options.batch_size):
+            linked += done
+            progress.advance(task, done)
+    console.print(f'linked {linked:,} facts in bank "{options.bank}"', markup=False)
+    return 0
+
+
+def forget(options: argparse.Namespace, console: Console) -> int:
+    """Erase memories."""
+    with Recall.connect(options.dsn) as recall:
+        removed = recall.forget(options.bank, options.memory_id)
+    console.print(f"forgot {removed:,} of {len(options.memory_id):,} memories")
+    return 0
+
+
+def reembed_bank(options: argparse.Namespace, console: Console) -> int:
+    """Give a bank another embedding model."""
+    if options.cancel:
+        with Recall.connect(options.dsn, embedder=None) as recall:
+            recall.reembed_cancel(options.bank)
+            while recall.reembed_clean(options.bank, batch_size=1000):
+                pass
+            state = recall.reembed_status(options.bank)
+        console.print(f'bank "{options.bank}" stays with model "{state.model}"', markup=False)
+        return 0
+    if options.model is None:
+        return fail("no model was named", "Name it with --model, or give up with --cancel.")
+    embedder = _named_embedder(options.model)
+    dsn = resolve_dsn(options.dsn)
+    try:
+        state = reembed.change_model(
+            dsn,
+            options.bank,
+            embedder,
+            render.make_console(stderr=True),
+            batch_size=options.batch_size,
+            rate=options.rate,
+            is_lossy=options.lossy,
+            least_recall=options.min_recall,
+        )
+    except KeyboardInterrupt:
+        with Recall.connect(dsn, embedder=None) as recall:
+            state = recall.reembed_status(options.bank)
+        return fail(
+            f'interrupted; bank "{options.bank}" is searched by model "{state.model or ""}"',
+            f"Go on with: pgrecall reembed {options.bank} --model {options.model}",
+        )
+    if options.json:
+        _print_json(console, state)
+    else:
+        console.print(
+            f'bank "{options.bank}" is embedded with model "{state.model}":'
+            f" {state.vectors:,} embeddings of {state.dimensions} dimensions",
+            markup=False,
+        )
+    return 0
+
+
+def index(options: argparse.Namespace, console: Console) -> int:
+    """Show or build the vector indexes that are due."""
+    dsn = resolve_dsn(options.dsn)
+    with Recall.connect(dsn, embedder=None) as recall:
+        steps = recall.index_plan(options.bank)
+        advice = indexes.memory_advice(steps, recall._run(queries.maintenance_memory()))
+    if options.json:
+        _print_json(console, steps)
+    elif not steps:
+        console.print("vector indexes are as they should be")
+    else:
+        console.print(render.index_table(steps))
+        if advice:
+            console.print(advice, style="dim", markup=False)
+    if options.apply:
+        try:
+            done = indexes.apply(dsn, steps, render.make_console(stderr=True))
+        except KeyboardInterrupt:
+            return fail("interrupted; every bank is usable", "Run it again to go on.")
+        if done and not options.json:
+            console.print(f"{done:,} of {len(steps):,} statements were run")
+    elif steps and not options.json:
+        console.print("Run them with --apply; each keeps its bank usable.", style="dim")
+    return 0
+
+
+def run_demo(options: argparse.Namespace, console: Console) -> int:
+    """Run the demo."""
+    demo.run_demo(resolve_dsn(options.dsn), options.bank, console)
+    return 0
+
+
+def run_doctor(options: argparse.Namespace, console: Console) -> int:
+    """Check server, packages and banks."""
+    findings = doctor.examine(resolve_dsn(options.dsn))
+    if options.json:
+        _print_json(console, findings)
+    else:
+        doctor.show(findings, console)
+    return 1 if any(finding.status == "bad" for finding in findings) else 0
+
+
+def _embedder(options: argparse.Namespace) -> Embedder | None:
+    if getattr(options, "no_embed", False):
+        return None
+    return _named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
+
+
+def _named_embedder(name: str) -> Embedder:
+    return DEFAULT_EMBEDDER if name == DEFAULT_MODEL else SentenceTransformerEmbedder(name)
+
+
+def _print_json(console: Console, value: object) -> None:
+    console.file.write(render.to_json(value) + "\n")

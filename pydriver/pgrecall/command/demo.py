@@ -1,0 +1,181 @@
+"""What ``pgrecall demo`` does: fill a bank, ask it eight questions, show which arm found what.
+
+For each question the first answers are shown and, further down, the expected one where it is not
+among them; a mark stands before what answers the question.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.resources import files
+from pathlib import Path
+
+import psycopg
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pgrecall import schema
+from pgrecall.client import Recall
+from pgrecall.command import render
+from pgrecall.errors import BankExists
+from pgrecall.models import Hit, RecallReport
+
+REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
+ARMS = ("semantic", "lexical", "graph", "temporal", "key", "message")
+DEPTH = 10
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """A question, the exact texts that answer it, and why it is hard."""
+
+    question: str
+    answers: Sequence[str]
+    why: str
+    arm: str
+
+
+def run_demo(dsn: str, bank: str, console: Console) -> None:
+    """Fill the bank and ask it the questions.
+
+    Raises:
+        BankExists: a bank has that name, and it is not the demo's.
+
+    """
+    with psycopg.connect(dsn) as connection:
+        schema.migrate(connection)
+    with Recall.connect(dsn) as recall:
+        _fill(recall, bank, console)
+        questions = [DemoQuestion(**entry) for entry in json.loads(_read("questions.json"))]
+        for number, question in enumerate(questions, 1):
+            report = recall.recall_report(bank, question.question, reference_time=REFERENCE_TIME)
+            _show_answers(number, question, report, console)
+        _show_arms(recall, bank, questions, console)
+    _show_next(console)
+
+
+def _fill(recall: Recall, bank: str, console: Console) -> None:
+    facts, messages = _rows("facts.jsonl"), _rows("messages.jsonl")
+    _make_way(recall, bank, str(facts[0]["text"]), str(facts[0]["fact_key"]))
+    recall.create_bank(bank)
+    with render.progress_bar(console) as progress:
+        task = progress.add_task("retaining facts", total=len(facts))
+        recall.retain(bank, facts, progress=lambda n: progress.advance(task, n))
+    recall.retain_messages(bank, messages)
+    console.print(
+        f'Bank "{bank}" holds {len(facts)} facts and {len(messages)} messages of a small company. '
+        f"It is {REFERENCE_TIME:%d %B %Y} there.",
+        markup=False,
+    )
+
+
+def _make_way(recall: Recall, bank: str, first_text: str, first_key: str) -> None:
+    """Drop what an earlier demo left, and nothing else."""
+    there = next((found for found in recall.banks() if found.bank_id == bank), None)
+    if there is None:
+        return
+    if there.memories or there.messages:
+        hits = recall.recall(bank, first_key, arms=["key"], embedding=None, rerank=False)
+        if first_text not in (hit.text for hit in hits):
+            raise BankExists(
+                f'bank "{bank}" exists and is not the demo\'s',
+                hint="Give the demo's bank another name: pgrecall demo --bank NAME",
+            )
+    recall.drop_bank(bank)
+
+
+def _show_answers(
+    number: int, question: DemoQuestion, report: RecallReport, console: Console
+) -> None:
+    console.print()
+    console.print(Text(f"{number}. {question.question}", style="bold"))
+    for fact in report.facts:
+        console.print(Text(f"   {fact}", style="dim"))
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(width=5, justify="right")
+    table.add_column(ratio=1)
+    table.add_column(width=28)
+    answers = [hit for hit in report.hits if hit.text in question.answers]
+    shown = list(report.hits[:SHOWN])
+    if answers and answers[0] not in shown:
+        shown.append(answers[0])
+    for hit in shown:
+        style = "green" if hit in answers else "dim"
+        mark = "✓ " if hit in answers else ""
+        table.add_row(
+            Text(f"{mark}{hit.rank}", style=style),
+            Text(render.line(hit.text), style="" if hit in answers else "dim"),
+            Text(render.found_by(hit), style="cyan" if hit in answers else "dim"),
+        )
+    console.print(table)
+    console.print(Text(f"   {render.times(report.timings)}", style="dim"))
+
+
+def _show_arms(
+    recall: Recall, bank: str, questions: Sequence[DemoQuestion], console: Console
+) -> None:
+    """Ask each arm alone, and show at which questions it would have failed."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("", ratio=1, no_wrap=True)
+    for arm in (*ARMS, "together"):
+        table.add_column(arm, justify="center", no_wrap=True, min_width=len(arm))
+    failed = dict.fromkeys((*ARMS, "together"), 0)
+    for number, question in enumerate(questions, 1):
+        cells = []
+        for arm in (*ARMS, "together"):
+            hits = recall.recall(
+                bank,
+                question.question,
+                arms=None if arm == "together" else [arm],
+                top_k=DEPTH,
+                reference_time=REFERENCE_TIME,
+            )
+            place = _place(question, hits)
+            failed[arm] += place is None
+            cells.append(Text(str(place), style="green") if place else Text("-", style="red"))
+        table.add_row(Text(render.line(f"{number}. {question.question}", 42)), *cells)
+    table.add_row(Text("failed at", style="bold"), *(str(count) for count in failed.values()))
+    console.print()
+    console.print(
+        f"[bold]Each arm alone[/]: the place of an answer, - where not in the first {DEPTH}"
+    )
+    console.print(table)
+
+
+def _place(question: DemoQuestion, hits: Sequence[Hit]) -> int | None:
+    return next((hit.rank for hit in hits if hit.text in question.answers), None)
+
+
+def _show_next(console: Console) -> None:
+    command = _command()
+    console.print()
+    console.print("[bold]Now yours.[/] A fact a line, such as", end=" ")
+    console.print('{"text": "Maya leads Atlas.", "occurred": "2026-03-05"}:', markup=False)
+    console.print(f"  {command} retain FILE.jsonl --bank mine --create", style="cyan")
+    console.print(f'  {command} recall mine "Who leads Atlas?"', style="cyan")
+
+
+def _command() -> str:
+    """Say how to call the command from here."""
+    called = Path(sys.argv[0])
+    if called.name != "pgrecall" or shutil.which("pgrecall") == str(called.absolute()):
+        return "pgrecall"
+    try:
+        return str(called.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(called)
+
+
+def _rows(name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in _read(name).splitlines() if line.strip()]
+
+
+def _read(name: str) -> str:
+    return (files("pgrecall") / "demo" / name).read_text(encoding="utf-8")

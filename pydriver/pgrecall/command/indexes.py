@@ -1,0 +1,83 @@
+"""What ``pgrecall index`` does: show which vector indexes are due, and build them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from pgrecall.client import Connection
+from pgrecall.command import render
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from pgrecall.models import IndexStep
+
+_POLL_SECONDS = 0.5
+
+
+def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
+    """Run the statements one by one, with a bar; return how many were run.
+
+    Each is complete or can be found by the next plan: what an interruption leaves behind, an
+    invalid index, is dropped and built anew.
+    """
+    if not steps:
+        return 0
+    with (
+        psycopg.connect(dsn, autocommit=True) as worker,
+        psycopg.connect(dsn, autocommit=True) as watcher,
+        render.progress_bar(console) as progress,
+    ):
+        # A limit that is meant for questions would leave every large index half built.
+        worker.execute("set statement_timeout = 0")
+        worker.execute("set lock_timeout = 0")
+        for number, step in enumerate(steps, 1):
+            about = f"{step.action} {number} of {len(steps)}"
+            _run(worker, watcher, step, about, progress)
+    return len(steps)
+
+
+def _run(
+    worker: Connection, watcher: Connection, step: IndexStep, about: str, progress: Progress
+) -> None:
+    task = progress.add_task(about, total=100)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(worker.execute, step.statement.encode())
+        try:
+            while wait([running], timeout=_POLL_SECONDS).not_done:
+                for phase, percent in _phases(watcher, worker.info.backend_pid):
+                    progress.update(task, description=f"{about}: {phase}", completed=percent)
+        except BaseException:
+            while wait([running], timeout=_POLL_SECONDS).not_done:
+                worker.cancel()
+            raise
+    running.result()
+    progress.update(task, description=about, completed=100)
+
+
+def _phases(watcher: Connection, worker: int) -> list[tuple[str, int]]:
+    """Say what PostgreSQL is doing, and how much of the table it has read."""
+    return watcher.execute(
+        "select p.phase, case when p.blocks_total > 0"
+        " then 100 * p.blocks_done / p.blocks_total else 0 end"
+        " from pg_catalog.pg_stat_progress_create_index p where p.pid = %s",
+        [worker],
+    ).fetchall()
+
+
+def memory_advice(steps: Sequence[IndexStep], setting: int) -> str | None:
+    """Say when an index does not fit into maintenance_work_mem, of so many bytes."""
+    largest = max((step.estimated_bytes or 0 for step in steps), default=0)
+    if largest <= setting:
+        return None
+    needed = -(-largest // 2**20)
+    return (
+        f"The largest index takes about {render.size(largest)}, maintenance_work_mem is "
+        f"{render.size(setting)}: "
+        f"it is built faster with PGOPTIONS='-c maintenance_work_mem={needed}MB'."
+    )

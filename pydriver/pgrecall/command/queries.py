@@ -1,0 +1,107 @@
+"""The statements of the command, beside those of the driver: about the server and its catalogs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.rows import scalar_row, tuple_row
+
+from pgrecall.calls import Call
+
+
+def vector_version() -> Call[Any, str | None]:
+    """Return which pgvector the database has; None for none."""
+    return _value(
+        "select (select x.extversion from pg_catalog.pg_extension x where x.extname = 'vector')"
+    )
+
+
+def maintenance_memory() -> Call[Any, int]:
+    """Return how much memory an index is built in, in bytes."""
+    return _value("select pg_size_bytes(current_setting('maintenance_work_mem'))")
+
+
+def vector_index_memory() -> Call[Any, tuple[int, int]]:
+    """Return the size of the vector indexes, and that of shared_buffers, in bytes."""
+    return Call(
+        "select coalesce(sum(pg_relation_size(c.oid)), 0)::bigint,"
+        " pg_size_bytes(current_setting('shared_buffers'))"
+        " from pg_catalog.pg_class c join pg_catalog.pg_am a on a.oid = c.relam"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind = 'i' and a.amname = 'hnsw'",
+        {},
+        tuple_row,
+        lambda rows: rows[0],
+    )
+
+
+def unanalysed_tables() -> Call[Any, list[str]]:
+    """List tables of more than a megabyte that PostgreSQL has never analysed."""
+    return Call(
+        "select format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        " from pg_catalog.pg_class c"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind = 'r' and c.reltuples < 0 and pg_relation_size(c.oid) > 1048576"
+        " order by c.relname",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def has_vector_indexes() -> Call[Any, bool]:
+    """Return whether there is any vector index."""
+    return _value(
+        "select exists (select from pg_catalog.pg_class c"
+        " join pg_catalog.pg_am a on a.oid = c.relam"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind = 'i' and a.amname = 'hnsw')"
+    )
+
+
+def indexes() -> Call[Any, list[tuple[str, bool]]]:
+    """List the indexes of the schema by name, and whether each is valid."""
+    return Call(
+        "select c.relname, x.indisvalid from pg_catalog.pg_index x"
+        " join pg_catalog.pg_class c on c.oid = x.indexrelid"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')",
+        {},
+        tuple_row,
+        list,
+    )
+
+
+def keyless_tables() -> Call[Any, list[str]]:
+    """List the tables of the schema without a primary key."""
+    return Call(
+        "select format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        " from pg_catalog.pg_class c"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('r', 'p') and not exists (select from pg_catalog.pg_constraint k"
+        " where k.conrelid = c.oid and k.contype = 'p') order by 1",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def orphans(bank: str) -> Call[Any, tuple[int, int, int]]:
+    """Count memories without embedding, embeddings without memory, mentions without memory."""
+    return Call(
+        "select (select count(*) from pgrecall.memory m where m.bank_id = %(bank)s"
+        " and not exists (select from pgrecall.embedding e"
+        " where e.bank_id = m.bank_id and e.memory_id = m.memory_id)),"
+        " (select count(*) from pgrecall.embedding e where e.bank_id = %(bank)s"
+        " and not exists (select from pgrecall.memory m"
+        " where m.bank_id = e.bank_id and m.memory_id = e.memory_id)),"
+        " (select count(*) from pgrecall.mention n where n.bank_id = %(bank)s"
+        " and not exists (select from pgrecall.memory m"
+        " where m.bank_id = n.bank_id and m.memory_id = n.memory_id))",
+        {"bank": bank},
+        tuple_row,
+        lambda rows: rows[0],
+    )
+
+
+def _value(sql: str) -> Call[Any, Any]:
+    return Call(sql, {}, scalar_row, lambda rows: rows[0])

@@ -1,0 +1,127 @@
+"""What ``pgrecall reembed`` does: give a bank another embedding model while it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgrecall.client import Recall
+from pgrecall.command import indexes, render
+from pgrecall.errors import ReembedRefused
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pgrecall.embedders import Embedder
+    from pgrecall.models import Reembedding
+
+_TRIES = 20
+_SAMPLE = 50
+
+
+def change_model(
+    dsn: str,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    *,
+    batch_size: int,
+    rate: float | None,
+    is_lossy: bool,
+    least_recall: float,
+) -> Reembedding:
+    """Embed a bank anew, build its indexes, switch it, and remove what is old.
+
+    Each step can be interrupted at any point and goes on from there when called again.
+
+    Raises:
+        ReembedRefused: questions without text would be lost, the new indexes find too little, or
+            another model is under way.
+
+    """
+    with Recall.connect(dsn, embedder=None) as recall:
+        state = recall.reembed_status(bank)
+        if state.model != embedder.model:
+            if state.textless and not is_lossy:
+                raise ReembedRefused(
+                    f'{state.textless:,} questions of bank "{bank}" were retained without their'
+                    " text and would be lost",
+                    hint="Add --lossy to do without them: their facts stay, and are found by their"
+                    " own text.",
+                )
+            _fill(recall, bank, embedder, console, batch_size, rate)
+            indexes.apply(dsn, recall.index_plan(bank), console)
+            _check(recall, bank, console, least_recall)
+            _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
+        # The old indexes go first: rows of an indexed table are slower to remove.
+        indexes.apply(dsn, recall.index_plan(bank), console)
+        _clean(recall, bank, console)
+        return recall.reembed_status(bank)
+
+
+def _fill(
+    recall: Recall,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    batch_size: int,
+    rate: float | None,
+) -> None:
+    state = recall.reembed_status(bank)
+    total = state.pending if state.next_model else state.vectors - state.textless
+    with render.progress_bar(console) as progress:
+        task = progress.add_task("embedding", total=total)
+        recall.reembed_fill(
+            bank,
+            embedder,
+            batch_size=batch_size,
+            rate=rate,
+            progress=lambda n: progress.advance(task, n),
+        )
+
+
+def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> None:
+    """Compare what the new vectors' indexes find with exact search, before anybody relies on it."""
+    with console.status("comparing searches by index with exact ones"):
+        checks = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
+    for check in checks:
+        found = f"{check.fact_type}: {check.recall:.0%} of the nearest are found ({check.path})"
+        console.print(found, markup=False, soft_wrap=True)
+        if check.recall < least_recall:
+            raise ReembedRefused(
+                f'searches of {check.fact_type} in bank "{bank}" would find {check.recall:.0%} of'
+                f" what is nearest, less than {least_recall:.0%}",
+                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(),"
+                " and go on; or ask for less with --min-recall.",
+            )
+
+
+def _switch(
+    recall: Recall,
+    bank: str,
+    embedder: Embedder,
+    console: Console,
+    batch_size: int,
+    rate: float | None,
+    *,
+    is_lossy: bool,
+) -> None:
+    """Switch the bank; writers that know the old model only may slip facts in before."""
+    for last in (False,) * _TRIES + (True,):
+        try:
+            recall.reembed_finish(bank, is_lossy=is_lossy)
+        except ReembedRefused:
+            if last or not recall.reembed_status(bank).pending:
+                raise
+            _fill(recall, bank, embedder, console, batch_size, rate)
+        else:
+            return
+
+
+def _clean(recall: Recall, bank: str, console: Console) -> None:
+    state = recall.reembed_status(bank)
+    if state.previous_model is None:
+        return
+    with render.progress_bar(console) as progress:
+        task = progress.add_task("removing the old", total=state.leftover)
+        while done := recall.reembed_clean(bank):
+            progress.advance(task, done)

@@ -1,0 +1,329 @@
+"""What the command shows: tables for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timezone
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from pgrecall.evaluation.measure import (
+    AS_OF,
+    FUSED,
+    PLAIN,
+    RERANKED,
+    Evaluation,
+    Figure,
+    Ranking,
+)
+from pgrecall.evaluation.tuning import Gain, Tuning
+from pgrecall.models import (
+    ArmReport,
+    Bank,
+    BankStatistics,
+    Degradation,
+    Hit,
+    IndexStep,
+    Timings,
+)
+
+WIDTH = 100
+TEXT_LENGTH = 240
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console of at most 100 columns."""
+    console = Console(stderr=stderr, highlight=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    return console
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return a bar for long work."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+    )
+
+
+def line(text: str, length: int = TEXT_LENGTH) -> str:
+    """Put a text on one line, without what could move the cursor, and cut it when it is long."""
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
+    return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
+
+
+def day(moment: datetime | None) -> str:
+    """Write a day in UTC."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
+
+
+def when(hit: Hit) -> str:
+    """Write when a hit happened, or else when it was said."""
+    start, end = hit.occurred or (None, None)
+    return day(start or end or hit.mentioned_at)
+
+
+def found_by(hit: Hit, *, is_long: bool = False) -> str:
+    """Name the arms that found a hit, the one with the most say first."""
+    arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
+    if is_long:
+        said = [f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms]
+        return "\n".join([*said, *reranked(hit)])
+    return ", ".join(name for name, _ in arms)
+
+
+def reranked(hit: Hit) -> list[str]:
+    """Say where a hit stood before it was reranked, what the reranker said, and what came of it."""
+    if hit.rerank_score is None:
+        return []
+    return [
+        f"fused #{hit.fused_rank}",
+        f"reranker {hit.rerank_score:.3f} x{hit.boost:.3f}",
+        f"final {hit.final_score:.3f}",
+    ]
+
+
+def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
+    """Make a table of an answer."""
+    table = _table("", "answer", "when", "type", "found by")
+    table.columns[1].ratio = 1
+    table.columns[4].max_width = 24
+    for hit in hits:
+        table.add_row(
+            str(hit.rank),
+            Text(line(hit.text)),
+            when(hit),
+            Text(hit.fact_type or hit.kind),
+            found_by(hit, is_long=is_long),
+        )
+    return table
+
+
+def arms_table(arms: Sequence[ArmReport]) -> Table:
+    """Make a table of how each arm fared."""
+    table = _table("arm", "status", "rows", "best score", "ms", "reason")
+    for arm in arms:
+        table.add_row(
+            arm.arm,
+            arm.status,
+            str(arm.rows or 0),
+            "" if arm.best_score is None else f"{arm.best_score:.3f}",
+            "" if arm.milliseconds is None else f"{arm.milliseconds:.1f}",
+            Text(line(arm.reason or "")),
+        )
+    return table
+
+
+def banks_table(banks: Iterable[Bank]) -> Table:
+    """Make a table of banks."""
+    table = _table("bank", "memories", "messages", "entities", "embedding model", "created")
+    for bank in banks:
+        model = bank.embedding_model or "none yet"
+        if bank.embedding_dimensions:
+            model = f"{model} ({bank.embedding_dimensions})"
+        table.add_row(
+            Text(line(bank.bank_id, 30)),
+            f"{bank.memories:,}",
+            f"{bank.messages:,}",
+            f"{bank.entities:,}",
+            Text(line(model, 40)),
+            day(bank.created_at),
+        )
+    return table
+
+
+def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
+    """Make a table of what keyword search knows of a bank."""
+    table = _table("keyword search", "counted", "waiting", "words each", "vocabulary", "counted on")
+    for row in statistics:
+        table.add_row(
+            row.kind,
+            f"{row.document_count:,}",
+            f"{row.waiting:,}",
+            f"{row.average_length:.1f}",
+            f"{row.lexeme_count:,}",
+            day(row.refreshed_at),
+        )
+    return table
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """Make a table of how well each way to answer did, on all questions and by category."""
+    names = {FUSED: "all arms, fused", RERANKED: "the same, reranked", PLAIN: "plain RRF"}
+    table = _table("", f"recall@{evaluation.k}", "nDCG@10", "MRR")
+    table.columns[0].justify = "left"
+    category: str | None = ""
+    for score in evaluation.scores:
+        if score.category != category:
+            category = score.category
+            what = "all questions" if category is None else line(category, 40)
+            if table.row_count:
+                table.add_section()
+            table.add_row(Text(f"{what} ({score.questions:,})", style="bold"))
+        table.add_row(
+            f"  {names.get(score.name, f'{score.name} alone')}",
+            figure(score.recall),
+            figure(score.ndcg),
+            figure(score.mrr),
+        )
+    return table
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """Say whether joining the arms does better than the best of them alone."""
+    best = evaluation.best_arm
+    if best is None:
+        return f"No arm found anything. {AS_OF}"
+    difference = best.behind
+    word = "better than" if difference.low > 0 else "worse than" if difference.high < 0 else None
+    said = (
+        f"{word} the best arm alone, {best.name}"
+        if word
+        else (f"neither surely better nor worse than the best arm alone, {best.name}")
+    )
+    return f"All arms together are {said}: nDCG@10 {figure(difference, is_signed=True)}."
+
+
+def ranking_table(tuning: Tuning) -> Table:
+    """Make a table of the bank's ranking and the one found."""
+    table = _table("setting", "present", "found")
+    for name, present, best in _settings(tuning.present, tuning.best):
+        table.add_row(name, present, Text(best, style="" if best == present else "bold"))
+    return table
+
+
+def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]:
+    yield "fusion", present.fusion, best.fusion
+    yield "k", str(present.rrf_k), str(best.rrf_k)
+    for arm, weight in present.weights.items():
+        yield f"weight of {arm}", f"{weight:g}", f"{best.weights[arm]:g}"
+    for arm in present.weights:
+        before, after = present.gates.get(arm, 0), best.gates.get(arm, 0)
+        if before or after:
+            yield f"gate of {arm}", f"{before:g}", f"{after:g}"
+    yield "named_boost", f"{present.named_boost:g}", f"{best.named_boost:g}"
+
+
+def gains_table(gains: Iterable[Gain]) -> Table:
+    """Make a table of what was gained on questions held out from the search."""
+    table = _table("held-out nDCG@10", "questions", "present", "tuned", "gain")
+    for gain in gains:
+        table.add_row(
+            Text("all questions" if gain.category is None else line(gain.category, 40)),
+            f"{gain.questions:,}",
+            f"{gain.present.mean:.3f}",
+            f"{gain.tuned.mean:.3f}",
+            figure(gain.gain, is_signed=True),
+        )
+    return table
+
+
+def unknown(ids: Sequence[str], field: str) -> str:
+    """Say which relevant ids are not in the bank."""
+    shown = ", ".join(line(name, 30) for name in ids[:5])
+    more = ", ..." if len(ids) > 5 else ""
+    return f"No memory has as {field}, and so none was found for: {shown}{more} ({len(ids):,} ids)."
+
+
+def figure(value: Figure, *, is_signed: bool = False) -> str:
+    """Write a mean with its interval."""
+    form = "+.3f" if is_signed else ".3f"
+    return f"{value.mean:{form}} ({value.low:{form}} to {value.high:{form}})"
+
+
+def index_table(steps: Iterable[IndexStep]) -> Table:
+    """Make a table of what is due for vector indexes."""
+    table = _table("bank", "type", "action", "reason", "size", "takes")
+    table.columns[3].ratio = 1
+    for step in steps:
+        table.add_row(
+            Text(line(step.bank_id, 24)),
+            step.fact_type,
+            step.action,
+            Text(line(step.reason)),
+            "" if step.estimated_bytes is None else size(step.estimated_bytes),
+            "" if step.estimated_seconds is None else duration(step.estimated_seconds),
+        )
+    return table
+
+
+def size(count: int) -> str:
+    """Write a number of bytes."""
+    amount, unit = float(count), ""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if amount < 1024 or unit == "TB":
+            break
+        amount /= 1024
+    return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else "under 1 s"
+
+
+def times(timings: Timings) -> str:
+    """Write where the time went, on one line."""
+    stages = (
+        ("dates", timings.temporal),
+        ("embedding", timings.embed),
+        ("connection", timings.wait),
+        ("database", timings.database),
+        ("reranking", timings.rerank),
+    )
+    return ", ".join(f"{name} {value:.1f}" for name, value in stages) + " ms"
+
+
+def left_out(degradation: Degradation) -> str:
+    """Write what was left out and what to do about it."""
+    return " ".join(filter(None, (f"{degradation.why}.", degradation.hint)))
+
+
+def to_json(value: object) -> str:
+    """Write rows for machines; ids are text, since they can exceed what JSON readers hold."""
+    return json.dumps(_jsonable(value), ensure_ascii=False, indent=2)
+
+
+def _jsonable(value: object, name: str = "") -> object:
+    if is_dataclass(value):
+        return {f.name: _jsonable(getattr(value, f.name), f.name) for f in fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(part) for part in value]
+    if name.endswith("_id") and isinstance(value, int):
+        return str(value)
+    return value
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        is_number = column in ("", "rows", "ms", "best score", "counted", "waiting")
+        is_number = is_number or column in (
+            "memories",
+            "messages",
+            "entities",
+            "vocabulary",
+            "questions",
+        )
+        table.add_column(
+            column,
+            justify="right" if is_number or column == "words each" else "left",
+            no_wrap=column not in ("answer", "found by", "reason"),
+        )
+    return table

@@ -1,0 +1,101 @@
+"""Arguments and options of a recall, as the database declares them.
+
+Generated from pgrecall.recall_options() by pydriver/generate.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Literal, TypedDict
+
+ARGUMENTS = ("embedding", "fact_types", "tags", "filter", "top_k", "as_of", "model")
+TOP_K = 10
+EMBEDDINGS = frozenset(("hypothetical",))
+LISTS = frozenset(("arms",))
+
+
+class SqlOptions(TypedDict, total=False):
+    """Options of a recall.
+
+    Attributes:
+        arms: The only arms to run. Null: all that can help. Range: names of arms().
+        budget: mid runs the arms that can help; low leaves out graph, messages and the hypothetical
+            answer and looks half as deep; high skips only what has nothing to work on and looks
+            twice as deep. One of: low, mid, high. Default: the bank's, else mid.
+        candidate_limit: About how many memories the lexical arms score at most, those with the
+            rarest words and sets of words first; a quarter as many where these are enough. Range:
+            100 to 100000000. Default: the bank's, else 9000.
+        collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
+        depth: How many rows each arm gives. Range: 1 to 10000. Default: the bank's, else 100.
+        diversity: Puts off what is like the rows before it (maximal marginal relevance among the
+            first 200): rows are then not in the order of their scores. Range: 0 to 1. Default: the
+            bank's, else 0.
+        ef_search: Candidates that a search of an HNSW index keeps; never fewer than it is to find.
+            Range: 1 to 1000. Default: the bank's, else 100.
+        exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
+            its HNSW index finds too few of them; beyond, the report says that some may be missing.
+            Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
+        explain: Counts the index scans of each arm for its report. Default: false.
+        fusion: How the arms are joined, as the functions of these names do it. One of: score_rrf,
+            rrf, linear. Default: the bank's, else score_rrf.
+        gates: Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out,
+            but never all. Range: 0 to 1000000 for an arm. Default: the bank's, else {}.
+        hypothetical: Embedding of a made-up answer (HyDE), searched with as well. Range: numbers,
+            as many as embedding has.
+        min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
+            Default: the bank's, else 0.
+        named_boost: How much more a memory counts that mentions an entity named in the query: its
+            contributions are multiplied by 1 + named_boost * the confidence in the entity. Range: 0
+            to 10. Default: the bank's, else 0.5.
+        recency_decay: How recency falls with age; linear is gone at twice the half-life. One of:
+            exponential, linear. Default: the bank's, else exponential.
+        recency_half_life: Age at which recency neither lifts nor lowers a score; with fusion linear
+            alone, see recency_boost(). Null: age settles ties only. Range: longer than 0.
+        rrf_k: k of reciprocal rank fusion; larger makes ranks count less. Range: 1 to 10000.
+            Default: the bank's, else 60.
+        similarity_floor: Cosine similarity below which the semantic arms return nothing. Range: -1
+            to 1. Default: the bank's, else 0.2.
+        skip: How many of the best rows to leave out: pages of one order. Range: 0 to 10000.
+            Default: the bank's, else 0.
+        time_basis: mentioned takes the time of saying where it is not known when something
+            happened. One of: occurred, mentioned. Default: the bank's, else occurred.
+        time_mode: boost lifts what occurred in the window of during; filter leaves out all else.
+            One of: boost, filter. Default: the bank's, else boost.
+        type_hints: Words that tell the fact type a query asks for. Null: those of
+            default_type_hints(). Range: words by fact type, "*" for any.
+        use_hints: Searches only the fact types that type_hints() finds in the query, unless too
+            little comes. Default: the bank's, else false.
+        weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
+            to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 0.75, 'source': 0,
+            'lexical': 1, 'message': 0.9, 'semantic': 1, 'temporal': 1, 'hypothetical': 0.5}.
+        widen_below: Memories below which a recall that was narrowed by hints, or to a date, looks
+            everywhere after all. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
+
+    """
+
+    arms: Sequence[str] | None
+    budget: Literal["low", "mid", "high"] | None
+    candidate_limit: int | None
+    collapse: bool | None
+    depth: int | None
+    diversity: float | None
+    ef_search: int | None
+    exact_limit: int | None
+    explain: bool | None
+    fusion: Literal["score_rrf", "rrf", "linear"] | None
+    gates: Mapping[str, object] | None
+    hypothetical: Iterable[float] | str | Callable[[str], str] | None
+    min_relevance: float | None
+    named_boost: float | None
+    recency_decay: Literal["exponential", "linear"] | None
+    recency_half_life: timedelta | str | None
+    rrf_k: int | None
+    similarity_floor: float | None
+    skip: int | None
+    time_basis: Literal["occurred", "mentioned"] | None
+    time_mode: Literal["boost", "filter"] | None
+    type_hints: Mapping[str, object] | None
+    use_hints: bool | None
+    weights: Mapping[str, object] | None
+    widen_below: int | None

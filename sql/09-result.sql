@@ -1,0 +1,132 @@
+-- Row types of the public functions that write facts, show statistics and plan indexes.
+--
+-- A function that returns several columns returns one of these types, never "returns table": a new
+-- column is then "alter type ... add attribute", and create or replace keeps the function, the
+-- grants on it and the views above it. With returns table it would have to be dropped.
+-- The types of the recall functions are in 08-types.sql. Attributes are only added, at the end; one
+-- that exists keeps its name, its type and its meaning.
+
+create type pgrecall.retained as (
+  index     integer,
+  memory_id bigint,
+  is_new    boolean
+);
+comment on type pgrecall.retained is
+'A row of retain(), one for each fact. index: position of the fact in the array, from 0. '
+'memory_id: the memory that holds it. is_new: this call stored it; false: it was there already, or '
+'earlier in the same array.';
+
+create type pgrecall.retained_message as (
+  index      integer,
+  message_id bigint,
+  is_new     boolean
+);
+comment on type pgrecall.retained_message is
+'A row of retain_messages(), one for each message. index: position of the message in the array, '
+'from 0. message_id: the message as stored. is_new: this call stored it; false: it was there '
+'already, or earlier in the same array.';
+
+create type pgrecall.query_entity as (
+  entity_id  bigint,
+  name       text,
+  kind       text,
+  matched    text,
+  confidence real
+);
+comment on type pgrecall.query_entity is
+'A row of query_entities(). entity_id, name, kind: the entity, as in table entity. matched: the '
+'normalised name of it that occurs in the query. confidence: how sure it is that this name means '
+'this entity, 0 to 1.';
+
+create type pgrecall.duplicate_entity as (
+  entity_id  bigint,
+  name       text,
+  other_id   bigint,
+  other_name text,
+  score      double precision,
+  reason     text
+);
+comment on type pgrecall.duplicate_entity is
+'A row of duplicate_entities(), a pair. entity_id, name: the entity with more mentions, to be '
+'kept. other_id, other_name: the one to merge into it. score: how likely they are one, 0 to 1. '
+'reason: what they have in common, in words.';
+
+create type pgrecall.bank_statistic as (
+  kind           text,
+  document_count bigint,
+  average_length double precision,
+  lexeme_count   bigint,
+  waiting        bigint,
+  refreshed_at   timestamptz
+);
+comment on type pgrecall.bank_statistic is
+'A row of bank_statistics(). kind: memory or message. document_count: documents counted. '
+'average_length: their mean length in lexemes. lexeme_count: different lexemes in them. waiting: '
+'documents stored since and not counted yet. refreshed_at: when they were counted last.';
+
+create type pgrecall.lexeme_frequency as (
+  lexeme    text,
+  frequency integer
+);
+comment on type pgrecall.lexeme_frequency is
+'A row of lexemes(). lexeme: a normalised word, identifier or pair of letters. frequency: how '
+'often it occurs in the text.';
+
+create type pgrecall.pending_text as (
+  memory_id bigint,
+  kind      text,
+  ordinal   smallint,
+  text      text
+);
+comment on type pgrecall.pending_text is
+'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
+'the memory itself, question for a question that it answers. ordinal: number of the question, from '
+'0. text: what to embed.';
+
+create type pgrecall.reembedding as (
+  model           text,
+  dimensions      integer,
+  next_model      text,
+  next_dimensions integer,
+  previous_model  text,
+  vectors         bigint,
+  pending         bigint,
+  textless        bigint,
+  leftover        bigint
+);
+comment on type pgrecall.reembedding is
+'The row of reembed_status(). model, dimensions: those of the bank. next_model, next_dimensions: '
+'those that it is being re-embedded with; null: it is not. previous_model: the model before the '
+'last reembed_finish() while reembed_clean() still has work; null: it has none. vectors: '
+'embeddings of model. pending: those of them that next_model still lacks. textless: questions '
+'retained without their text, which cannot be re-embedded. leftover: memories with embeddings of '
+'another model than these two.';
+
+create type pgrecall.index_step as (
+  bank_id           text,
+  fact_type         text,
+  action            text,
+  statement         text,
+  reason            text,
+  index_name        text,
+  estimated_bytes   bigint,
+  estimated_seconds double precision
+);
+comment on type pgrecall.index_step is
+'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers. action: '
+'create, drop or rename. statement: the SQL. reason: why it is due. index_name: the index that it '
+'creates, drops or that gets this name. estimated_bytes: size of an index to create. '
+'estimated_seconds: time to build it on one core; both null for other actions.';
+
+create type pgrecall.recall_checked as (
+  fact_type          text,
+  path               text,
+  questions          integer,
+  recall             double precision,
+  milliseconds       real,
+  exact_milliseconds real
+);
+comment on type pgrecall.recall_checked is
+'A row of recall_check(), one for each fact type. path: the index that answered, or that the '
+'search was exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors '
+'found. milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';

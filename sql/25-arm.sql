@@ -1,0 +1,48 @@
+-- The registry of arms: one row for each, and nothing else names them one by one.
+--
+-- An arm is one file among 40 to 49 with a worker pgrecall_internal._ARM_arm(request, before,
+-- is_planned), which returns pgrecall_internal.arm_result, and one row here. What plans, runs,
+-- weighs and reports arms (60-recall.sql) loops over the rows in the order of place and calls the
+-- worker by the name of the arm; the words of a row decide when it is left out without being
+-- called. So an arm is added by writing its file and its row.
+--
+-- place matters where an arm starts from what others found: the graph, and the sources, come after
+-- the arms that they start from.
+create or replace function pgrecall.arms()
+returns setof pgrecall.arm
+language sql immutable parallel safe rows 8
+begin atomic
+  values
+    ('key', 1, 3::double precision, '{query}'::text[], 'low', true, 'memory',
+     'Memories whose fact_key stands in the query.'),
+    ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
+     'Memories nearest to the embedding of the query.'),
+    ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
+     'Memories that share words with the query, by BM25.'),
+    ('graph', 4, 0.75, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations and links lead to.'),
+    ('temporal', 5, 1, '{during}', 'low', true, 'memory',
+     'Memories that happened in a window of time or near it.'),
+    ('message', 6, 0.9, '{query,terms}', 'mid', false, 'message',
+     'Raw messages that share words with the query, by BM25.'),
+    ('hypothetical', 7, 0.5, '{hypothetical}', 'mid', false, 'memory',
+     'Memories nearest to the embedding of a made-up answer.'),
+    ('source', 8, 0, '{}', 'mid', false, 'memory',
+     'Other memories of the sources of the best hits.');
+end;
+comment on function pgrecall.arms is
+'The arms, in the order in which they run, with what each needs and its default weight. Weight 0: '
+'it runs only where a call or the bank gives it a weight.';
+
+create or replace function pgrecall.default_weights()
+returns jsonb
+language sql immutable parallel safe
+return (select jsonb_object_agg(a.arm, a.weight) from pgrecall.arms() as a);
+comment on function pgrecall.default_weights is
+'The weights of the arms in the fusion, where neither bank nor call says otherwise.';
+
+create or replace function pgrecall_internal._arm_names()
+returns text
+language sql immutable parallel safe
+return (select string_agg(a.arm, ', ' order by a.arm) from pgrecall.arms() as a);
+comment on function pgrecall_internal._arm_names is 'The names of the arms, for hints.';

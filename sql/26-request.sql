@@ -1,0 +1,307 @@
+-- A recall is resolved once, at the door, into one value of type pgrecall_internal.request: the row
+-- of the bank, the options, the fact types, the filter compiled to a predicate, the entities that
+-- the query names, its words and how rare they are. Every arm, and all that comes after the arms,
+-- takes this value; nothing is parsed, looked up or compiled a second time in one recall.
+--
+-- _request() checks every argument of the recall family and raises their errors: RC001 bank, RC004
+-- dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, RC008 fact type, RC009 arm,
+-- RC011 filter, 22023 value out of range. What only some arms need (names, words) is looked up
+-- where one of those that may run says so in arms().
+create or replace function pgrecall_internal._to_halfvec(embedding anycompatible)
+returns halfvec
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  if embedding is null then
+    return null;
+  elsif pg_typeof(embedding) = 'halfvec'::regtype then
+    return embedding;
+  end if;
+  begin
+    -- An assignment: it takes the casts of pgvector, or reads a text as '[0.1, 0.2]'.
+    declare
+      converted halfvec := embedding;
+    begin
+      return converted;
+    end;
+  exception when data_exception or program_limit_exceeded then
+    raise exception using
+      errcode = 'RC006',
+      message = format('unusable embedding: %s', sqlerrm),
+      hint    = 'Pass the finite numbers that the embedding model returned.';
+  end;
+end;
+$$;
+comment on function pgrecall_internal._to_halfvec is
+'An embedding of any type that clients send: halfvec, vector, an array of numbers, or text. '
+'Errors: RC006.';
+
+create or replace function pgrecall_internal._range_of_period(during pgrecall_internal.period)
+returns tstzrange
+language plpgsql immutable strict parallel safe
+as $$
+begin
+  if isempty(during) then
+    return 'empty';
+  end if;
+  return tstzrange(lower(during), upper(during),
+                   case when lower_inc(during) then '[' else '(' end
+                   || case when upper_inc(during) then ']' else ')' end);
+end;
+$$;
+comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
+
+create or replace function pgrecall_internal._asked(query text)
+returns text
+language sql immutable parallel safe
+-- A pasted book asks about what it begins with.
+return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
+comment on function pgrecall_internal._asked is
+'A query without white space around it, its first 16,000 characters, empty when null.';
+
+create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
+returns pgrecall_internal.request
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  parsed record := pgrecall_internal._parsed_query(request.query);
+begin
+  request.words := parsed.words;
+  request.phrases := parsed.phrases;
+  request.excluded := parsed.excluded;
+  request.lexemes := array(
+    select l.lexeme
+    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
+  );
+  request.memory_terms := pgrecall_internal._terms(
+    (request.bank).bank_id, 'memory', request.lexemes);
+  request.message_terms := pgrecall_internal._terms(
+    (request.bank).bank_id, 'message', request.lexemes);
+  return request;
+end;
+$$;
+comment on function pgrecall_internal._parsed_request is
+'A request with the words of its query, its phrases, and how rare the words are.';
+
+create or replace function pgrecall_internal._check_query(
+  query text, embedding halfvec, hypothetical halfvec, during tstzrange)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if query = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
+    raise exception using
+      errcode = 'RC007',
+      message = 'nothing to recall by: the query is empty and there is no embedding',
+      hint    = 'Pass a question, an embedding => or a window during =>.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_query is
+'Raises RC007 where there is nothing to recall by.';
+
+create or replace function pgrecall_internal._window_filter(during tstzrange, time_basis text)
+returns jsonb
+language plpgsql stable parallel safe
+as $$
+declare
+  -- The spans of a filter are half-open: an end that belongs to the window is let in.
+  starts timestamptz := lower(during);
+  ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
+  happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
+  said   jsonb := '["and", ["is null", "occurred"]]';
+begin
+  if isempty(during) then
+    return '["in", "memory_id", []]';
+  elsif time_basis = 'occurred' then
+    return happened;
+  end if;
+  if starts is not null then
+    said := said || jsonb_build_array(jsonb_build_array('>=', 'mentioned_at', starts));
+  end if;
+  if ends is not null then
+    said := said || jsonb_build_array(jsonb_build_array('<', 'mentioned_at', ends));
+  end if;
+  return jsonb_build_array('or', happened, said);
+end;
+$$;
+comment on function pgrecall_internal._window_filter is
+'The condition of time_mode filter: what occurred in the window, or with time_basis mentioned was '
+'said in it where it is not known when it happened.';
+
+create or replace function pgrecall_internal._whole_filter(
+  filter jsonb, tags text[], during tstzrange, options jsonb)
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  conditions jsonb := '["and"]';
+begin
+  if filter is not null then
+    conditions := conditions || jsonb_build_array(filter);
+  end if;
+  if tags is not null then
+    conditions := conditions || jsonb_build_array(
+      jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
+  end if;
+  if during is not null and options ->> 'time_mode' = 'filter' then
+    conditions := conditions || jsonb_build_array(
+      pgrecall_internal._window_filter(during, options ->> 'time_basis'));
+  end if;
+  return case when jsonb_array_length(conditions) > 1 then conditions end;
+end;
+$$;
+comment on function pgrecall_internal._whole_filter is
+'Filter, tags and a window that filters as one condition; null for none.';
+
+create or replace function pgrecall_internal._hinted_request(request pgrecall_internal.request)
+returns pgrecall_internal.request
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  hinted text[];
+begin
+  select array_agg(h.fact_type) filter (where h.fact_type = any (request.all_types)),
+         coalesce('only ' || string_agg(
+                    format('%s, by the word "%s"', h.fact_type, trim(h.matched, '*')), '; ')
+                    filter (where h.fact_type = any (request.all_types)),
+                  'all types, by the words "'
+                  || min(trim(h.matched, '*')) filter (where h.fact_type is null) || '"')
+  into   hinted, request.note
+  from   pgrecall_internal._type_hints(request.options -> 'type_hints', request.query) as h;
+  request.fact_types := coalesce(hinted, request.all_types);
+  return request;
+end;
+$$;
+comment on function pgrecall_internal._hinted_request is
+'A request narrowed to the fact types that the words of its query hint at.';
+
+create or replace function pgrecall_internal._has_timeless(request pgrecall_internal.request)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small: in the order of an index.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return coalesce((
+    select true
+    from   unnest(request.all_types) as t(fact_type)
+    cross  join lateral (
+      select from pgrecall.memory m
+      where  m.bank_id = (request.bank).bank_id and m.fact_type = t.fact_type
+        and  m.occurred is null
+      order  by m.mentioned_at
+      limit  1
+    ) as timeless
+    limit  1
+  ), false);
+end;
+$$;
+comment on function pgrecall_internal._has_timeless is
+'Whether a bank holds a fact of which nobody said when it happened: only its words tell a date.';
+
+create or replace function pgrecall_internal._request(
+  bank       text,
+  query      text,
+  embedding  halfvec default null,
+  during     tstzrange default null,
+  fact_types text[] default null,
+  tags       text[] default null,
+  filter     text default null,
+  top_k      bigint default 10,
+  as_of      timestamptz default null,
+  model      text default null,
+  options    jsonb default null,
+  arm        text default null)
+returns pgrecall_internal.request
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  request pgrecall_internal.request;
+  needs   text[];
+begin
+  request.bank := pgrecall_internal._bank(bank);
+  request.options := pgrecall_internal._resolved_options(request.bank, options);
+  request.query := pgrecall_internal._asked(query);
+  request.embedding := embedding;
+  request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
+  request.during := during;
+  if arm is null then
+    perform pgrecall_internal._check_query(
+      request.query, embedding, request.hypothetical, during);
+  end if;
+  perform pgrecall_internal._check_text('query', query);
+  perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+  perform pgrecall_internal._check_embedding(
+    request.bank, 'hypothetical', request.hypothetical, model);
+  perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
+  request.top_k := top_k;
+  request.as_of := coalesce(as_of, now());
+  request.depth := (request.options ->> 'depth')::integer;
+  request.depth := case request.options ->> 'budget'
+    when 'low' then least(request.depth, greatest(top_k, request.depth / 2))
+    when 'high' then least(2 * request.depth, 10000)
+    else request.depth
+  end;
+  request.arms := case
+    when arm is not null then array[arm]
+    when jsonb_typeof(request.options -> 'arms') = 'array'
+      then array(select a from jsonb_array_elements_text(request.options -> 'arms') as a)
+  end;
+  request.all_types := pgrecall_internal._fact_types(bank, fact_types);
+  request.fact_types := request.all_types;
+  request.filter := pgrecall_internal._whole_filter(
+    pgrecall_internal._parsed_filter(filter), tags, during, request.options);
+  request.visible_sql := pgrecall_internal._visible_sql(request.filter);
+
+  select array_agg(distinct n) into needs
+  from   pgrecall.arms() as a, unnest(a.needs) as n
+  where  request.arms is null or a.arm = any (request.arms);
+  request.named := '{}';
+  if request.query <> ''
+     and (arm is null and (request.options ->> 'named_boost')::double precision > 0
+          or 'names' = any (needs))
+  then
+    request.named := pgrecall_internal._named_entities(bank, request.query);
+  end if;
+  request.is_only_date := during is not null and request.named = '{}'
+                          and (request.query = '' and embedding is null
+                               or pgrecall_internal._is_only_date(request.query));
+  if fact_types is null and (request.options ->> 'use_hints')::boolean then
+    request := pgrecall_internal._hinted_request(request);
+  end if;
+  if request.query <> ''
+     and (not pgrecall_internal._is_dated(request) or pgrecall_internal._has_timeless(request))
+     and (arm is null or needs && '{terms,names}')
+  then
+    request := pgrecall_internal._parsed_request(request);
+  elsif 'names' = any (needs) then
+    -- How rare an entity is depends on the number of memories.
+    request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
+  end if;
+  return request;
+end;
+$$;
+comment on function pgrecall_internal._request is
+'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
+'arms need. arm names the one that is called alone, and then the query may be empty. Errors: see '
+'the head of this file.';
+
+create or replace function pgrecall_internal._is_dated(request pgrecall_internal.request)
+returns boolean
+language plpgsql immutable parallel safe
+as $$
+begin
+  return request.is_only_date and request.query <> '' and request.arms is null
+         and request.options ->> 'budget' <> 'high';
+end;
+$$;
+comment on function pgrecall_internal._is_dated is
+'Whether a recall is narrowed to the arms that answer a query that is only a date.';

@@ -1,0 +1,466 @@
+-- Which entity a name in a fact means, and what is written of it: entities, aliases, mentions,
+-- relations.
+--
+-- retain() calls three functions in turn. _store_entities() makes an entity of each name that no
+-- entity has. _store_mentions() then resolves every name to an entity: a name of one entity means
+-- that entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
+-- which compares what else the fact mentions, the time and the kind. _store_relations() connects
+-- the entities that the fact was found to mean.
+-- The bank is locked meanwhile, so that no two writers make an entity of the same name.
+-- The queries look up one alias or entity at a time, each in a lateral subquery with a limit: so
+-- they use the index also before the tables were analysed.
+
+create or replace function pgrecall_internal._fact_mentions(
+  facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns setof pgrecall_internal.fact_mention
+language sql immutable parallel safe
+begin atomic
+  with ranked as (
+    select f.n, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
+           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
+           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
+             as has_kind_elsewhere
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  )
+  select r.n, memory_ids[r.n], r.fact_type, r.name, r.alias, r.kind, r.kind_class
+  from   ranked r
+  where  r.copy = 1 and not r.has_kind_elsewhere;
+end;
+comment on function pgrecall_internal._fact_mentions is
+'The names in facts, those of relations too, each once per fact; memory_ids are those of the '
+'facts, in order. One name of two kinds in a fact is two.';
+
+create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
+returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
+               last_mentioned_at timestamptz, co_mentions bigint[])
+language plpgsql stable parallel safe rows 20
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select d.alias, c.entity_id, c.confidence, c.is_own_name, c.kind_class, l.mentioned_at,
+         array(select x.other_id
+               from   pgrecall_internal._co_mentions(_alias_candidates.bank, c.entity_id) as x)
+  from   (select distinct u.alias from unnest(aliases) as u(alias)) as d
+  cross  join lateral (
+    select b.entity_id, b.confidence, pgrecall_internal._kind_class(e.kind) as kind_class,
+           pgrecall.normalised_name(e.name) = b.alias as is_own_name
+    from   pgrecall.entity_alias b
+    cross  join lateral (
+      select x.name, x.kind
+      from   pgrecall.entity x
+      where  x.bank_id = _alias_candidates.bank and x.entity_id = b.entity_id
+      limit  1
+    ) as e
+    where  b.bank_id = _alias_candidates.bank and b.alias = d.alias
+    order  by b.confidence desc, b.entity_id
+    limit  10
+  ) as c
+  left   join lateral (
+    select m.mentioned_at
+    from (
+      select max(y.memory_id) as memory_id
+      from   pgrecall.fact_type t
+      cross  join lateral (
+        select x.memory_id
+        from   pgrecall.mention x
+        where  x.bank_id = _alias_candidates.bank and x.entity_id = c.entity_id
+          and  x.fact_type between t.fact_type and t.fact_type
+        order  by x.fact_type desc, x.memory_id desc
+        limit  1
+      ) as y
+      where  t.bank_id = _alias_candidates.bank
+    ) as latest
+    cross  join lateral (
+      select z.mentioned_at
+      from   pgrecall.memory z
+      where  z.bank_id = _alias_candidates.bank and z.memory_id = latest.memory_id
+      limit  1
+    ) as m
+  ) as l on true;
+end;
+$$;
+comment on function pgrecall_internal._alias_candidates is
+'The entities that have each alias, at most the ten with the highest confidence. is_own_name: the '
+'alias is the name of the entity. last_mentioned_at: time of its latest memory. co_mentions: '
+'entities that its latest facts mention too.';
+
+create or replace function pgrecall_internal._resolve_names(
+  bank text, names pgrecall_internal.fact_mention[])
+returns table (n integer, entity_id bigint, confidence real)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  with asked as materialized (
+    select u.number, u.memory_id, u.alias, u.kind_class
+    from   unnest(names) with ordinality
+             as u(n, memory_id, fact_type, name, alias, kind, kind_class, number)
+  ),
+  candidate as materialized (
+    select c.*
+    from   pgrecall_internal._alias_candidates(
+             _resolve_names.bank, array(select a.alias from asked a)) as c
+  ),
+  evidence as (
+    select a.number, c.entity_id, c.confidence as alias_confidence, c.is_own_name, c.kind_class,
+           a.kind_class as asked_kind,
+           (select count(*) from unnest(o.others) as x where x = any (c.co_mentions)) as shared,
+           coalesce(power(0.5, least(abs(extract(epoch from m.mentioned_at)
+                                         - extract(epoch from c.last_mentioned_at)) / 86400, 3000)
+                               / 30.0)::double precision, 0) as recency,
+           c.entity_id = any (o.others)
+             and not pgrecall_internal._kinds_differ(c.kind_class, a.kind_class) as is_mentioned
+    from   asked a
+    join   candidate c on c.alias = a.alias
+    cross  join lateral (
+      select array(
+        select x.entity_id from pgrecall.mention x
+        where  x.bank_id = _resolve_names.bank and x.memory_id = a.memory_id
+        limit  100
+      ) as others
+    ) as o
+    cross  join lateral (
+      select y.mentioned_at
+      from   pgrecall.memory y
+      where  y.bank_id = _resolve_names.bank and y.memory_id = a.memory_id
+      limit  1
+    ) as m
+  ),
+  weighted as (
+    select e.number, e.entity_id, e.is_mentioned, e.alias_confidence,
+           e.alias_confidence * (1 + 4 * e.shared + e.recency)
+           * case when e.is_own_name then 2 else 1 end
+           * case
+               when e.kind_class = e.asked_kind then 1
+               when not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind) then 0.5
+               else 0.25
+             end as weight
+    from   evidence e
+    where  e.is_mentioned or e.shared >= 2
+       or  not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind)
+  ),
+  ranked as (
+    select w.number, w.entity_id,
+           (w.weight / nullif(sum(w.weight) over (partition by w.number), 0))::real as share,
+           bool_or(w.is_mentioned) over (partition by w.number) as is_resolved,
+           row_number() over (
+             partition by w.number
+             order by w.weight desc, w.alias_confidence desc, w.entity_id) as place
+    from   weighted w
+  )
+  select a.number::integer, r.entity_id, coalesce(r.share, 0)
+  from   asked a
+  left   join ranked r on r.number = a.number and r.place = 1
+  where  r.is_resolved is not true
+  order  by a.number;
+end;
+$$;
+comment on function pgrecall_internal._resolve_names is
+'The entity that each name means, for names that several entities have or one of another kind; n '
+'counts the names from 1. Of the candidates of _alias_candidates() it is the one with the highest '
+'weight: confidence in the alias x (1 + 4 s + r) x k, doubled for an entity whose own name it is. '
+'s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) between its '
+'latest mention and the fact. k: 1 for the same kind, 0.5 where one is unknown, 0.25 for another '
+'kind, which needs s >= 2. Ties: the higher confidence in the alias, then the older entity. '
+'confidence is the share of the weights; entity_id is null where no candidate is left. A name is '
+'left out where the fact mentions one of the candidates already: by its full name, or because it '
+'was retained before.';
+
+create or replace function pgrecall_internal._store_entities(
+  bank text, facts pgrecall_internal.fact_row[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  -- A name becomes an entity unless an entity of the bank or of this batch has it as an alias.
+  -- Where two names in the batch are aliases of each other, the first of them is the entity.
+  with named as materialized (
+    select e.name, e.alias, e.kind, e.kind_class, e.aliases, array[f.n, e.position] as position
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) with ordinality
+             as e(name, alias, kind, kind_class, aliases, position)
+  ),
+  alias as (
+    select n.alias as owner, a.alias, min(n.kind_class) as kind_class, min(n.position) as position
+    from   named n, unnest(n.aliases) as a(alias)
+    group  by 1, 2
+  ),
+  first_alias as (
+    select a.owner, a.alias
+    from   alias a
+    where  a.owner <> a.alias
+      and  not exists (
+             select from alias b
+             where  b.owner = a.alias and (b.position, b.owner) < (a.position, a.owner))
+  ),
+  new_entity as (
+    insert into pgrecall.entity as e (bank_id, name, kind)
+    select _store_entities.bank, u.name, u.kind
+    from (
+      select distinct on (n.alias) n.name, n.kind,
+             min(n.position) over (partition by n.alias) as position
+      from   named n
+      where  not exists (
+               select from pgrecall.entity_alias a
+               where  a.bank_id = _store_entities.bank and a.alias = n.alias)
+        and  not exists (
+               select from first_alias a
+               where  a.alias = n.alias
+                 and  not exists (select from first_alias o where o.alias = a.owner))
+      order  by n.alias, n.kind is null, n.position
+    ) as u
+    -- Of two entities with one name the older is preferred: so ids follow the order of the names.
+    order  by u.position
+    returning e.entity_id, e.name, e.kind
+  ),
+  known as (
+    select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
+    union
+    select a.entity_id, e.kind, a.alias
+    from   pgrecall.entity_alias a
+    cross  join lateral (
+      select x.kind
+      from   pgrecall.entity x
+      where  x.bank_id = _store_entities.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
+    where  a.bank_id = _store_entities.bank
+      and  a.alias in (select n.alias from named n)
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_entities.bank, k.alias, k.entity_id from known k
+  union
+  select _store_entities.bank, a.alias, k.entity_id
+  from   alias a
+  join   known k on k.alias = a.owner
+  where  not pgrecall_internal._kinds_differ(
+           a.kind_class, pgrecall_internal._kind_class(k.kind))
+  on conflict do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_entities is
+'Writes the entities and aliases of facts: afterwards an entity has every name in them.';
+
+create or replace function pgrecall_internal._store_certain_mentions(
+  bank text, names pgrecall_internal.fact_mention[])
+returns pgrecall_internal.fact_mention[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  ambiguous pgrecall_internal.fact_mention[];
+begin
+  with named as materialized (
+    select u.* from unnest(names) as u
+  ),
+  candidate as materialized (
+    select d.alias, c.entity_ids, c.kind_classes, c.confidence
+    from   (select distinct n.alias from named n) as d
+    cross  join lateral (
+      select array_agg(x.entity_id) as entity_ids,
+             array_agg(pgrecall_internal._kind_class(x.kind)) as kind_classes,
+             min(x.confidence) as confidence
+      from (
+        select b.entity_id, b.confidence, e.kind
+        from   pgrecall.entity_alias b
+        cross  join lateral (
+          select z.kind
+          from   pgrecall.entity z
+          where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
+          limit  1
+        ) as e
+        where  b.bank_id = _store_certain_mentions.bank and b.alias = d.alias
+        limit  2
+      ) as x
+    ) as c
+  ),
+  judged as materialized (
+    select n.*, c.entity_ids[1] as entity_id, c.confidence,
+           c.kind_classes[1] is null as has_no_kind,
+           cardinality(c.entity_ids) > 1
+           or pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1])
+           or (n.kind_class is null
+               and bool_or(pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1]))
+                     over (partition by n.alias)) as is_ambiguous
+    from   named n
+    join   candidate c on c.alias = n.alias
+  ),
+  kind_found as (
+    update pgrecall.entity e
+    set    kind = t.kind
+    from (
+      select distinct on (j.entity_id) j.entity_id, j.kind
+      from   judged j
+      where  j.has_no_kind and j.kind_class is not null and not j.is_ambiguous
+      order  by j.entity_id, j.n
+    ) as t
+    where  e.bank_id = _store_certain_mentions.bank and e.entity_id = t.entity_id
+  ),
+  stored as (
+    insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
+    select _store_certain_mentions.bank, j.entity_id, j.fact_type, j.memory_id, max(j.confidence)
+    from   judged j
+    where  not j.is_ambiguous
+    group  by 2, 3, 4
+    on conflict on constraint mention_pkey do nothing
+  )
+  select array_agg(
+           row(j.n, j.memory_id, j.fact_type, j.name, j.alias, j.kind, j.kind_class)
+             ::pgrecall_internal.fact_mention
+           order by j.n, j.alias, j.kind)
+  into   ambiguous
+  from   judged j
+  where  j.is_ambiguous;
+  return coalesce(ambiguous, '{}');
+end;
+$$;
+comment on function pgrecall_internal._store_certain_mentions is
+'Writes the mentions whose name only one entity has, of a kind that fits; that entity takes over '
+'the kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
+
+create or replace function pgrecall_internal._store_ambiguous_mentions(
+  bank text, names pgrecall_internal.fact_mention[], facts pgrecall_internal.fact_row[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  with resolved as materialized (
+    select d.n, d.memory_id, d.fact_type, d.name, d.alias, d.kind, d.kind_class, d.position,
+           r.entity_id, r.confidence
+    from   pgrecall_internal._resolve_names(_store_ambiguous_mentions.bank, names) as r
+    join   unnest(names) with ordinality
+             as d(n, memory_id, fact_type, name, alias, kind, kind_class, position)
+      on   d.position = r.n
+  ),
+  new_entity as (
+    insert into pgrecall.entity as e (bank_id, name, kind)
+    select _store_ambiguous_mentions.bank, u.name, u.kind
+    from (
+      select distinct on (r.alias, r.kind_class) r.name, r.kind, r.position
+      from   resolved r
+      where  r.entity_id is null
+      order  by r.alias, r.kind_class, r.position
+    ) as u
+    order  by u.position
+    returning e.entity_id, pgrecall.normalised_name(e.name) as alias,
+              pgrecall_internal._kind_class(e.kind) as kind_class
+  ),
+  new_alias as (
+    insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+    select _store_ambiguous_mentions.bank, n.alias, n.entity_id
+    from   new_entity n
+    union
+    select _store_ambiguous_mentions.bank, a.alias, n.entity_id
+    from   new_entity n
+    join   resolved r on r.alias = n.alias and r.kind_class = n.kind_class
+    join   unnest(facts) as f on f.n = r.n
+    cross  join lateral unnest(f.names) as i
+    cross  join lateral unnest(i.aliases) as a(alias)
+    where  i.alias = n.alias and i.kind_class = n.kind_class
+  )
+  insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
+  select _store_ambiguous_mentions.bank, u.entity_id, u.fact_type, u.memory_id, max(u.confidence)
+  from (
+    select coalesce(r.entity_id, n.entity_id) as entity_id, r.fact_type, r.memory_id,
+           case when r.entity_id is null then 1 else r.confidence end as confidence
+    from   resolved r
+    left   join new_entity n on r.entity_id is null and n.alias = r.alias
+                            and n.kind_class = r.kind_class
+  ) as u
+  group  by u.entity_id, u.fact_type, u.memory_id
+  on conflict on constraint mention_pkey do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_ambiguous_mentions is
+'Writes the mentions of ambiguous names, as _resolve_names() resolves them. A name that only '
+'entities of another kind have becomes a new entity, with the aliases that the fact gives for it.';
+
+create or replace function pgrecall_internal._store_mentions(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  names    pgrecall_internal.fact_mention[];
+  has_kind boolean;
+begin
+  names := pgrecall_internal._store_certain_mentions(
+    bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
+  if names = '{}' then
+    return;
+  end if;
+  -- Names with a kind first: some become entities, which names without a kind may mean.
+  foreach has_kind in array array[true, false] loop
+    perform pgrecall_internal._store_ambiguous_mentions(
+      bank,
+      array(select u from unnest(names) as u
+            where (u.kind_class is not null) = has_kind
+            order by u.n, u.alias, u.kind),
+      facts);
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._store_mentions is
+'Writes which entities facts mention, after _store_entities(); memory_ids are those of the facts, '
+'in order.';
+
+create or replace function pgrecall_internal._store_relations(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall.relation
+         (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
+  select _store_relations.bank, s.entity_id, r.kind, e.entity_id, s.memory_id,
+         r.confidence * s.confidence * e.confidence, r.valid_from, r.valid_to
+  from   unnest(facts) as f
+  cross  join lateral unnest(f.relations) as r
+  -- Its ends are entities that the fact was found to mention.
+  cross  join lateral (
+    select x.*
+    from   pgrecall.entity_alias a
+    cross  join lateral (
+      select m.entity_id, m.memory_id, m.confidence
+      from   pgrecall.mention m
+      where  m.bank_id = _store_relations.bank and m.memory_id = memory_ids[f.n]
+        and  m.entity_id = a.entity_id
+      limit  1
+    ) as x
+    where  a.bank_id = _store_relations.bank and a.alias = r.from_alias
+    order  by x.confidence desc, a.confidence desc, x.entity_id
+    limit  1
+  ) as s
+  cross  join lateral (
+    select x.*
+    from   pgrecall.entity_alias a
+    cross  join lateral (
+      select m.entity_id, m.confidence
+      from   pgrecall.mention m
+      where  m.bank_id = _store_relations.bank and m.memory_id = memory_ids[f.n]
+        and  m.entity_id = a.entity_id
+      limit  1
+    ) as x
+    where  a.bank_id = _store_relations.bank and a.alias = r.to_alias
+    order  by x.confidence desc, a.confidence desc, x.entity_id
+    limit  1
+  ) as e
+  where  s.entity_id <> e.entity_id
+  on conflict do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_relations is
+'Writes the relations of facts, between entities that these mention; after _store_mentions().';

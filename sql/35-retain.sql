@@ -1,0 +1,328 @@
+-- Writing, forgetting and superseding facts.
+--
+-- retain() is a sequence of steps, each a function: _pin_model() fixes the model and the length of
+-- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
+-- _store_memories() and the functions after it write memories, embeddings, entities, mentions,
+-- relations and links.
+-- The bank is locked from the first statement to the end of the transaction. A batch is written
+-- whole or not at all. content_hash identifies a fact: retaining it again stores nothing new and
+-- returns the memory that is there.
+-- Plans are not kept (force_custom_plan): a plan made for an empty bank would read the whole table
+-- in a full one.
+
+create or replace function pgrecall_internal._pin_model(
+  bank pgrecall.bank, facts jsonb, model text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  own_model  text := coalesce(bank.embedding_model, model);
+  before     pgrecall.bank := bank;
+  place      text;
+  first_json jsonb;
+begin
+  select format('facts[%s].%s', f.n - 1, e.place), e.embedding
+  into   place, first_json
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral (
+    select 'embedding', pgrecall_internal._vector(f.fact, own_model, true)
+    union all
+    select format('questions[%s].embedding', q.n - 1),
+           pgrecall_internal._vector(q.value, own_model, true)
+    from   jsonb_path_query(f.fact, 'lax $.questions[*]') with ordinality as q(value, n)
+  ) as e(place, embedding)
+  where  e.embedding is not null
+  limit  1;
+  perform pgrecall_internal._check_embedding(bank, 'facts', null, model);
+  if first_json is null then
+    return bank;
+  end if;
+
+  if bank.embedding_dimensions is null then
+    bank.embedding_dimensions :=
+      vector_dims(pgrecall_internal._embedding_field(place, first_json, bank));
+    if bank.embedding_dimensions > 4000 then
+      raise exception using
+        errcode = 'RC004',
+        message = format('%s: expected at most 4000 dimensions, not %s',
+                         place, bank.embedding_dimensions),
+        hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
+    end if;
+  end if;
+  if bank.embedding_model is null and model <> '' then
+    bank.embedding_model := model;
+    -- Embeddings stored under no name are taken to be of the same model, and stay findable.
+    update pgrecall.embedding e
+    set    model = _pin_model.model
+    where  e.bank_id = bank.bank_id and e.model = '';
+  end if;
+  if bank is distinct from before then
+    update pgrecall.bank b
+    set    embedding_dimensions = bank.embedding_dimensions,
+           embedding_model      = bank.embedding_model
+    where  b.bank_id = bank.bank_id;
+  end if;
+  return bank;
+end;
+$$;
+comment on function pgrecall_internal._pin_model is
+'Fixes the length of a bank''s embeddings by the first embedding in facts, and the name of their '
+'model by the first model named; returns the bank as it is then. Errors: RC004, RC005, RC006.';
+
+create or replace function pgrecall_internal._store_memories(
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[], is_linked boolean,
+  average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.memory as m
+           (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
+            mentioned_at, confidence, proof_count, valid_from, content_hash, is_linked,
+            lexical_length, lexical_weights, lexical_document)
+    select bank.bank_id, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
+           i.metadata, i.occurred, coalesce(i.mentioned_at, now()), i.confidence, i.proof_count,
+           least(i.mentioned_at, now()), i.content_hash, _store_memories.is_linked, x.length,
+           x.weights,
+           pgrecall_internal._lexical_document(bank, i.text, i.context, i.fact_key)
+    from (
+      select distinct on (f.content_hash)
+             f.n, f.fact_type, f.text, f.context, f.fact_key, f.source_id, f.tags, f.metadata,
+             f.occurred, f.mentioned_at, f.confidence, f.proof_count, f.content_hash
+      from   unnest(facts) as f
+      order  by f.content_hash, f.n
+    ) as i
+    cross  join lateral pgrecall_internal._document_weights(
+             bank, i.text, i.context, i.fact_key, average_length) as x
+    order  by i.n
+    on conflict (bank_id, content_hash) where valid_to is null do nothing
+    returning m.memory_id
+  )
+  select coalesce(array_agg(s.memory_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_memories is
+'Writes the memories of facts that the bank does not hold yet; returns their ids.';
+
+create or replace function pgrecall_internal._memory_ids(
+  bank text, facts pgrecall_internal.fact_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  -- A lookup for each, whatever the planner assumes of a table that was not analysed yet.
+  return array(
+    select known.memory_id
+    from   unnest(facts) as f
+    cross  join lateral (
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+        and  m.valid_to is null
+      limit  1
+    ) as known
+    order  by f.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._memory_ids is
+'The memories that hold facts, in the order of the facts.';
+
+create or replace function pgrecall_internal._raise_proof_counts(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  known_id bigint;
+  proofs   integer;
+begin
+  for known_id, proofs in
+    select memory_ids[f.n], max(f.proof_count)
+    from   unnest(facts) as f
+    where  f.proof_count > 1
+    group  by 1
+    order  by 1
+  loop
+    update pgrecall.memory m
+    set    proof_count = proofs
+    where  m.bank_id = _raise_proof_counts.bank and m.memory_id = known_id
+      and  m.proof_count < proofs;
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._raise_proof_counts is
+'Raises the proof_count of memories to that of facts where it is greater.';
+
+create or replace function pgrecall_internal._store_embeddings(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall.embedding
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+  select _store_embeddings.bank, memory_ids[f.n], v.model, v.kind, v.ordinal, f.fact_type,
+         v.embedding, v.text
+  from   unnest(facts) as f
+  cross  join lateral unnest(f.vectors) as v
+  on conflict on constraint embedding_pkey do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_embeddings is
+'Writes the embeddings of facts and of their questions: of the bank''s model, and of the next one '
+'while the bank is being re-embedded.';
+
+create or replace function pgrecall.retain(
+  bank text, facts jsonb, model text default null, link text default 'now')
+returns setof pgrecall.retained
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+declare
+  locked     pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  fact_types text[] := array(
+    select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
+  );
+  fact_rows  pgrecall_internal.fact_row[];
+  average    double precision;
+  counted    bigint;
+  new_ids    bigint[];
+  memory_ids bigint[];
+begin
+  perform pgrecall_internal._check_array('facts', facts);
+  if link is null or link not in ('now', 'deferred') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('link must be "now" or "deferred", not "%s"', link),
+      hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
+  end if;
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := array(
+    select pgrecall_internal._read_fact(
+             f.fact, f.n::integer - 1, jsonb_array_length(facts), locked, fact_types)
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+    order  by f.n
+  );
+
+  select s.weighted_length, s.document_count into average, counted
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = retain.bank and s.kind = 'memory';
+  new_ids := pgrecall_internal._store_memories(
+    locked, fact_rows, link = 'now', coalesce(average, 20));
+  memory_ids := pgrecall_internal._memory_ids(bank, fact_rows);
+  perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_entities(bank, fact_rows);
+  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if link = 'now' then
+    perform pgrecall_internal._link_memories(bank, new_ids);
+  end if;
+  -- To tell whether a refresh is due, new facts are counted, up to a tenth of the bank. So this is
+  -- not done for each fact, but about ten times before a refresh.
+  if exists (
+    select from unnest(new_ids) as id
+    where  hashint8(id) % greatest(coalesce(counted, 0) / 100, 1) = 0
+  ) then
+    perform pgrecall_internal._refresh_when_due(locked, 'memory');
+  end if;
+
+  return query
+  select u.n::integer - 1, u.id,
+         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1
+  from   unnest(memory_ids) with ordinality as u(id, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall.retain is
+'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
+'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
+'confidence, proof_count (1), entities, relations, links, questions, embedding, embeddings '
+'({"model": embedding}). All or nothing. A fact that is there already is not stored again, but a '
+'greater proof_count is kept. Returns one row per fact, in order; index counts from 0. model names '
+'what made each embedding. Embeddings of the bank''s model and of the one that it is being '
+'re-embedded with are kept, others are not. link => ''deferred'' leaves semantic and temporal '
+'links to link_pending(). Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 '
+'model, RC006 embedding, RC008 fact type, 22023.';
+
+create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  named   bigint[];
+  removed bigint;
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  named := array(
+    select distinct e.entity_id from pgrecall.mention e
+    where  e.bank_id = forget.bank and e.memory_id = any (forget.memory_ids)
+  );
+  update pgrecall.memory m
+  set    superseded_by = null
+  where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
+  with gone as (
+    delete from pgrecall.memory m
+    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+    returning 1
+  )
+  select count(*) into removed from gone;
+  -- An entity without mentions is deleted.
+  delete from pgrecall.entity e
+  where  e.bank_id = forget.bank and e.entity_id = any (named)
+    and  not exists (select from pgrecall.mention x
+                     where x.bank_id = forget.bank and x.entity_id = e.entity_id);
+  return removed;
+end;
+$$;
+comment on function pgrecall.forget is
+'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
+'other memory mentions; returns how many memories were erased. Errors: RC001.';
+
+create or replace function pgrecall.supersede(
+  bank text, memory_id bigint, superseded_by bigint default null, at timestamptz default now())
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  if superseded_by is not null then
+    perform pgrecall_internal._check_memory(bank, superseded_by);
+  end if;
+  if superseded_by = memory_id then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('memory %s cannot supersede itself', memory_id),
+      hint    = 'Pass the id of the newer memory, or none.';
+  end if;
+  update pgrecall.memory m
+  set    valid_to      = greatest(coalesce(supersede.at, now()), m.valid_from),
+         superseded_by = supersede.superseded_by
+  where  m.bank_id = supersede.bank and m.memory_id = supersede.memory_id;
+end;
+$$;
+comment on function pgrecall.supersede is
+'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
+'earlier times. Errors: RC001, RC010 unknown memory, 22023.';

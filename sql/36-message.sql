@@ -1,0 +1,245 @@
+-- Raw messages and the sessions they belong to.
+--
+-- Messages are what was said, word for word; facts are what was learnt from it. retain_messages()
+-- reads each message once into a typed row, stores those that the bank does not hold yet and opens
+-- the sessions that they name. message_context() returns a message with its neighbours.
+-- Where a bank sets message_context_weight, the words of the messages right before and after one
+-- count for it too: storing a message then changes the weights of its neighbours.
+-- log_session() keeps the bounds of a conversation, so that "since we last talked" has a meaning.
+
+create or replace function pgrecall.log_session(
+  bank text, session text, started_at timestamptz default now(), ended_at timestamptz default null)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  if session is null or session = '' or length(session) > 500 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a session', left(session, 50)),
+      hint    = 'Use 1 to 500 characters.';
+  end if;
+  -- A call that fills in the end need not know the start.
+  started_at := least(started_at, (
+    select s.started_at from pgrecall.session s
+    where  s.bank_id = log_session.bank and s.session_id = log_session.session));
+  if started_at is null or ended_at < started_at then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('session "%s" cannot last from %s to %s', session,
+                       coalesce(started_at::text, 'null'), ended_at),
+      hint    = 'A session ends after it started.';
+  end if;
+  insert into pgrecall.session as s (bank_id, session_id, started_at, ended_at)
+  values (log_session.bank, log_session.session, log_session.started_at, log_session.ended_at)
+  on conflict on constraint session_pkey do update
+  set started_at = least(s.started_at, excluded.started_at),
+      ended_at   = coalesce(excluded.ended_at, s.ended_at);
+end;
+$$;
+comment on function pgrecall.log_session is
+'Records when a conversation began and, when known, when it ended; a second call fills in the end. '
+'Errors: RC001, 22023.';
+
+create or replace function pgrecall.last_session_end(bank text, before timestamptz default now())
+returns timestamptz
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._bank(bank);
+  return (
+    select s.ended_at
+    from   pgrecall.session s
+    where  s.bank_id = last_session_end.bank and s.ended_at < last_session_end.before
+    order  by s.ended_at desc
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall.last_session_end is
+'When the last conversation that ended before a time did end; null when there was none. Errors: '
+'RC001.';
+
+create or replace function pgrecall_internal._read_message(message jsonb, index integer)
+returns pgrecall_internal.message_row
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  place text := format('messages[%s]', index);
+  read  pgrecall_internal.message_row;
+begin
+  perform pgrecall_internal._check_keys(
+    place, message, array['session', 'role', 'speaker', 'text', 'sent_at']);
+  read.n := index + 1;
+  read.text := pgrecall_internal._string_field(place || '.text', message -> 'text', true);
+  read.session_id := pgrecall_internal._string_field(
+    place || '.session', message -> 'session', longest => 500);
+  read.speaker := pgrecall_internal._string_field(place || '.speaker', message -> 'speaker');
+  read.sent_at := pgrecall_internal._time_field(place || '.sent_at', message -> 'sent_at');
+  read.role := coalesce(message ->> 'role', 'user');
+  if read.role not in ('user', 'assistant', 'system', 'tool') then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.role', format('unknown role %s', message -> 'role'),
+      'Roles: user, assistant, system, tool.');
+  end if;
+  read.content_hash := sha256(convert_to(jsonb_build_array(
+    read.session_id, read.role, read.speaker, read.text, extract(epoch from read.sent_at)
+  )::text, 'UTF8'));
+  return read;
+end;
+$$;
+comment on function pgrecall_internal._read_message is
+'Checks a message, the one at index (from 0), and returns it typed. content_hash is SHA-256 over '
+'session, role, speaker, text, and the time where given. Errors: RC003.';
+
+create or replace function pgrecall_internal._refresh_neighbour_weights(
+  bank pgrecall.bank, message_ids bigint[], average_length double precision)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  update pgrecall.message t
+  set    (lexical_length, lexical_weights) = (
+           select x.length, x.weights
+           from   pgrecall_internal._message_weights(bank, t, average_length) as x)
+  where  t.bank_id = bank.bank_id and t.session_id is not null
+    and  t.message_id in (
+           select b.message_id
+           from   unnest(message_ids) as u(message_id)
+           cross  join lateral pgrecall.message_context(bank.bank_id, u.message_id, 1, 1) as b);
+end;
+$$;
+comment on function pgrecall_internal._refresh_neighbour_weights is
+'Computes the weights of messages again, and of the messages right before and after them: a '
+'message is weighted together with its neighbours.';
+
+create or replace function pgrecall.retain_messages(bank text, messages jsonb)
+returns setof pgrecall.retained_message
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+set timezone = 'UTC'
+as $$
+declare
+  locked       pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  message_rows pgrecall_internal.message_row[];
+  average      double precision;
+  new_ids      bigint[];
+begin
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+  insert into pgrecall.session (bank_id, session_id, started_at)
+  select retain_messages.bank, m.session_id, min(coalesce(m.sent_at, now()))
+  from   unnest(message_rows) as m
+  where  m.session_id is not null
+  group  by m.session_id
+  on conflict on constraint session_pkey do nothing;
+
+  select s.weighted_length into average
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = retain_messages.bank and s.kind = 'message';
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select retain_messages.bank, i.session_id, i.role, i.speaker, i.text,
+           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
+    from (
+      select distinct on (m.content_hash) m.*
+      from   unnest(message_rows) as m
+      order  by m.content_hash, m.n
+    ) as i
+    cross  join lateral pgrecall_internal._document_weights(
+             locked, i.text, null, null, coalesce(average, 20)) as x
+    order  by i.n
+    on conflict (bank_id, content_hash) do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  if locked.message_context_weight > 0 then
+    perform pgrecall_internal._refresh_neighbour_weights(
+      locked, new_ids, coalesce(average, 20));
+  end if;
+  perform pgrecall_internal._refresh_when_due(locked, 'message');
+
+  return query
+  select m.n - 1, t.message_id,
+         t.message_id = any (new_ids)
+         and row_number() over (partition by t.message_id order by m.n) = 1
+  from   unnest(message_rows) as m
+  cross  join lateral (
+    select x.message_id
+    from   pgrecall.message x
+    where  x.bank_id = retain_messages.bank and x.content_hash = m.content_hash
+    limit  1
+  ) as t
+  order  by m.n;
+end;
+$$;
+comment on function pgrecall.retain_messages is
+'Writes raw messages, an array of objects: text (required), session, role (user), speaker, '
+'sent_at. All or nothing. A message that is there already is not stored again. Returns one row per '
+'message, in order; index counts from 0. Errors: RC001, RC003 naming message and field.';
+
+create or replace function pgrecall.message_context(
+  bank text, message_id bigint, before integer default 2, after integer default 2)
+returns setof pgrecall.turn
+language plpgsql stable parallel safe rows 5
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  asked pgrecall.message;
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_range('before', before, 0, 1000);
+  perform pgrecall_internal._check_range('after', after, 0, 1000);
+  select t.* into asked
+  from   pgrecall.message t
+  where  t.bank_id = message_context.bank and t.message_id = message_context.message_id;
+  if not found then
+    raise exception using
+      errcode = 'RC010',
+      message = format('bank "%s" has no message %s', bank, coalesce(message_id::text, 'null')),
+      hint    = 'Pass the id of a row of kind "message" that a recall on the same bank returned.';
+  end if;
+
+  return query
+  select c.place::integer, c.message_id, c.session_id, c.role, c.speaker, c.text, c.sent_at
+  from (
+    (select -row_number() over (order by t.sent_at desc, t.message_id desc) as place, t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.session_id = asked.session_id
+       and  t.sent_at <= asked.sent_at
+       and  (t.sent_at, t.message_id) < (asked.sent_at, asked.message_id)
+     order  by t.sent_at desc, t.message_id desc
+     limit  message_context.before)
+    union all
+    (select 0, t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.message_id = asked.message_id)
+    union all
+    (select row_number() over (order by t.sent_at, t.message_id), t.*
+     from   pgrecall.message t
+     where  t.bank_id = message_context.bank and t.session_id = asked.session_id
+       and  t.sent_at >= asked.sent_at
+       and  (t.sent_at, t.message_id) > (asked.sent_at, asked.message_id)
+     order  by t.sent_at, t.message_id
+     limit  message_context.after)
+  ) as c
+  order  by c.place;
+end;
+$$;
+comment on function pgrecall.message_context is
+'A message with those said before and after it in the same session, in order; only the message '
+'when it belongs to no session. Errors: RC001, RC010 unknown message, 22023.';

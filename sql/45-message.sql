@@ -1,0 +1,54 @@
+-- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
+--
+-- It is the safety net for what no fact was made of: full text over the conversation, at a lower
+-- weight. Filters are about memories, so that a recall with a filter leaves messages out. A row of
+-- it is of kind message; message_context() returns what was said before and after.
+create or replace function pgrecall_internal._message_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small: in the order of an index.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  result pgrecall_internal.arm_result;
+begin
+  if (
+    select true from pgrecall.message m
+    where  m.bank_id = (request.bank).bank_id
+    order  by m.message_id
+    limit  1
+  ) is null then
+    result.reason := 'the bank holds no messages';
+  elsif not pgrecall_internal._has_word(request, 'message', request.message_terms) then
+    result.reason := 'no message has a word of the query';
+  elsif is_planned then
+    result.reason := 'messages have words of the query';
+    result.is_run := true;
+  else
+    select true, s.memory_ids, s.scores into result.is_run, result.memory_ids, result.scores
+    from   pgrecall_internal._lexical_search(request, 'message', request.message_terms) as s;
+  end if;
+  result.is_run := coalesce(result.is_run, false);
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._message_arm is 'Worker of the message arm.';
+
+create or replace function pgrecall.message_arm(
+  bank text, query text, as_of timestamptz default now(), depth integer default 100)
+returns setof pgrecall.ranked
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+as $$
+begin
+  return query
+  select * from pgrecall_internal._ranked('message', pgrecall_internal._request(
+    bank, query, as_of => as_of, options => jsonb_build_object('depth', depth), arm => 'message'));
+end;
+$$;
+comment on function pgrecall.message_arm is
+'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
+'lexical_arm(). memory_id is the message_id, score is BM25, above 0. Errors: RC001, 22023.';

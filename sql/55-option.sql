@@ -1,0 +1,404 @@
+-- The options of a recall: everything that can be told to it besides its named arguments.
+--
+-- recall_options() is the only place where an option is declared. A row gives its name, type,
+-- default and range, and says what it does; from it come the check of what a call or a bank passes,
+-- the defaults that a bank may set by configure_bank(), the reference, the keyword arguments of the
+-- driver and what the command takes by --set. So an option is added by a row here and by the line
+-- that reads it, (request.options ->> 'name').
+--
+-- The value that holds in a call is that of the call, else that of the bank, else the default.
+-- Weights and gates are merged arm by arm, all else is replaced whole. A null stands for the value
+-- below it.
+create or replace function pgrecall.recall_options()
+returns setof pgrecall.recall_option
+language sql stable parallel safe rows 25
+begin atomic
+  select o.name, o.type, o.default_value, o.range, o.description,
+         o.lowest::double precision, o.highest::double precision, o.choices, o.is_bank_default
+  from (
+    values
+      ('arms', 'text[]', null::jsonb, 'names of arms()',
+       'The only arms to run. Null: all that can help.',
+       null, null, null::text[], true),
+      ('weights', 'object', pgrecall.default_weights(), '0 to 1000000 for an arm',
+       'Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run.',
+       0, 1000000, null, true),
+      ('gates', 'object', '{}', '0 to 1000000 for an arm',
+       'Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out, but '
+       'never all.',
+       0, 1000000, null, true),
+      ('fusion', 'text', '"score_rrf"', 'score_rrf, rrf, linear',
+       'How the arms are joined, as the functions of these names do it.',
+       null, null, '{score_rrf,rrf,linear}', true),
+      ('rrf_k', 'integer', '60', '1 to 10000',
+       'k of reciprocal rank fusion; larger makes ranks count less.',
+       1, 10000, null, true),
+      ('depth', 'integer', '100', '1 to 10000',
+       'How many rows each arm gives.',
+       1, 10000, null, true),
+      ('budget', 'text', '"mid"', 'low, mid, high',
+       'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
+       'answer and looks half as deep; high skips only what has nothing to work on and looks twice '
+       'as deep.',
+       null, null, '{low,mid,high}', true),
+      ('skip', 'integer', '0', '0 to 10000',
+       'How many of the best rows to leave out: pages of one order.',
+       0, 10000, null, true),
+      ('collapse', 'boolean', 'false', 'true, false',
+       'Keeps only the best row of each source_id.',
+       null, null, null, true),
+      ('diversity', 'number', '0', '0 to 1',
+       'Puts off what is like the rows before it (maximal marginal relevance among the first 200): '
+       'rows are then not in the order of their scores.',
+       0, 1, null, true),
+      ('min_relevance', 'number', '0', '0 to 1',
+       'Leaves out rows whose relevance is lower, and may leave none.',
+       0, 1, null, true),
+      ('use_hints', 'boolean', 'false', 'true, false',
+       'Searches only the fact types that type_hints() finds in the query, unless too little '
+       'comes.',
+       null, null, null, true),
+      ('widen_below', 'integer', '5', '0 to 1000',
+       'Memories below which a recall that was narrowed by hints, or to a date, looks everywhere '
+       'after all. 0: never.',
+       0, 1000, null, true),
+      ('type_hints', 'object', null, 'words by fact type, "*" for any',
+       'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
+       null, null, null, true),
+      ('time_mode', 'text', '"boost"', 'boost, filter',
+       'boost lifts what occurred in the window of during; filter leaves out all else.',
+       null, null, '{boost,filter}', true),
+      ('time_basis', 'text', '"occurred"', 'occurred, mentioned',
+       'mentioned takes the time of saying where it is not known when something happened.',
+       null, null, '{occurred,mentioned}', true),
+      ('recency_half_life', 'interval', null, 'longer than 0',
+       'Age at which recency neither lifts nor lowers a score; with fusion linear alone, see '
+       'recency_boost(). Null: age settles ties only.',
+       null, null, null, true),
+      ('recency_decay', 'text', '"exponential"', 'exponential, linear',
+       'How recency falls with age; linear is gone at twice the half-life.',
+       null, null, '{exponential,linear}', true),
+      ('named_boost', 'number', '0.5', '0 to 10',
+       'How much more a memory counts that mentions an entity named in the query: its '
+       'contributions are multiplied by 1 + named_boost * the confidence in the entity.',
+       0, 10, null, true),
+      ('similarity_floor', 'number', '0.2', '-1 to 1',
+       'Cosine similarity below which the semantic arms return nothing.',
+       -1, 1, null, true),
+      ('candidate_limit', 'integer', '9000', '100 to 100000000',
+       'About how many memories the lexical arms score at most, those with the rarest words and '
+       'sets of words first; a quarter as many where these are enough.',
+       100, 100000000, null, true),
+      ('ef_search', 'integer', '100', '1 to 1000',
+       'Candidates that a search of an HNSW index keeps; never fewer than it is to find.',
+       1, 1000, null, true),
+      ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
+       'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
+       'index finds too few of them; beyond, the report says that some may be missing.',
+       0, 9e15, null, true),
+      ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
+       'Embedding of a made-up answer (HyDE), searched with as well.',
+       null, null, null, false),
+      ('explain', 'boolean', 'false', 'true, false',
+       'Counts the index scans of each arm for its report.',
+       null, null, null, false)
+  ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
+end;
+comment on function pgrecall.recall_options is
+'Every option of a recall: name, type, default, range, what it does. is_bank_default: '
+'configure_bank() takes it as well.';
+
+create or replace function pgrecall_internal._option_defaults()
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select jsonb_object_agg(o.name, coalesce(o.default_value, 'null'))
+    from   pgrecall.recall_options() as o
+  );
+end;
+$$;
+comment on function pgrecall_internal._option_defaults is
+'The defaults of all options by name.';
+
+create or replace function pgrecall_internal._nearest_name(name text, names text[])
+returns text
+language sql immutable parallel safe
+return (
+  -- The most pairs of letters in common, as a share of those of both (Dice).
+  select n.name
+  from   unnest(names) as n(name)
+  cross  join lateral (
+    select count(*) as shared
+    from  (select substr(_nearest_name.name, i, 2)
+           from   generate_series(0, least(length(_nearest_name.name), 60)) as i
+           intersect
+           select substr(n.name, i, 2) from generate_series(0, length(n.name)) as i) as x
+  ) as s
+  order  by s.shared / (length(n.name) + least(length(_nearest_name.name), 60) + 2.0) desc, n.name
+  limit  1
+);
+comment on function pgrecall_internal._nearest_name is
+'The name that is spelt most like another one.';
+
+create or replace function pgrecall_internal._check_by_arm(
+  name text, numbers jsonb, lowest double precision, highest double precision,
+  is_any_arm boolean default false)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  hint  text := case name
+    when 'gate' then 'A gate is the least best score an arm must reach: {"semantic": 0.3}; 0: none.'
+    else 'A weight of 0 leaves the arm out; 1 is the usual one: {"lexical": 2, "graph": 0}.'
+  end;
+  arm   text;
+  value jsonb;
+begin
+  if jsonb_typeof(numbers) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%ss must be an object, not %s', name, left(numbers::text, 80)),
+      hint    = hint;
+  end if;
+  for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
+    if not is_any_arm and not pgrecall.default_weights() ? arm then
+      raise exception using
+        errcode = 'RC009',
+        message = format('unknown arm "%s" in %ss', arm, name),
+        hint    = format('Arms: %s.', pgrecall_internal._arm_names());
+    end if;
+    if jsonb_typeof(value) <> 'number' or value::text::numeric not between lowest and highest then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('%s of arm "%s" must be a number from %s to %s, not %s',
+                         name, arm, lowest::numeric, highest::numeric, left(value::text, 80)),
+        hint    = hint;
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._check_by_arm is
+'Checks an object of numbers by arm; name is weight or gate. Errors: RC009 unknown arm, 22023.';
+
+create or replace function pgrecall_internal._invalid_option(
+  name text, wanted text, value jsonb, hint text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('%s must be %s, not %s', name, wanted, left(value::text, 80)),
+    hint    = hint;
+end;
+$$;
+comment on function pgrecall_internal._invalid_option is 'Raises 22023 for the value of an option.';
+
+create or replace function pgrecall_internal._check_arms_option(value jsonb)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  unknown text;
+begin
+  if jsonb_typeof(value) <> 'array' then
+    perform pgrecall_internal._invalid_option(
+      'arms', 'an array of names', value, 'Write ["lexical", "semantic"].');
+  end if;
+  select a.name into unknown
+  from   jsonb_array_elements(value) as a(name)
+  where  jsonb_typeof(a.name) <> 'string' or not pgrecall.default_weights() ? (a.name #>> '{}')
+  limit  1;
+  if found or value = '[]' then
+    raise exception using
+      errcode = 'RC009',
+      message = case when value = '[]' then 'arms is empty'
+                     else format('unknown arm "%s"', trim(unknown, '"')) end,
+      hint    = format('Arms: %s.', pgrecall_internal._arm_names());
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_arms_option is
+'Raises RC009 for an unknown arm or none, 22023 for what is no array.';
+
+create or replace function pgrecall_internal._check_option(
+  option pgrecall.recall_option, value jsonb)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  kind    text := jsonb_typeof(value);
+  -- True in a call, in configure_bank() and in an arm that is called alone.
+  example text := coalesce(
+    'The default is ' || option.default_value::text || '.',
+    format('Write %s, for example.',
+           case option.type when 'interval' then '"30 days"' when 'embedding' then '[0.1, 0.2]'
+                            else '{}' end));
+begin
+  case option.type
+    when 'boolean' then
+      if kind <> 'boolean' then
+        perform pgrecall_internal._invalid_option(option.name, 'true or false', value, example);
+      end if;
+    when 'integer', 'number' then
+      if kind <> 'number'
+         or value::text::numeric not between option.lowest::numeric and option.highest::numeric
+         or option.type = 'integer' and value::text::numeric % 1 <> 0
+      then
+        perform pgrecall_internal._invalid_option(
+          option.name, format('between %s and %s', option.lowest::numeric, option.highest::numeric),
+          value, example);
+      end if;
+    when 'text' then
+      if kind <> 'string' or value #>> '{}' <> all (option.choices) then
+        perform pgrecall_internal._invalid_option(
+          option.name,
+          regexp_replace('"' || array_to_string(option.choices, '", "') || '"', ', ([^,]*)$',
+                         ' or \1'), value, option.description);
+      end if;
+    when 'interval' then
+      begin
+        if kind <> 'string' or (value #>> '{}')::interval <= interval '0' then
+          raise data_exception;
+        end if;
+      exception when data_exception then
+        perform pgrecall_internal._invalid_option(
+          option.name, 'an interval longer than 0', value, example);
+      end;
+    when 'text[]' then
+      perform pgrecall_internal._check_arms_option(value);
+    when 'embedding' then
+      if kind not in ('array', 'string') then
+        perform pgrecall_internal._invalid_option(
+          option.name, 'an array of numbers', value, example);
+      end if;
+    when 'object' then
+      if option.lowest is not null then
+        perform pgrecall_internal._check_by_arm(
+          trim(trailing 's' from option.name), value, option.lowest, option.highest);
+      elsif kind <> 'object' then
+        perform pgrecall_internal._invalid_option(option.name, 'an object', value, example);
+      end if;
+  end case;
+end;
+$$;
+comment on function pgrecall_internal._check_option is
+'Raises 22023, or RC009 for an unknown arm, unless a value that is not null fits an option.';
+
+create or replace function pgrecall_internal._check_options(
+  options jsonb, what text default 'option')
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  given  text;
+  value  jsonb;
+  option pgrecall.recall_option;
+  known  text[];
+begin
+  if jsonb_typeof(options) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%ss must be an object, not %s', what, left(options::text, 80)),
+      hint    = 'Pass ''{"diversity": 0.2}'', for example.';
+  end if;
+  for given, value in select e.key, e.value from jsonb_each(options) as e loop
+    select o.* into option from pgrecall.recall_options() as o where o.name = given;
+    if not found then
+      known := array(select o.name from pgrecall.recall_options() as o);
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('unknown option "%s"', given),
+        hint    = format('Did you mean "%s"? select * from pgrecall.recall_options(); lists them.',
+                         pgrecall_internal._nearest_name(given, known));
+    end if;
+    if value <> 'null' then
+      perform pgrecall_internal._check_option(option, value);
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._check_options is
+'Raises 22023 or RC009 unless every key is an option and every value fits it.';
+
+create or replace function pgrecall_internal._check_recency(options jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if options ->> 'recency_half_life' is not null and options ->> 'fusion' <> 'linear' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('recency_half_life does not go with fusion "%s"', options ->> 'fusion'),
+      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion '
+                '"linear", whose scores say how good a row is; elsewhere recency settles ties.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_recency is
+'Raises 22023 where a half-life is set with a fusion by ranks.';
+
+create or replace function pgrecall_internal._bank_options(bank pgrecall.bank)
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  defaults jsonb := pgrecall_internal._option_defaults();
+begin
+  if bank.options = '{}' then
+    return defaults;
+  end if;
+  return defaults || bank.options || jsonb_build_object(
+    'weights', defaults -> 'weights' || coalesce(bank.options -> 'weights', '{}'));
+end;
+$$;
+comment on function pgrecall_internal._bank_options is
+'Every option with the default that holds in a bank.';
+
+create or replace function pgrecall_internal._resolved_options(bank pgrecall.bank, options jsonb)
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  defaults jsonb := pgrecall_internal._bank_options(bank);
+  given    jsonb;
+begin
+  if coalesce(options, '{}') = '{}' then
+    return defaults;
+  end if;
+  perform pgrecall_internal._check_options(options);
+  given := jsonb_strip_nulls(options);
+  given := defaults || given || jsonb_build_object(
+    'weights', defaults -> 'weights' || coalesce(given -> 'weights', '{}'),
+    'gates', defaults -> 'gates' || coalesce(given -> 'gates', '{}'));
+  -- A half-life that only the bank sets is for its own fusion.
+  if given ->> 'fusion' <> 'linear' and options ->> 'recency_half_life' is null then
+    given := given || '{"recency_half_life": null}';
+  end if;
+  perform pgrecall_internal._check_recency(given);
+  return given;
+end;
+$$;
+comment on function pgrecall_internal._resolved_options is
+'Every option with the value that holds in a call. Errors: 22023, RC009.';
+
+create or replace function pgrecall.bank_options(bank text)
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return pgrecall_internal._bank_options(pgrecall_internal._bank(bank));
+end;
+$$;
+comment on function pgrecall.bank_options is
+'Every option of a recall by name, with the default that holds in a bank. Errors: RC001.';

@@ -1,0 +1,277 @@
+-- What the graph knows, in words: neighbours() of a memory, and the path() between two entities.
+--
+-- Both are for people and for agents that want to show why things belong together; a recall does
+-- not use them. path() searches from both ends, the smaller side first, and gives up beyond 2,000
+-- entities, so that a hub does not make it read the bank.
+create or replace function pgrecall.neighbours(
+  bank text, memory_id bigint, top_k integer default 50)
+returns setof pgrecall.neighbour
+language plpgsql stable parallel safe rows 50
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  documents bigint;
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
+  select s.document_count into documents
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = neighbours.bank and s.kind = 'memory';
+  return query
+  with linked as (
+    (select o.to_id as id, o.kind, o.weight, true as is_forth
+     from   pgrecall.link o
+     where  o.bank_id = neighbours.bank and o.from_id = neighbours.memory_id
+     limit  1000)
+    union all
+    (select i.from_id, i.kind, i.weight, false
+     from   pgrecall.link i
+     where  i.bank_id = neighbours.bank and i.to_id = neighbours.memory_id
+     limit  1000)
+  ),
+  named as materialized (
+    select x.entity_id, e.name,
+           pgrecall_internal._rarity(pgrecall_internal._mentions(neighbours.bank, x.entity_id),
+                            coalesce(documents, 1)) as rarity
+    from (
+      select m.entity_id
+      from   pgrecall.mention m
+      where  m.bank_id = neighbours.bank and m.memory_id = neighbours.memory_id
+      limit  100
+    ) as x
+    cross  join lateral (
+      select y.name
+      from   pgrecall.entity y
+      where  y.bank_id = neighbours.bank and y.entity_id = x.entity_id
+      limit  1
+    ) as e
+  ),
+  shared as (
+    select o.memory_id as id, n.name, n.rarity
+    from   named n
+    cross  join pgrecall.fact_type t
+    cross  join lateral (
+      select m.memory_id
+      from   pgrecall.mention m
+      where  m.bank_id = neighbours.bank and m.entity_id = n.entity_id
+        and  m.fact_type between t.fact_type and t.fact_type
+      order  by m.fact_type desc, m.memory_id desc
+      limit  50
+    ) as o
+    where  t.bank_id = neighbours.bank
+  ),
+  found as (
+    (select distinct on (l.id, why)
+           l.id, l.kind as via, l.weight::double precision as weight,
+           case l.kind
+             when 'semantic' then format('means nearly the same: similarity %s',
+                                         round(l.weight::numeric, 2))
+             when 'temporal' then 'happened at about the same time'
+             when 'causes' then
+               case when l.is_forth then 'is caused by this' else 'causes this' end
+             when 'caused_by' then
+               case when l.is_forth then 'causes this' else 'is caused by this' end
+             when 'enables' then
+               case when l.is_forth then 'is enabled by this' else 'enables this' end
+             else case when l.is_forth then 'is prevented by this' else 'prevents this' end
+           end as why
+     from   linked l
+     order  by l.id, why, l.weight desc)
+    union all
+    select s.id, 'entity', tanh(0.5 * sum(s.rarity)),
+           'names ' || string_agg(s.name, ', ' order by s.rarity desc, s.name) || ' too'
+    from   shared s
+    where  s.id <> neighbours.memory_id
+    group  by s.id
+  )
+  select f.id, m.text, f.via, f.weight, f.why
+  from (
+    select u.* from found u order by u.weight desc, u.id desc, u.via limit neighbours.top_k
+  ) as f
+  cross  join lateral (
+    select x.text
+    from   pgrecall.memory x
+    where  x.bank_id = neighbours.bank and x.memory_id = f.id
+    limit  1
+  ) as m
+  order  by f.weight desc, f.id desc, f.via;
+end;
+$$;
+comment on function pgrecall.neighbours is
+'What the graph knows beside a memory, strongest first, a row for each reason. via is the kind of '
+'the link, or entity where both name the same; weight, 0 to 1, is that of the link, or tanh(0.5 n) '
+'with n the rarity-weighted number of shared entities; why says it in words. Of an entity the '
+'latest 50 memories of each type are looked at. Superseded memories are there too. Errors: RC001, '
+'RC010 unknown memory, 22023.';
+
+create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
+returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select distinct on (n.to_id) n.from_id, n.to_id, n.via, n.memory_id, n.is_forth
+  from (
+    select f.id as from_id, r.to_id, r.kind as via, r.memory_id, true as is_forth, 0 as place
+    from   unnest(entity_ids) as f(id)
+    cross  join lateral (
+      select o.to_id, o.kind, o.memory_id
+      from   pgrecall.relation o
+      -- As in entity_walk(): for the index.
+      where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
+      order  by o.from_id desc, o.relation_id desc
+      limit  50
+    ) as r
+    union all
+    select f.id, r.from_id, r.kind, r.memory_id, false, 0
+    from   unnest(entity_ids) as f(id)
+    cross  join lateral (
+      select i.from_id, i.kind, i.memory_id
+      from   pgrecall.relation i
+      where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
+      order  by i.to_id desc, i.relation_id desc
+      limit  50
+    ) as r
+    union all
+    select f.id, x.entity_id, 'mentioned with', x.memory_id, true, 1
+    from   unnest(entity_ids) as f(id)
+    cross  join pgrecall.fact_type t
+    cross  join lateral (
+      select m.memory_id
+      from   pgrecall.mention m
+      where  m.bank_id = _steps.bank and m.entity_id = f.id
+        and  m.fact_type between t.fact_type and t.fact_type
+      order  by m.fact_type desc, m.memory_id desc
+      limit  50
+    ) as l
+    cross  join lateral (
+      select o.entity_id, o.memory_id
+      from   pgrecall.mention o
+      where  o.bank_id = _steps.bank and o.memory_id = l.memory_id and o.entity_id <> f.id
+      limit  20
+    ) as x
+    where  t.bank_id = _steps.bank
+  ) as n
+  where  n.to_id <> all (entity_ids)
+  -- A relation says more than a mention; what was said last is meant.
+  order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
+end;
+$$;
+comment on function pgrecall_internal._steps is
+'Who is one step from any of these entities, and by which step: a relation in either direction, '
+'else a fact that names both. Of each entity the newest 50 relations in each direction and 50 '
+'facts of each type are followed.';
+
+create or replace function pgrecall.path(
+  bank text, entity_a bigint, entity_b bigint, longest integer default 6)
+returns setof pgrecall.path_step
+language plpgsql stable parallel safe rows 5
+set search_path from current
+as $$
+declare
+  -- From each end: all that was reached, who was reached last, and over which steps.
+  a_ids   bigint[] := array[entity_a];
+  b_ids   bigint[] := array[entity_b];
+  a_rim   bigint[] := array[entity_a];
+  b_rim   bigint[] := array[entity_b];
+  a_steps jsonb := '{}';
+  b_steps jsonb := '{}';
+  next    jsonb;
+  meeting bigint;
+  place   bigint;
+  taken   jsonb;
+  way     jsonb[] := '{}';
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_entity(bank, entity_a);
+  perform pgrecall_internal._check_entity(bank, entity_b);
+  perform pgrecall_internal._check_range('longest', longest, 1, 10);
+  if entity_a = entity_b then
+    return;
+  end if;
+
+  -- The smaller side goes on, until they meet; a side ends at 2,000 entities.
+  for n in 1 .. longest loop
+    exit when a_rim = '{}' or b_rim = '{}'
+           or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
+    if cardinality(a_rim) <= cardinality(b_rim) then
+      select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
+      into   next
+      from   pgrecall_internal._steps(bank, a_rim) as s
+      where  s.to_id <> all (a_ids);
+      a_steps := a_steps || next;
+      a_rim := array(select k::bigint from jsonb_object_keys(next) as k);
+      a_ids := a_ids || a_rim;
+    else
+      select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
+      into   next
+      from   pgrecall_internal._steps(bank, b_rim) as s
+      where  s.to_id <> all (b_ids);
+      b_steps := b_steps || next;
+      b_rim := array(select k::bigint from jsonb_object_keys(next) as k);
+      b_ids := b_ids || b_rim;
+    end if;
+    select u into meeting from unnest(a_ids) as u where u = any (b_ids) order by u limit 1;
+    exit when meeting is not null;
+  end loop;
+  if meeting is null then
+    return;
+  end if;
+
+  place := meeting;
+  while place <> entity_a loop
+    taken := a_steps -> place::text;
+    way := taken || way;
+    place := (taken ->> 'from_id')::bigint;
+  end loop;
+  place := meeting;
+  while place <> entity_b loop
+    taken := b_steps -> place::text;
+    -- Walked from b, it leads the other way.
+    way := way || (taken || jsonb_build_object(
+      'from_id', taken -> 'to_id', 'to_id', taken -> 'from_id',
+      'is_forth', not (taken ->> 'is_forth')::boolean));
+    place := (taken ->> 'from_id')::bigint;
+  end loop;
+
+  return query
+  select w.n::integer, f.name, s.via, t.name, s.memory_id,
+         case
+           when s.via = 'mentioned with' then format('%s and %s: %s', f.name, t.name, m.text)
+           when s.is_forth then format('%s %s %s: %s', f.name, s.via, t.name, m.text)
+           else format('%s %s %s: %s', t.name, s.via, f.name, m.text)
+         end,
+         s.from_id, s.to_id
+  from   unnest(way) with ordinality as w(taken, n)
+  cross  join lateral jsonb_to_record(w.taken) as s(
+    from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
+  cross  join lateral (
+    select e.name from pgrecall.entity e
+    where  e.bank_id = path.bank and e.entity_id = s.from_id
+    limit  1
+  ) as f
+  cross  join lateral (
+    select e.name from pgrecall.entity e
+    where  e.bank_id = path.bank and e.entity_id = s.to_id
+    limit  1
+  ) as t
+  cross  join lateral (
+    select x.text from pgrecall.memory x
+    where  x.bank_id = path.bank and x.memory_id = s.memory_id
+    limit  1
+  ) as m
+  order  by w.n;
+end;
+$$;
+comment on function pgrecall.path is
+'How two entities hang together: a shortest way between them of at most longest steps (1 to 10), '
+'in order; no row where there is none. A step is a relation, in either direction, else a fact that '
+'names both ("mentioned with"); memory_id is the fact, and why says it in words, the relation in '
+'the direction in which it holds. Of each entity the newest 50 relations in each direction and 50 '
+'facts of each type are followed, and from either end it gives up beyond 2,000 entities, so that '
+'it may miss a way through somebody named everywhere. Ids: query_entities(). Errors: RC001, RC013 '
+'unknown entity, 22023.';

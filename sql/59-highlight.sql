@@ -1,0 +1,135 @@
+-- highlight() marks in a stored text the words that the lexical arm finds it by.
+--
+-- Words are compared as the arm compares them, in Unicode form NFKC and stemmed; what is marked are
+-- the letters as they are stored. So the text is read twice, as runs of words in form NFKC and as
+-- stored letters with their marks, and the two are joined by the position of each code point.
+-- Nothing is escaped: a page that shows the result escapes the text, or chooses marks that survive.
+create or replace function pgrecall_internal._letters(content text)
+returns table (letter text)
+language plpgsql immutable parallel safe
+as $$
+begin
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return query select c.letter from string_to_table(content, null) as c(letter);
+    return;
+  end if;
+  return query
+  select string_agg(d.code, '' order by d.n)
+  from (
+    select c.code, c.n, count(*) filter (where not (
+             octet_length(c.code) > 1
+             -- A mark: put in order before the one that goes behind all others.
+             and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
+                  -- A vowel or a last consonant of a Hangul syllable, and the like.
+                  or normalize(c.before || c.code, nfkc)
+                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)))
+           ) over (order by c.n) as nth
+    from (
+      select s.code, s.n,
+             concat(lag(s.code, 2) over (order by s.n), lag(s.code) over (order by s.n)) as before
+      from   string_to_table(content, null) with ordinality as s(code, n)
+    ) as c
+  ) as d
+  group  by d.nth
+  order  by d.nth;
+end;
+$$;
+comment on function pgrecall_internal._letters is
+'The letters of a text as they are stored, in order, each with the marks that belong to it: the '
+'forms NFKC of all, joined, are that of the text.';
+
+create or replace function pgrecall.highlight(
+  bank       text,
+  memory_id  bigint,
+  query      text,
+  start_mark text default '<mark>',
+  end_mark   text default '</mark>')
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+  config   regconfig := searched.text_search_config::regconfig;
+  cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  content  text;
+  wanted   text[];
+begin
+  perform pgrecall_internal._check_text('query', query);
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  select m.text into content
+  from   pgrecall.memory m
+  where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
+  wanted := array(
+    select l.lexeme
+    from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
+  );
+
+  return (
+    with run as (
+      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk
+      from   regexp_matches(
+               pgrecall_internal._normalised(content),
+               format('%s+|[^%s]+', cjk, pgrecall_internal._cjk()), 'g')
+               with ordinality as r(match, n)
+    ),
+    piece as (
+      select array[r.n, c.n] as place, c.letter as piece,
+             case when char_length(r.run) = 1 then c.letter = any (wanted)
+                  else coalesce(lag(c.letter) over w || c.letter = any (wanted), false)
+                    or coalesce(c.letter || lead(c.letter) over w = any (wanted), false)
+             end as is_hit
+      from   run r, string_to_table(r.run, null) with ordinality as c(letter, n)
+      where  r.is_cjk
+      window w as (partition by r.n order by c.n)
+      union all
+      -- An identifier is marked as a whole when it was asked for as a whole, or else in parts.
+      select array[r.n, i.n, w.n], w.match[1],
+             lower(i.match[1]) = any (wanted)
+               or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
+      from   run r,
+             regexp_matches(
+               r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+             ) with ordinality as i(match, n),
+             regexp_matches(
+               i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
+             ) with ordinality as w(match, n)
+      where  not r.is_cjk
+    ),
+    -- What was read is the text in form NFKC, what is marked are the letters as they are stored.
+    read as (
+      select p.is_hit, row_number() over (order by p.place, c.n) as n
+      from   piece p, string_to_table(p.piece, null) with ordinality as c(code, n)
+    ),
+    stored as (
+      select l.letter, l.n as place, row_number() over (order by l.n, c.n) as n
+      from   pgrecall_internal._letters(content) with ordinality as l(letter, n),
+             string_to_table(pgrecall_internal._normalised(l.letter), null)
+               with ordinality as c(code, n)
+    ),
+    letter as (
+      select s.place, s.letter, bool_or(r.is_hit) as is_hit
+      from   stored s join read r using (n)
+      group  by s.place, s.letter
+    ),
+    -- Hits side by side share a mark.
+    stretch as (
+      select min(l.place) as place, l.is_hit, string_agg(l.letter, '' order by l.place) as stretch
+      from (
+        select *, row_number() over (order by place)
+                  - row_number() over (partition by is_hit order by place) as island
+        from   letter
+      ) as l
+      group  by l.is_hit, l.island
+    )
+    select string_agg(
+             case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
+             '' order by s.place)
+    from   stretch s
+  );
+end;
+$$;
+comment on function pgrecall.highlight is
+'The text of a memory with the words that lexical_arm() finds it by between start_mark and '
+'end_mark; all else is as it was stored, nothing is escaped. Errors: RC001, RC010 unknown memory, '
+'22023.';

@@ -1,0 +1,203 @@
+-- The answer of a recall: fused, ordered, completed.
+--
+-- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(): it
+-- runs the arms once and returns the rows and the reports of that same run. Rows are completed
+-- from memory and message only after fusion has chosen them, and their jsonb is made only for
+-- those returned.
+create or replace function pgrecall_internal._gated_reports(
+  reports pgrecall.arm_report[], hits pgrecall.arm_hit[], gates jsonb)
+returns pgrecall.arm_report[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  gated text[];
+begin
+  if gates = '{}' then
+    return reports;
+  end if;
+  gated := pgrecall_internal._gated_arms(hits, gates);
+  for n in 1 .. cardinality(reports) loop
+    if (reports[n]).arm = any (gated) then
+      reports[n].status := 'gated';
+      reports[n].reason := format('best score %s is below the gate %s',
+                                  round((reports[n]).best_score::numeric, 4),
+                                  gates ->> (reports[n]).arm);
+    end if;
+  end loop;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._gated_reports is
+'The reports of a run, those of the arms that their gates leave out marked.';
+
+create or replace function pgrecall_internal._named_hits(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
+returns pgrecall.arm_hit[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  ids         bigint[];
+  confidences real[];
+begin
+  if request.named = '{}' then
+    return hits;
+  end if;
+  select array_agg(n.memory_id), array_agg(n.confidence)
+  into   ids, confidences
+  from (
+    select h.memory_id, max(e.confidence) as confidence
+    from   (select distinct x.memory_id from unnest(hits) as x) as h
+    cross  join unnest(request.named) as e
+    cross  join lateral (
+      select from pgrecall.mention m
+      where  m.bank_id = (request.bank).bank_id and m.memory_id = h.memory_id
+        and  m.entity_id = e.entity_id
+      limit  1
+    ) as stated
+    group  by h.memory_id
+  ) as n;
+  return array(
+    select (h.arm, h.memory_id, h.rank, h.score, n.confidence)::pgrecall.arm_hit
+    from   unnest(hits) with ordinality as h(arm, memory_id, rank, score, named, place)
+    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
+    order  by h.place
+  );
+end;
+$$;
+comment on function pgrecall_internal._named_hits is
+'The hits, each with the confidence that its memory mentions an entity named in the query.';
+
+create or replace function pgrecall_internal._completed(
+  request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
+  places integer[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  skip         integer := (request.options ->> 'skip')::integer;
+  idf_sum      double precision := (request.memory_terms).idf_sum;
+  message_sum  double precision := (request.message_terms).idf_sum;
+  is_embedded  boolean := request.embedding is not null;
+begin
+  return array(
+    select (
+      row_number() over (
+        order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
+      r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
+      r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
+      pgrecall_internal._relevance(
+        r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
+      r.proof_count, lower(r.occurred), upper(r.occurred))::pgrecall.recalled
+    from (
+      select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
+             m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
+             f.arms, f.place
+      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+      join   pgrecall.memory m
+        on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+      union all
+      select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
+             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place
+      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+      join   pgrecall.message t
+        on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+    ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
+           occurred, mentioned_at, confidence, proof_count, score, arms, place)
+    order  by row_number() over (
+             order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)
+    offset skip
+    limit  request.top_k
+  );
+end;
+$$;
+comment on function pgrecall_internal._completed is
+'The rows of an answer from their ids, scores and shares; places is their order, or null for that '
+'of the scores, ties by recency.';
+
+create or replace function pgrecall_internal._answer(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  options       jsonb := request.options;
+  last_rank     integer := (options ->> 'skip')::integer + request.top_k;
+  min_relevance double precision := (options ->> 'min_relevance')::double precision;
+  collapse      boolean := (options ->> 'collapse')::boolean;
+  diversity     double precision := (options ->> 'diversity')::double precision;
+  half_life     interval := (options ->> 'recency_half_life')::interval;
+  is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
+  is_embedded   boolean := request.embedding is not null;
+  idf_sum       double precision := (request.memory_terms).idf_sum;
+  message_sum   double precision := (request.message_terms).idf_sum;
+  ids           bigint[];
+  scores        double precision[];
+  shares        jsonb[];
+  arranged      record;
+begin
+  -- Ties at the last rank stay in until recency has settled them.
+  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
+  into   ids, scores, shares
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
+           (options ->> 'rrf_k')::integer, options ->> 'fusion',
+           (options ->> 'named_boost')::double precision,
+           case when not is_arranged and min_relevance = 0 then last_rank end) as f
+  where  min_relevance = 0
+     or  pgrecall_internal._relevance(
+           f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
+  if not is_arranged then
+    return pgrecall_internal._completed(request, ids, scores, shares, null);
+  end if;
+  arranged := pgrecall_internal._arranged(
+    request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
+    request.as_of, ids, scores, shares);
+  return pgrecall_internal._completed(
+    request, arranged.ids, arranged.scores, arranged.arms,
+    array(select generate_series(1, cardinality(arranged.ids))));
+end;
+$$;
+comment on function pgrecall_internal._answer is
+'The rows of an answer from what the arms found: fused, filtered by relevance, ordered.';
+
+create or replace function pgrecall_internal._recall(
+  bank       text,
+  query      text,
+  embedding  halfvec,
+  during     tstzrange,
+  fact_types text[],
+  tags       text[],
+  filter     text,
+  top_k      bigint,
+  as_of      timestamptz,
+  model      text,
+  options    jsonb,
+  is_run     boolean default true,
+  out hits pgrecall.recalled[],
+  out arms pgrecall.arm_report[])
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  request pgrecall_internal.request := pgrecall_internal._request(
+    bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options);
+  run     record;
+begin
+  run := pgrecall_internal._run(request, not is_run);
+  arms := run.reports;
+  if is_run then
+    hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
+    arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._recall is
+'One recall: its rows, and the reports of that same run. is_run => false: what would run. It takes '
+'the bank first, so that a cluster can run the whole of it where the bank is.';

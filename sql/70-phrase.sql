@@ -1,0 +1,111 @@
+-- What a query asks for in words: plain words, of which some should stand in a text, "phrases in
+-- quotes", which must, and -words and -"phrases" to exclude, which must not.
+--
+-- _parsed_query() takes a query apart, once in a recall. _is_wanted() looks whether a text has the
+-- phrases and none of the exclusions: words next to one another, stemmed as the bank's text search
+-- configuration does, identifiers and scripts without spaces as they were typed. Quotes and dashes
+-- in a query of more than 1,000 characters are those of a pasted text and mean nothing.
+create or replace function pgrecall_internal._parsed_query(
+  query text, out words text, out phrases text[], out excluded text[])
+language plpgsql immutable parallel safe
+as $$
+declare
+  quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
+  minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  bare   text;
+begin
+  -- A pasted book asks about what it begins with.
+  words := left(query, 16000);
+  phrases := '{}';
+  excluded := '{}';
+  -- What is long was pasted: its quotes and dashes are not meant for us.
+  if length(words) > 1000 then
+    return;
+  end if;
+  bare := translate(pgrecall_internal._normalised(query), '“”„', '"""');
+  if bare !~ '"|(^| )-[[:alpha:]]' then
+    return;
+  end if;
+  excluded := array(
+    select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
+  );
+  bare := regexp_replace(bare, '(^| )-' || quoted, ' ', 'g');
+  phrases := array(
+    select p.match[1]
+    from   regexp_matches(bare, quoted, 'g') as p(match)
+    -- One of no words says nothing.
+    where  p.match[1] ~ '[[:alnum:]]'
+  );
+  bare := regexp_replace(bare, quoted, ' ', 'g');
+  excluded := excluded || array(
+    select p.match[1] from regexp_matches(bare, minus, 'g') as p(match)
+  );
+  words := concat_ws(' ', regexp_replace(bare, minus, ' ', 'g'), array_to_string(phrases, ' '));
+end;
+$$;
+comment on function pgrecall_internal._parsed_query is
+'What a query asks for: words of which some should stand in the text, phrases ("in quotes") that '
+'must, and words and phrases (-word, -"in quotes") that must not, phrases and exclusions in '
+'Unicode form NFKC.';
+
+create or replace function pgrecall_internal._stands_in(
+  config regconfig, phrase text, fields text[])
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]][-_./@:+#]+[[:alnum:]]';
+  words text;
+begin
+  if phrase ~ typed then
+    -- As typed, and where it does not begin or end in a script without spaces, as whole words.
+    typed := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
+    typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
+    if btrim(phrase) ~ ('^(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]') then
+      typed := '(?<![[:alnum:]])' || typed;
+    end if;
+    if btrim(phrase) ~ ('(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]$') then
+      typed := typed || '(?![[:alnum:]])';
+    end if;
+    return exists (
+      select from unnest(fields) as f
+      where  lower(pgrecall_internal._normalised(f)) ~ ('(?:' || typed || ')')
+    );
+  end if;
+  words := pgrecall_internal._spaced(phrase);
+  if to_tsvector(config, words) = '' then
+    -- A phrase of stop words alone: to be or not to be.
+    config := 'simple';
+    if to_tsvector(config, words) = '' then
+      return false;
+    end if;
+  end if;
+  return exists (
+    select from unnest(fields) as f
+    where  to_tsvector(config, pgrecall_internal._spaced(pgrecall_internal._normalised(f)))
+             @@ phraseto_tsquery(config, words)
+  );
+end;
+$$;
+comment on function pgrecall_internal._stands_in is
+'Whether the words of a phrase, in Unicode form NFKC, stand next to one another in one of the '
+'fields, stemmed as the configuration does; a phrase with an identifier or Chinese, Japanese or '
+'Korean in it, as typed.';
+
+create or replace function pgrecall_internal._is_wanted(
+  config regconfig, phrases text[], excluded text[], fields text[])
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select bool_and(pgrecall_internal._stands_in(config, p, fields)) from unnest(phrases) as p
+  ) is not false and (
+    select bool_or(pgrecall_internal._stands_in(config, x, fields)) from unnest(excluded) as x
+  ) is not true;
+end;
+$$;
+comment on function pgrecall_internal._is_wanted is
+'Whether all the phrases stand in the fields, and nothing that is excluded.';

@@ -1,0 +1,181 @@
+-- The words of a query as a collection knows them, and which documents to score for them.
+--
+-- _terms() gives each lexeme its dimension, IDF and document count, rarest first. To score every
+-- document that holds any word of a question would read most of a large bank; _candidates() chooses
+-- the rarest words, and sets of the others, so that about candidate_limit documents are scored. A
+-- lexeme shares its dimension with another one once in a billion pairs: where a bank holds such a
+-- pair, and for documents that are not counted yet, _recheck_lexemes() reads the text again.
+create or replace function pgrecall_internal._terms(bank_id text, kind text, lexemes text[])
+returns pgrecall_internal.terms
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  terms pgrecall_internal.terms;
+begin
+  select s.document_count, s.watermark into terms.documents, terms.watermark
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = _terms.bank_id and s.kind = _terms.kind;
+
+  -- Rarest first; a lexeme without statistics counts as rare.
+  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count), sum(t.idf),
+         bool_or(t.is_shared)
+  into   terms.dimensions, terms.idfs, terms.counts, terms.idf_sum, terms.is_shared
+  from (
+    select pgrecall_internal._dimension(q.lexeme) as dimension,
+           coalesce(l.document_count, 0)::bigint as count,
+           ln(1 + (greatest(terms.documents, l.document_count, 1)
+                   - coalesce(l.document_count, 0) + 0.5)
+                  / (coalesce(l.document_count, 0) + 0.5)) as idf,
+           l.is_shared
+    from   unnest(lexemes) as q(lexeme)
+    -- A lookup each, also while the planner takes the table for a small one.
+    cross  join lateral (
+      select max(x.document_count) filter (where x.lexeme = q.lexeme) as document_count,
+             coalesce(bool_or(x.lexeme <> q.lexeme), false) as is_shared
+      from   pgrecall_internal.lexeme x
+      where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
+        and  x.dimension = pgrecall_internal._dimension(q.lexeme)
+    ) as l
+    order  by 2, 1
+  ) as t;
+  return terms;
+end;
+$$;
+comment on function pgrecall_internal._terms is
+'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
+'documents of N that hold it; kind is memory or message. idf_sum is what no BM25 score of the '
+'query exceeds.';
+
+create or replace function pgrecall_internal._candidates(
+  dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
+  candidate_limit integer,
+  out singles integer[], out sets text[])
+language plpgsql immutable parallel safe
+as $$
+declare
+  first   integer := 1;
+  counted double precision := 0;
+begin
+  -- A fifth of the limit goes to single words, rarest first.
+  while first <= cardinality(dimensions) and counted + counts[first] <= candidate_limit / 5 loop
+    counted := counted + counts[first];
+    first := first + 1;
+  end loop;
+
+  -- Of the ten rarest of the others, sets are taken by the IDF they bring in together, while they
+  -- fit: what has none of the singles must have one of them. Where a set is taken, those that have
+  -- a word more stop counting. Words of one question go together some three times as often as
+  -- chance has it; sets that few documents have need no further word.
+  with recursive word as (
+    select *
+    from   unnest(dimensions[first : first + 9], idfs[first : first + 9], counts[first : first + 9])
+             with ordinality as t(dimension, idf, count, position)
+  ),
+  word_set as (
+    select array[w.dimension] as words, w.position as last, w.idf, w.count as most,
+           w.count::double precision as chance, w.count::double precision as estimate
+    from   word w
+    union all
+    select s.words || w.dimension, w.position, s.idf + w.idf, s.most, x.chance,
+           least(s.most, x.chance)
+    from   word_set s
+    join   word w on w.position > s.last
+    cross  join lateral (select s.chance * 3 * w.count / documents) as x(chance)
+    where  s.estimate > candidate_limit / 25 and cardinality(s.words) < 5
+  ),
+  ranked as (
+    select s.words, trim_array(s.words, 1) as shorter, s.estimate,
+           row_number() over (order by s.idf desc, s.words) as rank
+    from   word_set s
+  ),
+  running as (
+    select r.words, r.shorter, r.rank,
+           sum(r.estimate - coalesce(l.estimate, 0)) over (order by r.rank) as total
+    from   ranked r
+    left   join (select x.shorter, sum(x.estimate) from ranked x group by x.shorter)
+                  as l(words, estimate) using (words)
+  ),
+  taken as (
+    select b.words, b.shorter
+    from   (select r.words, r.shorter, max(r.total) over (order by r.rank) as total
+            from   running r) as b
+    where  b.total <= candidate_limit - counted
+  )
+  select dimensions[1 : first - 1]
+           || coalesce(array_agg(t.words[1]) filter (where cardinality(t.words) = 1), '{}'),
+         coalesce(array_agg(t.words::text) filter (where cardinality(t.words) > 1), '{}')
+  into   singles, sets
+  from   taken t
+  where  t.shorter not in (select x.words from taken x);
+end;
+$$;
+comment on function pgrecall_internal._candidates is
+'Which documents to score, about candidate_limit: those with any of the singles, or with all of '
+'any of the sets (arrays of dimensions, rarest first). Nothing where no set of words is that rare.';
+
+create or replace function pgrecall_internal._scoped_keys(
+  bank_id text, fact_type text, dimensions integer[])
+returns bigint[]
+language sql immutable parallel safe
+return array(
+  select hashint8extended(
+           d::bigint, pgrecall_internal._scope(_scoped_keys.bank_id, _scoped_keys.fact_type))
+  from   unnest(dimensions) as d
+);
+comment on function pgrecall_internal._scoped_keys is
+'Keys of lexemes in the lexical index, as _lexical_keys() makes them of a document.';
+
+create or replace function pgrecall_internal._recheck_lexemes(
+  bank pgrecall.bank, kind text, ids bigint[], lexemes text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  config regconfig := bank.text_search_config::regconfig;
+begin
+  if kind = 'memory' then
+    return array(
+      select u.id
+      from   unnest(ids) as u(id)
+      cross  join lateral (
+        select m.text, m.context, m.fact_key
+        from   pgrecall.memory m
+        where  m.bank_id = bank.bank_id and m.memory_id = u.id
+        limit  1
+      ) as d
+      -- The words of the text alone are had sooner than all that may stand there.
+      where  tsvector_to_array(to_tsvector(
+               config, pgrecall_internal._spaced(pgrecall_internal._normalised(d.text))))
+               && _recheck_lexemes.lexemes
+         or  exists (
+               select from pgrecall_internal._field_lexemes(
+                 config, d.text, d.context, bank.context_weight, d.fact_key, bank.key_weight) as l
+               where  l.lexeme = any (_recheck_lexemes.lexemes))
+    );
+  end if;
+  return array(
+    select u.id
+    from   unnest(ids) as u(id)
+    cross  join lateral (
+      select x as message
+      from   pgrecall.message x
+      where  x.bank_id = bank.bank_id and x.message_id = u.id
+      limit  1
+    ) as d
+    where  exists (
+             select from pgrecall_internal._field_lexemes(
+               config, (d.message).text, pgrecall_internal._message_context(bank, d.message),
+               bank.message_context_weight, null, 0) as l
+             where  l.lexeme = any (_recheck_lexemes.lexemes))
+  );
+end;
+$$;
+comment on function pgrecall_internal._recheck_lexemes is
+'Those of the documents that hold one of the lexemes: a score may stem from another lexeme of the '
+'same dimension.';
