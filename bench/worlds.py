@@ -35,7 +35,8 @@ from typing import Any
 
 import harness
 from conversations import CachingEmbedder
-from worlds_make import ASKED_AT, HUB, TEMPLATES, Question, generate
+from worlds_build import ASKED_AT, Question
+from worlds_make import HUB, TEMPLATES, generate
 
 from pgrecall import Hit, Recall
 
@@ -97,14 +98,13 @@ def measure(
     recall: Recall, worlds: Mapping[str, World], is_reranked: bool, is_by_arm: bool
 ) -> Rows:
     """Fill a bank with each world and ask every question."""
-    rows: Rows = defaultdict(lambda: defaultdict(list))
+    rankings: dict[str, list[list[str]]] = defaultdict(list)
+    by_arm: list[dict[str, list[str]]] = []
     for bank, (facts, questions) in worlds.items():
         start = perf_counter()
         judged = fill(recall, bank, facts)
         print(f"{bank}: {len(facts)} facts retained in {perf_counter() - start:.1f} s", flush=True)
         start = perf_counter()
-        rankings: dict[str, list[list[str]]] = defaultdict(list)
-        by_arm: list[dict[str, list[str]]] = []
         for question in questions:
             hits = ask(recall, bank, question.text)
             rankings["fused"].append([hit.source_id or "" for hit in hits])
@@ -113,12 +113,14 @@ def measure(
                 rankings["reranked"].append([hit.source_id or "" for hit in hits])
             if is_by_arm:
                 by_arm.append(arm_rankings(recall, bank, question.text, judged))
-        for arm in sorted({arm for found in by_arm for arm in found}):
-            rankings[f"arm.{arm}"] = [found.get(arm, []) for found in by_arm]
-        for who, ranked in rankings.items():
-            for question, ranking in zip(questions, ranked, strict=True):
-                rows[who][question.kind].append(measures(ranking, question))
         print(f"{bank}: {len(questions)} questions in {perf_counter() - start:.1f} s", flush=True)
+    for arm in sorted({arm for found in by_arm for arm in found}):
+        rankings[f"arm.{arm}"] = [found.get(arm, []) for found in by_arm]
+    asked = [question for _, questions in worlds.values() for question in questions]
+    rows: Rows = defaultdict(lambda: defaultdict(list))
+    for who, ranked in rankings.items():
+        for question, ranking in zip(asked, ranked, strict=True):
+            rows[who][question.kind].append(measures(ranking, question))
     return rows
 
 
@@ -128,7 +130,7 @@ def means(rows: Iterable[tuple[float, ...]]) -> dict[str, float]:
 
 
 def figures_of(rows: Rows) -> harness.Figures:
-    found = {}
+    found: harness.Figures = {}
     for who, by_kind in rows.items():
         prefix = "worlds." if who == "fused" else f"worlds.{who}."
         for kind, of_kind in by_kind.items():
