@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from datetime import timezone as _timezone
 
+from . import calendar as cal
 from . import grammar
 from .languages import Language
 from .languages import language as _language
@@ -28,8 +29,9 @@ class TemporalConstraint:
         start: First instant, inclusive, with a time zone; None is an open side.
         end: First instant after the window, with a time zone; None is an open side.
         kind: The unit it was named in ("day", "week", "weekend", "month", "quarter", "half",
-            "season", "year", "decade", "century") or how it was made ("range", "open",
-            "rolling", "part", "fuzzy", "anchor", "month ago", "year ahead" and the like).
+            "season", "year", "decade", "century"; "hours" for a part of a day) or how it was
+            made ("range", "open", "rolling", "part", "fuzzy", "anchor", "month ago", "year
+            ahead" and the like).
         matched: The words of the question it was read from.
         confidence: 0 to 1; 1 is a full date, 0.6 a fuzzy word.
 
@@ -42,7 +44,12 @@ class TemporalConstraint:
     confidence: float
 
     def fact(self) -> str:
-        """Return a statement for a prompt, with inclusive days: 'last Tuesday = 2026-11-17'."""
+        """Return a statement for a prompt: 'last Tuesday = 2026-11-17', the last day inclusive.
+
+        Hours have an exclusive end: 'at noon = 2026-11-20 12:00 to 2026-11-20 13:00'.
+        """
+        if self.kind == "hours" and self.start and self.end:
+            return f"{self.matched} = {self.start:%Y-%m-%d %H:%M} to {self.end:%Y-%m-%d %H:%M}"
         first = self.start and self.start.date().isoformat()
         last = self.end and (self.end - timedelta(microseconds=1)).date().isoformat()
         if first and last:
@@ -67,7 +74,8 @@ def extract_temporal_constraint(
 ) -> TemporalConstraint | None:
     """Read the window of time that a question names, or None when it names none.
 
-    Bounds are local midnights; an anchor's is the instant itself.
+    Bounds are local midnights, or hours where a part of a day or a clock time is named: a clock
+    time is the hour that begins then, a night ends at midnight. An anchor's is the instant itself.
 
     Args:
         text: The question; of more than 1,000 characters 200 at each end are read.
@@ -102,17 +110,24 @@ def extract_temporal_constraint(
             return _anchored(text, zone, table, anchors) if anchors is not None else None
         span, item = found
         matched = text[scan.spots[item.first][0] : scan.spots[item.last - 1][1]]
-        start, end = (_midnight(day, zone) for day in (span.start, span.end))
-        return TemporalConstraint(start, end, span.kind, matched, span.confidence)
+        (opens, closes), last = span.hours, span.end
+        if last is not None and closes < cal.WHOLE_DAY[1]:
+            last -= cal.DAY
+        else:
+            closes = 0
+        start, end = _instant(span.start, opens, zone), _instant(last, closes, zone)
+        is_part = span.kind == "day" and span.hours != cal.WHOLE_DAY
+        kind = "hours" if is_part else span.kind
+        return TemporalConstraint(start, end, kind, matched, span.confidence)
     except (OverflowError, ValueError):  # beyond the calendar: years before 1 or after 9999
         return None
 
 
-def _midnight(day: date | None, zone: tzinfo) -> datetime | None:
-    """Return the first instant of a day, which a change of clocks can move off midnight."""
+def _instant(day: date | None, minutes: int, zone: tzinfo) -> datetime | None:
+    """Return a time of a day, which a change of clocks can move, midnight too."""
     if day is None:
         return None
-    moment = datetime.combine(day, time(), zone)
+    moment = datetime.combine(day, time(minutes // 60, minutes % 60), zone)
     try:
         return moment.astimezone(_timezone.utc).astimezone(zone)
     except OverflowError:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 Days = tuple[date, date]
+Hours = tuple[int, int]  # minutes from midnight: first, and first after
 DAY = timedelta(days=1)
+WHOLE_DAY: Hours = (0, 24 * 60)
 LENGTHS = {"day": 1, "week": 7, "fortnight": 14}
 MONTHS = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120, "century": 1200}
 SIZES = "day weekend week fortnight month season quarter half year decade century".split()
@@ -23,6 +25,7 @@ class Span:
         weak: The kind of word it hangs on when that word alone is no evidence of a date.
         word: That word, as written.
         edge: The day a part stands for at the end of a range ("the end of March").
+        hours: Where it begins in its first day and ends in its last.
 
     """
 
@@ -33,6 +36,7 @@ class Span:
     weak: str = ""
     word: str = ""
     edge: date | None = None
+    hours: Hours = WHOLE_DAY
 
     @property
     def is_empty(self) -> bool:
@@ -65,6 +69,7 @@ class Cycle:
         at: Number of a unit to the days it has there, or None when it is missing (29 February).
         kind, confidence, weak, word: As for Span.
         other: The other reading of a numeric date ("5/6").
+        hours: As for Span.
 
     """
 
@@ -75,11 +80,14 @@ class Cycle:
     weak: str = ""
     word: str = ""
     other: Cycle | None = None
+    hours: Hours = WHOLE_DAY
 
     def span(self, number: int) -> Span | None:
         """Return its days in the unit of that number."""
         days = self.at(number)
-        return days and Span(*days, self.kind, self.confidence, self.weak, self.word)
+        if days is None:
+            return None
+        return Span(*days, self.kind, self.confidence, self.weak, self.word, None, self.hours)
 
     def _each(self, day: date, step: int) -> Iterator[Span]:
         number = index(self.unit, day)
@@ -326,7 +334,7 @@ def part(whole: Span, name: str, today: date) -> Span | None:
     else:
         cuts = [start + timedelta(days=days * n // 3) for n in (1, 1, 2)]
     if days == 1:
-        return Span(start, end, "day", 0.9)
+        return Span(start, end, "day", 0.9, hours=whole.hours)
     spans = {
         "early": (start, half),
         "earlier": (start, min(half, today) if today > start else half),

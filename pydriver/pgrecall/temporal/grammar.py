@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 
 from . import calendar as cal
 from .calendar import DAY, Cycle, Span
-from .languages import AMOUNT
+from .languages import AMOUNT, LUNCH, NOON
 from .scan import Group, Item, Scan
 
 Value = Span | Cycle | list[Item] | None
@@ -86,6 +87,59 @@ def _not_after_next(scan: Scan, got: Group) -> Value:
     ]
 
 
+# Times of day --------------------------------------------------------------------------------
+
+
+@rule(r"(?<![MC/.-])[wF]?T?(?P<a>[nc])(?P<s>[-t&])T?(?P<b>c)")
+def _clock_range(scan: Scan, got: Group) -> Value:
+    """Read "2 to 5 pm", "between 9:00 and 11:30": an item of its own, tied to a day later."""
+    a, b, items = got.item("a"), got.item("b"), got.all()
+    if a is None or b is None or a.value is None or b.value is None:
+        return None
+    if got.match["s"] == "&" and items[0].letter != "w":
+        return None
+    (closes, _), is_sure = b.value
+    if a.letter == "c":
+        opens, is_sure = a.value[0][0], is_sure and a.value[1]
+        starts = [opens] if a.value[1] else [opens + 720, opens]
+    elif a.value > 23:
+        return None
+    else:
+        opens = a.value * 60
+        starts = [opens] if scan.language.day_first else [opens % 720 + 720, opens % 720]
+    opens = next((one for one in starts if one < closes), -1)
+    if opens < 0:
+        return None
+    return [Item("c", ((opens, closes), is_sure or closes >= 720), items[0].first, b.last)]
+
+
+@rule(r"(?<![MC])(?:(?P<n>n)i(?=T)|(?P<c>c)i?)T?(?P<p>P)")
+def _hour_of_part(scan: Scan, got: Group) -> Value:
+    """Read "10 in the morning", "5 o'clock in the afternoon"."""
+    item, part = got.item("n") or got.item("c"), got["p"]
+    if item is None or item.value is None or part is None:
+        return None
+    hour = item.value[0][0] if item.letter == "c" else item.value * 60
+    if not 0 < hour < 13 * 60:
+        return None
+    halves = (hour % 720, hour % 720 + 720)
+    opens = next((one for one in halves if part[0] <= one < part[1]), None)
+    if opens is None:
+        return None
+    return [Item("c", ((opens, opens + 60), True), item.first, got.all()[-1].last)]
+
+
+def _hours_of(item: Item | None) -> cal.Hours:
+    """Return the hours of a part of the day or a clock time, the whole day when not known."""
+    if item is None or item.value is None:
+        return cal.WHOLE_DAY
+    hours: cal.Hours = item.value
+    if item.letter == "c":
+        hours, is_sure = item.value
+        return hours if is_sure else cal.WHOLE_DAY
+    return hours
+
+
 # Numeric notations ---------------------------------------------------------------------------
 
 
@@ -136,6 +190,45 @@ def _year_month_day(scan: Scan, got: Group) -> Value:
         return None
     days = cal.one_day(got["y"], got["m"], got["d"]) or cal.one_day(got["y"], got["d"], got["m"])
     return days and Span(*days, "day", 1)
+
+
+_DATE_WITH_NAME = (
+    r"(?P<y>y)(?P<s>[-/.])(?P<m>M)(?P=s)(?P<d>[no])"
+    r"|(?P<d2>[no])(?P<s2>[-/.])(?P<m2>M)(?P=s2)(?P<y2>[yn])"
+    r"|(?P<m3>M)(?P<s3>[-/])(?P<d3>[no])(?P=s3)(?P<y3>[yn])"
+)
+
+
+@rule(_DATE_WITH_NAME)
+def _date_with_name(scan: Scan, got: Group) -> Value:
+    """Read "2019/aug/01", "1.aug.2019", "aug-01-19"."""
+    if not scan.tight(got.all()):
+        return None
+    year = got.item("y") or got.item("y2") or got.item("y3")
+    month, day = got["m"] or got["m2"] or got["m3"], got["d"] or got["d2"] or got["d3"]
+    if year is None:
+        return None
+    number = year.value
+    if year.letter == "n":
+        if len(scan.words[year.first]) != 2:
+            return None
+        number = scan.full_year(number)
+    days = cal.one_day(number, month, day or 0)
+    return days and Span(*days, "day", 1)
+
+
+@rule(r"(?P<y>y),?T?(?P<m>M)(?P<d>[no])(?:(?P<s>[-t])T?(?P<e>[no]))?(?![,.]?y)")
+def _year_then_day(scan: Scan, got: Group) -> Value:
+    """Read "2019 aug 1" and, year last as the rules expect it, "2019 May 3 to 7"."""
+    items, month = got.all(), got.item("m")
+    if month is None or scan.is_verb(month) or scan.counted(items[-1]):
+        return None
+    if got["e"] is None:
+        days = cal.one_day(got["y"], got["m"], got["d"])
+        return days and Span(*days, "day", 1)
+    first, last = items[0].first, items[-1].last
+    moved = [*items[items.index(month) :], items[0]]
+    return [Item(item.letter, item.value, first, last) for item in moved]
 
 
 @rule(r"(?P<a>n)(?P<s>[-/.])(?P<b>n)(?P=s)(?P<y>[yn])")
@@ -207,6 +300,26 @@ def _month_year_day(scan: Scan, got: Group) -> Value:
     return days and Span(*days, "day", 1)
 
 
+_FIRST_OF_MONTH = (
+    r"(?P<m>M)T?(?P<o>o)(?P<n>n)(?P<u>U)?(?![,.]?y)|(?P<o2>o)(?P<n2>n)[Oi]T?(?P<m2>M)(?P<y>y)?"
+)
+
+
+@rule(_FIRST_OF_MONTH)
+def _first_of_month(scan: Scan, got: Group) -> Value:
+    """Read "January first 12" and "the first 12 of January" as its first twelve days."""
+    month, first = got.item("m") or got.item("m2"), got.item("o") or got.item("o2")
+    number = got.item("n") or got.item("n2")
+    if month is None or first is None or number is None or first.value != 1 or number.value < 2:
+        return None
+    if scan.is_verb(month) or scan.words[first.first][0].isdigit() or scan.counted(number):
+        return None
+    cycle = cal.months(month.value, 1, "month")
+    whole = cycle.span(got["y"]) if got["y"] else cycle.latest(scan.today)
+    span = whole and cal.nth(whole, got["u"] or "day", 1, number.value)
+    return span if whole and span and span.after <= whole.after + 6 * DAY else None
+
+
 @rule(r"(?<!M)(?<!M[,.])(?P<d>[no])[-/]?T?(?:z?O)?T?(?P<m>M)")
 def _day_of_month(scan: Scan, got: Group) -> Value:
     item = got.item("m")
@@ -272,11 +385,28 @@ def _deictic(scan: Scan, got: Group) -> Value:
     return cal.period("day", scan.today, got.all()[0].value)
 
 
+@rule(r"(?P<r>R)(?P<n>n)?(?P<y>Y)|(?P<y2>Y)(?P<r2>R)|(?P<n3>y)(?P<y3>Y)")
+def _calendar_unit(scan: Scan, got: Group) -> Value:
+    """Read "this calendar year", "the last 2 calendar months", "2019 calendar year": whole ones."""
+    if got["n3"] is not None:
+        return None if got["y3"] else cal.period("year", date(got["n3"], 1, 1))
+    shift, unit = (got["r"] or got["r2"])[0], got["y"] or got["y2"] or "year"
+    count = got["n"] or 1
+    near = cal.period(unit, scan.today, shift)
+    if count == 1 or shift == 0:
+        return near if count == 1 else None
+    far = cal.period(unit, scan.today, shift * count)
+    first, last = (far, near) if shift < 0 else (near, far)
+    return Span(first.start, last.end, "range", 0.9)
+
+
 @rule(r"Y(?P<y>[yn])|(?P<u>U)O?T?(?P<n>y|n(?!U))")
 def _numbered_unit(scan: Scan, got: Group) -> Value:
     """Read "the year 2012", "cy18", "week 27", "los años 80", "el día 5"."""
     unit, language = got["u"], scan.language
     number = got["y"] if unit is None else got["n"]
+    if unit is None and got.all()[0].value:  # "calendar month 3"
+        return None
     if unit == "decade" or scan.words[got.all()[0].first] in language.decade_words:
         if number % 10 == 0 and number:
             return scan.decade(number, "")
@@ -398,7 +528,11 @@ def _weekday_and_day(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?P<r>R)(?P<p>P)")
 def _this_morning(scan: Scan, got: Group) -> Value:
-    return cal.period("day", scan.today, got["r"][0]) if got["r"][0] <= 0 else None
+    if got["r"][0] > 0:
+        return None
+    span = cal.period("day", scan.today, got["r"][0])
+    span.hours = _hours_of(got.item("p"))
+    return span
 
 
 @rule(r"(?P<s>\*)(?P<r>R)(?P<u>U)|(?P<r2>R)(?P<u2>U)(?P<s2>\*)")
@@ -661,6 +795,53 @@ def _within(scan: Scan, got: Group) -> Value:
     return Span(scan.today, _shift(scan.today, parts, 1), "rolling", 0.8)
 
 
+@rule(
+    r"(?P<x>[XCy])[,O]?(?:(?P<w>w)|F)[TFi]*(?P<a>[CWno])(?P<s>[-t&])[TFi]*(?P<b>[CWno])"
+    r"(?!c|[-/]?[MU])"
+)
+def _range_in_span(scan: Scan, got: Group) -> Value:
+    """Read "last week between Friday and Sunday", "November between 19 and 20"."""
+    value, a, b = got["x"], got.item("a"), got.item("b")
+    if a is None or b is None or scan.counted(b):
+        return None
+    if got.match["s"] == "&" and got.item("w") is None:
+        return None
+    if isinstance(value, int):
+        value = cal.period("year", date(value, 1, 1))
+    whole = scan.closed(value)
+    return whole and _between(whole, a, b)
+
+
+def _between(whole: Span, a: Item, b: Item) -> Span | None:
+    """Return a range whose two ends lie in one span."""
+    ends: list[Span] = []
+    for item in (a, b):
+        if item.letter == "W" and whole.kind == "week":
+            day = cal.period("day", cal.monday(whole.first), item.value)
+            if ends and day.first < ends[0].first:
+                day = cal.period("day", day.first, 7)
+            ends.append(day)
+            continue
+        cycle = item.value
+        if item.letter == "W":
+            return None
+        if item.letter in "no":
+            if whole.kind != "month":
+                return None
+            cycle = cal.day_of_month(item.value)
+        sizes = cal.SIZES
+        if cycle.kind not in sizes or whole.kind not in sizes:
+            return None
+        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
+            return None
+        end = cycle.within(whole)
+        if end is None:
+            return None
+        ends.append(end)
+    first, last = ends
+    return Span(first.start, last.end, "range", 0.9) if first.first < last.after else None
+
+
 @rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)|(?P<x3>X)iT?(?P<c3>C)")
 def _cycle_in_span(scan: Scan, got: Group) -> Value:
     """Read "June last year", "MLK day of last year", "Thanksgiving 3 months ago"."""
@@ -755,7 +936,7 @@ def _week_beginning(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>n)?(?P<u>[UW])P?[,.]?"
+    r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>n)?(?P<u>[UW])(?P<p>P)?[,.]?"
     r"(?:(?P<x>X)|[Oi]T?(?P<c>[XCy]))"
 )
 def _nth_of(scan: Scan, got: Group) -> Value:
@@ -778,7 +959,9 @@ def _nth_of(scan: Scan, got: Group) -> Value:
             last = whole.after - DAY
             start = last - timedelta(days=(last.weekday() - unit) % 7)
         start += 7 * DAY * (number - 1 if number > 0 else number + 1)
-        return Span(start, start + DAY, "day") if whole.first <= start < whole.after else None
+        if not whole.first <= start < whole.after:
+            return None
+        return Span(start, start + DAY, "day", hours=_hours_of(got.item("p")))
     if whole.kind in cal.SIZES and cal.SIZES.index(unit) >= cal.SIZES.index(whole.kind):
         return None
     count = got["n"] or 1
@@ -828,11 +1011,20 @@ def _part_of_year(scan: Scan, got: Group) -> Value:
     return cal.part(whole, got["e"] or got["e2"], scan.today)
 
 
-@rule(rf"T?(?:(?P<l>{AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))(?P<s>[abFs])T?(?P<x>[XCy])")
+@rule(
+    rf"T?(?:(?P<l>{AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))"
+    r"(?:(?P<s>[abFs])T?(?P<x>[XCy])|(?P<s2>[abF])(?P<w>W)(?!T?[no]))"
+)
 def _offset(scan: Scan, got: Group) -> Value:
     """Read "three days before May 5", "the day after Christmas", "two weeks from tomorrow"."""
-    value, side = got["x"], got.match["s"]
-    day = scan.closed(cal.period("year", date(value, 1, 1)) if isinstance(value, int) else value)
+    value, side = got["x"], got.match["s"] or got.match["s2"]
+    if value is None:
+        value = cal.weekday_cycle(got["w"])
+    elif isinstance(value, int):
+        value = cal.period("year", date(value, 1, 1))
+    day = scan.closed(value)
+    if side == "F" and isinstance(value, Cycle) and scan.language.past.isdisjoint(scan.words):
+        day = value.earliest(scan.today + DAY)  # "3 days from Tuesday" is ahead
     sign = -1 if side == "b" else 1
     unit = "day" if got.item("p") else got["u"]
     if day is None or (unit and side in "Fs"):
@@ -847,7 +1039,7 @@ def _offset(scan: Scan, got: Group) -> Value:
     else:
         base = day.after - DAY if sign > 0 and day.kind != "year" else day.first
         start = _shift(base if day.kind == "day" else day.first, got.all("l"), sign)
-    return Span(start, start + DAY, "day", 0.9)
+    return Span(start, start + DAY, "day", 0.9, hours=_hours_of(got.item("p")))
 
 
 @rule(r"(?:R|n?R)(?P<n>[nv])(?P<u>U)|(?P<r>R)(?P<w>U)(?=O)")
@@ -869,7 +1061,7 @@ def _nth_weekday(scan: Scan, got: Group) -> Value:
     return Span(start, start + DAY, "day", 0.6, "weekday") if 0 < got["o"] < 6 else None
 
 
-@rule(r"(?P<a>W)(?P<p>iT?P|P|i?c)?")
+@rule(r"(?P<a>W)(?P<p>iT?P|P|,?i?c)?")
 def _weekday(scan: Scan, got: Group) -> Value:
     item = got.all()[0]
     word = scan.words[item.first]
@@ -881,6 +1073,8 @@ def _weekday(scan: Scan, got: Group) -> Value:
     usual = before in language.articles and before not in language.bare["weekday"]
     if got.item("p") and not usual and before not in language.every:
         cycle.weak = ""
+    if got.item("p"):
+        cycle.hours = _hours_of(got.all()[-1])
     return cycle
 
 
@@ -891,7 +1085,10 @@ def _year(scan: Scan, got: Group) -> Value:
     return span
 
 
-@rule(r"(?<=[sabktF])T(?P<o>o)(?!\w)|(?P<i>[isabktFR])T?(?P<d>o)(?![A-Za-y])|i(?P<n>n)(?=$|[.;]+$)")
+@rule(
+    r"(?:(?<=[sabktF])|(?<=PO))T(?P<o>o)(?!\w)"
+    r"|(?P<i>[isabktFR])T?(?P<d>o)(?!(?!iT?P|i?c)[A-Za-y])|i(?P<n>n)(?=$|[.;]+$)"
+)
 def _bare_day(scan: Scan, got: Group) -> Value:
     """Read "on the 18th", and "on 18" at the end."""
     items = got.all()
@@ -914,7 +1111,76 @@ def _bare_day(scan: Scan, got: Group) -> Value:
     return [*kept, Item("C", cycle, number.first, number.last)]
 
 
+@rule(r"(?P<x>[XC])[,-]?i?T?(?P<p>[Pc])|(?P<p2>[Pc])[.,]?[Oi]?T?(?P<x2>[XC])")
+def _hours_of_day(scan: Scan, got: Group) -> Value:
+    """Read "yesterday evening", "May 3 at 5 pm", "the morning of the 3rd", "5 pm on Tuesday"."""
+    value: Span | Cycle = got["x"] or got["x2"]
+    hours = _hours_of(got.item("p") or got.item("p2"))
+    if value.kind != "day" or hours == cal.WHOLE_DAY or value.hours != cal.WHOLE_DAY:
+        return None
+    weak, language = value.weak, scan.language
+    if got["x2"]:
+        before = scan.word(got.all()[0].first - 1)
+        if weak and (before in language.every or _is_habit(scan)):
+            return None
+        weak = ""
+    return replace(value, hours=hours, weak=weak)
+
+
+def _is_habit(scan: Scan) -> bool:
+    """Whether a question is about what is usual, not about what was."""
+    language = scan.language
+    if not language.past.isdisjoint(scan.words):
+        return False
+    return not language.habitual.isdisjoint(scan.words)
+
+
+@rule(r"(?P<i>[it])?T?(?P<p>P)(?![XCWDO])")
+def _at_noon(scan: Scan, got: Group) -> Value:
+    """Read "at noon" in a question about the past: the last noon that has begun."""
+    part, item = got["p"], got.item("p")
+    if part not in (NOON, LUNCH) or item is None or scan.language.past.isdisjoint(scan.words):
+        return None
+    if got["i"] == "until" or scan.continued(item):
+        return None
+    if got["i"] is None and item.last - item.first < 2:
+        return None
+    if not (scan.language.habitual - {"does", "do"}).isdisjoint(scan.words):
+        return None
+    minute = scan.now.hour * 60 + scan.now.minute
+    span = cal.period("day", scan.today, 0 if minute >= part[0] else -1)
+    span.hours, span.confidence = part, 0.7
+    return span
+
+
 # Ranges and open sides ----------------------------------------------------------------------------
+
+
+@rule(r"(?:l|(?P<w>w)?[FT]*J)(?P<s>[t&-])[TFi]*(?P<b>[XC])")
+def _from_now(scan: Scan, got: Group) -> Value:
+    """Read "between now and Friday": ahead, unless the question is put into the past."""
+    b, value = got.item("b"), got["b"]
+    if b is None or got.match["s"] != "t" and not got.item("w"):
+        return None
+    if value.weak == "container" or scan.counted(b) or isinstance(value, Span) and not value.end:
+        return None
+    past = not scan.language.past.isdisjoint(scan.words)
+    day: Span | None = value if isinstance(value, Span) else None
+    if isinstance(value, Cycle):
+        day = value.latest(scan.today) if past else value.earliest(scan.today + DAY)
+    if day is None or day.start is None:
+        return None
+    if day.first > scan.today:
+        return Span(scan.today, day.end, "range", 0.9, hours=(0, day.hours[1]))
+    return Span(day.start, scan.today + DAY, "range", 0.9, hours=(day.hours[0], 24 * 60))
+
+
+@rule(r"(?<![XCno])(?P<t>t)[TF]*(?P<j>J)")
+def _until_now(scan: Scan, got: Group) -> Value:
+    """Read "till current date" as it reads "until today"."""
+    if got["j"] != "date" or got["t"] != "until":
+        return None
+    return Span(None, scan.today + DAY, "open", 0.9)
 
 
 @rule(
@@ -965,7 +1231,13 @@ def _range(scan: Scan, got: Group) -> Value:
     begins, ends = low.edge or low.start, high.edge or high.end
     if not begins < ends:
         return None
-    return Span(begins, ends, "range", min(low.confidence, high.confidence))
+    hours = low.hours[0], _moment(high.hours)
+    return Span(begins, ends, "range", min(low.confidence, high.confidence), hours=hours)
+
+
+def _moment(hours: cal.Hours) -> int:
+    """Return the end of a part of a day, but of a clock time the time itself."""
+    return hours[0] if hours[1] - hours[0] == 60 else hours[1]
 
 
 @rule(rf"(?P<l>{AMOUNT})(?:G|E(?=i?X|C))i?F?T?(?P<x>[XC])")
@@ -1011,13 +1283,18 @@ def _open(scan: Scan, got: Group) -> Value:
         return None
     start, after = whole.edge or whole.start, whole.edge or whole.end
     confidence = min(whole.confidence, 0.9)
+    opens, closes = whole.hours[0], _moment(whole.hours)
     if op in "sGpE":
-        return Span(whole.start, None, "open", confidence)
+        return Span(whole.start, None, "open", confidence, hours=(opens, closes))
+    if op == "a" and closes < cal.WHOLE_DAY[1]:
+        return Span(whole.start, None, "open", confidence, hours=(closes, closes))
     if op == "a":
         return Span(after, None, "open", confidence)
+    if op == "b" and opens:
+        return Span(None, whole.end, "open", confidence, hours=(0, opens))
     if op == "b":
         return Span(None, start, "open", confidence)
-    return Span(None, whole.end, "open", confidence)
+    return Span(None, whole.end, "open", confidence, hours=(0, closes))
 
 
 @rule(r"@|f")
@@ -1037,7 +1314,7 @@ def _fuzzy(scan: Scan, got: Group) -> Value:
 
 def read(scan: Scan) -> tuple[Span, Item] | None:
     """Return the best span of a question and the item it was read from."""
-    if not re.search("[MWUuSHDynoeRfj@X*Eq]", scan.letters):
+    if not re.search("[MWUuSHDynoeRfj@X*EqPJ]", scan.letters):
         return None
     reduce(scan)
     best: tuple[int, Span, Item] | None = None

@@ -244,26 +244,52 @@ class Scan:
         if len(word) in (2, 4) and (after == "s" or close and after in language.decade_suffixes):
             return self._digits_of_decade(word, token, token + 2)
         if len(word) <= 2:
-            if (
-                after == ":"
-                and close
-                and self.glued(token + 2)
-                and self.words[token + 2].isdecimal()
-            ):
-                last = token + 3
-                if self.word(last) == ":" and self.glued(last + 1):
-                    last += 2
-                return Item("c", None, token, last)
             if close and language.quarters.get(after) == "q" and 0 < value < 5:
                 return Item("q", ("q", value), token, token + 2)
-            if after in language.clock:
-                return Item("c", None, token, token + 2)
-            if after in ("a", "p") and self.word(token + 2) == "." and self.word(token + 3) == "m":
-                return Item("c", None, token, token + 4)
-            return Item("n", value, token, token + 1)
+            return self._clock(token, word) or Item("n", value, token, token + 1)
         if len(word) == 4 and 1000 <= value < 3000:
             return Item("y", value, token, token + 1)
         return Item("N", value, token, token + 1)
+
+    def _clock(self, token: int, word: str) -> Item | None:
+        """Read "17:30", "5 pm", "5:30 p.m.", "17 h 30": the hour that begins then.
+
+        The value is the hours and whether the half of the day is known; None is no time.
+        """
+        clock, last, minutes = self.language.clock, token + 1, -1
+        mark = self.word(last)
+        is_dotted = mark == "." and self.word(token + 3) in clock
+        if (mark == ":" or is_dotted) and self._glued_number(last, token + 2):
+            minutes, last = int(self.words[token + 2]), token + 3
+            if self.word(last) == ":" and self.glued(last + 1):
+                last += 2
+        after, half = self.word(last), ""
+        if after in clock:
+            half = after[:1] if after in ("am", "pm", "a.m", "p.m") else ""
+            if minutes < 0 and self.glued(last) and self._glued_number(last, last + 1):
+                minutes, last = int(self.words[last + 1]), last + 1  # "17h30"
+            last += 1
+        elif after in ("a", "p") and self.word(last + 1) == "." and self.word(last + 2) == "m":
+            half, last = after, last + 3
+        elif minutes < 0:
+            return None
+        hour, is_sure = int(word), bool(half) or self.language.day_first or word[0] == "0"
+        if half and not 0 < hour < 13 or hour > 23 or minutes > 59:
+            return Item("c", None, token, last)
+        if half:
+            hour = hour % 12 + 12 * (half == "p")
+        opens = hour * 60 + max(minutes, 0)
+        closes = min(opens + 60, cal.WHOLE_DAY[1])
+        return Item("c", ((opens, closes), is_sure or opens >= 12 * 60), token, last)
+
+    def _glued_number(self, mark: int, number: int) -> bool:
+        """Whether two digits at most stand behind a mark, all without spaces."""
+        return (
+            self.glued(mark)
+            and self.glued(number)
+            and self.words[number].isdecimal()
+            and len(self.words[number]) < 3
+        )
 
     def _digits_of_decade(self, digits: str, token: int, last: int) -> Item:
         if len(digits) not in (2, 4) or digits[-1] != "0" or digits[0] == "0" and len(digits) == 4:

@@ -13,6 +13,12 @@ from itertools import product
 KNOWN = ("de", "en", "es", "fr", "it", "nl", "pt")
 UNITS_OF_TIME = "day week fortnight weekend month quarter half year decade century".split()
 
+MORNING, NOON, LUNCH = (4 * 60, 12 * 60), (12 * 60, 13 * 60), (11 * 60, 14 * 60)
+EARLY, FORENOON = (4 * 60, 8 * 60), (8 * 60, 12 * 60)
+AFTERNOON, LONG_AFTERNOON, LATE_AFTERNOON = (12 * 60, 18 * 60), (12 * 60, 20 * 60), (960, 1140)
+EVENING, NIGHT, LATE = (17 * 60, 24 * 60), (18 * 60, 24 * 60), (21 * 60, 24 * 60)
+SMALL_HOURS = (0, 6 * 60)
+
 _Entry = tuple[str, object]
 _NONE: frozenset[str] = frozenset()
 _ROMAN = ("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi").split()
@@ -244,12 +250,24 @@ def language(code: str) -> Language:
 
 __all__ = [
     "ADJECTIVE_LAST",
+    "AFTERNOON",
     "AGO_FIRST",
     "AMOUNT",
     "BEFORE_AS_AGO",
+    "EARLY",
+    "EVENING",
+    "FORENOON",
     "KNOWN",
+    "LATE",
+    "LATE_AFTERNOON",
+    "LONG_AFTERNOON",
+    "LUNCH",
+    "MORNING",
+    "NIGHT",
+    "NOON",
     "SINCE",
     "SKIPPING_FIRST",
+    "SMALL_HOURS",
     "THE_FIFTEENTH",
     "THE_WEEKEND",
     "Language",

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import Language, Lexicon, words
+from . import (
+    AFTERNOON,
+    EARLY,
+    EVENING,
+    LATE,
+    LATE_AFTERNOON,
+    LUNCH,
+    MORNING,
+    NIGHT,
+    NOON,
+    Language,
+    Lexicon,
+    words,
+)
 
 _MONTHS = (
     "january|jan, february|feb, march|mar, april|apr, may, june|jun, july|jul, august|aug, "
@@ -77,7 +90,7 @@ _PLURALS = _LEXICON.units(
     "day; days",
     "week, wk; weeks, wks",
     "fortnight; fortnights",
-    "weekend; weekends",
+    "weekend, week - end; weekends, week - ends",
     "month, mo, mth; months, mos, mths",
     "quarter, qtr; quarters, qtrs",
     "; ",
@@ -98,13 +111,14 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
         put("S", number, names)
 
     put("D", 0, "today")
-    put("D", 0, "tonight, tonite")
+    put("DP", (0, NIGHT), "tonight, tonite")
     put("D", -1, "yesterday, yday")
     put("D", 1, "tomorrow, tmrw, tmr, tmw, tomorow, tommorow")
     put("D", -2, "day before yesterday")
     put("D", 2, "day after tomorrow, day after tmrw, day after tmr")
     put("J", None, "now, right now, the present, present day")
-    put("j", None, "to date, to now, until now, till now, up to now")
+    put("J", "date", "(current/present/today's) (date/day/time/moment), this (moment/very day)")
+    put("j", None, "to date, to now, until now, till now, up to now, so far")
     for unit in ("year", "month", "quarter", "week"):
         put("@", unit, f"{unit} to date, {unit[0]}td")
     put("f", "recent", "recently, lately, as of late, these days")
@@ -125,10 +139,16 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
     put("V", -2, "before last, before the last")
     put("h", None, "all, whole, entire")
 
-    put(
-        "P", None, "morning, mornings, afternoon, evening, night, noon, midday, midnight, lunchtime"
-    )
-    put("P", None, "early morning, late morning, late afternoon, late evening, late night, am, pm")
+    put("P", None, "midnight, am, pm")
+    put("P", MORNING, "morning, mornings, late morning")
+    put("P", EARLY, "early morning, early in the morning, dawn")
+    put("P", NOON, "noon, midday, noontime")
+    put("P", LUNCH, "lunchtime, lunch time")
+    put("P", AFTERNOON, "afternoon, afternoons, early afternoon")
+    put("P", LATE_AFTERNOON, "late afternoon")
+    put("P", EVENING, "evening, evenings, early evening")
+    put("P", NIGHT, "night")
+    put("P", LATE, "late evening, late night, late at night")
     put("E", "early", "early, early on, early part of, earliest part of")
     put("E", "earlier", "earlier")
     put("E", "mid", "mid, middle, middle part of, mid part of")
@@ -183,7 +203,9 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
     put("p", None, "or later, or after, and later, and after, and onwards, and onward, onwards")
     put("p", None, "onward, or newer, and up, forward, on forward, and beyond, and since")
     put("d", None, "or earlier, or before, and earlier, and before, or older, and prior")
-    put("Y", None, "calendar year, cy, fy, fiscal year")
+    put("Y", None, "calendar year, calendar years, cy, fy, fiscal year, fiscal years")
+    for unit in ("day", "week", "month", "quarter"):
+        put("Y", unit, f"calendar {unit}, calendar {unit}s")
     put("#", "w/c", "week commencing, week beginning, week starting, w / c, wc")
 
 
