@@ -24,11 +24,13 @@ CASES = Path(__file__).resolve().parents[2] / "shared" / "data" / "temporal_dev.
 
 
 def days(text: str, now: datetime = NOW) -> tuple[str | None, str | None] | None:
+    """Return the days a question names, hours rounded to them."""
     found = extract_temporal_constraint(text, now)
     if found is None:
         return None
-    start, end = (str(bound)[:10] if bound else None for bound in (found.start, found.end))
-    return start, end
+    last = found.end and found.end - timedelta(microseconds=1)
+    end = last and last.date() + timedelta(days=1)
+    return found.start and str(found.start.date()), end and str(end)
 
 
 def only(text: str, **options: object) -> TemporalConstraint:
@@ -294,6 +296,38 @@ def test_a_fact_states_the_dates_with_inclusive_days() -> None:
         "since March = from 2026-03-01 on",
         "before 2020 = up to 2019-12-31",
     ]
+
+
+def test_the_fact_of_hours_states_them_with_an_exclusive_end() -> None:
+    assert only("Who called at 5 pm on Tuesday?").fact() == (
+        "5 pm on Tuesday = 2026-11-17 17:00 to 2026-11-17 18:00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "opens", "closes"),
+    [
+        ("Who called this morning?", 4, 12),
+        ("Who called at noon today?", 12, 13),
+        ("Who called yesterday afternoon?", 12, 18),
+        ("Who called last night?", 18, 0),
+        ("Who called between 9 and 11 am on Monday?", 9, 11),
+    ],
+)
+def test_a_part_of_a_day_is_its_hours(text: str, opens: int, closes: int) -> None:
+    found = only(text, timezone=BERLIN)
+
+    assert found.kind == "hours"
+    assert found.start is not None
+    assert found.end is not None
+    assert (found.start.hour, found.end.hour) == (opens, closes)
+
+
+def test_noon_alone_is_the_last_one_that_has_begun_and_only_asked_of_the_past() -> None:
+    early = datetime(2026, 11, 20, 9)
+
+    assert days("Who called at noon? What did she say?", early) == ("2026-11-19", "2026-11-20")
+    assert days("Who usually calls at noon?", early) is None
 
 
 def test_the_matched_words_are_as_written() -> None:

@@ -34,11 +34,13 @@ IN_MONTH = {"de": "im", "es": "en", "fr": "en", "it": "a", "nl": "in", "pt": "em
 
 
 def days(text: str, code: str) -> tuple[str | None, str | None] | None:
+    """Return the days a question names, hours rounded to them."""
     found = extract_temporal_constraint(text, NOW, language=code)
     if found is None:
         return None
-    start, end = (str(bound)[:10] if bound else None for bound in (found.start, found.end))
-    return start, end
+    last = found.end and found.end - timedelta(microseconds=1)
+    end = last and last.date() + timedelta(days=1)
+    return found.start and str(found.start.date()), end and str(end)
 
 
 @pytest.mark.parametrize("code", OTHERS)
@@ -52,6 +54,31 @@ def test_every_case_is_read_exactly(code: str) -> None:
     ]
 
     assert missed == []
+
+
+def moment(bound: datetime | None) -> str | None:
+    return bound and f"{bound:%Y-%m-%dT%H:%M}".replace("T00:00", "")
+
+
+@pytest.mark.parametrize("code", KNOWN)
+def test_every_further_case_of_a_class_is_read_to_the_hour(code: str) -> None:
+    cases = json.loads((FILES / "classes.json").read_text(encoding="utf-8"))
+
+    missed = []
+    for case in cases:
+        if case["language"] == code:
+            found = extract_temporal_constraint(case["text"], NOW, language=code)
+            read = found and (moment(found.start), moment(found.end))
+            if read != (case["start"], case["end"]):
+                missed.append((case["text"], read))
+
+    assert missed == []
+
+
+def test_no_plain_question_in_english_has_a_window() -> None:
+    questions = (FILES / "plain_en.txt").read_text(encoding="utf-8").splitlines()
+
+    assert [text for text in questions if days(text, "en")] == []
 
 
 @pytest.mark.parametrize("code", OTHERS)

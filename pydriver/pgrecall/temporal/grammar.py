@@ -129,6 +129,15 @@ def _hour_of_part(scan: Scan, got: Group) -> Value:
     return [Item("c", ((opens, opens + 60), True), item.first, got.all()[-1].last)]
 
 
+@rule(r"(?<![nc])(?P<t>t)T?(?P<c>c)")
+def _at_the_hour(scan: Scan, got: Group) -> Value:
+    """Read "a las 17:30", "à 17h" where the word for "at" is that for "to"."""
+    word, clock = got.item("t"), got.item("c")
+    if not scan.language.day_first or word is None or clock is None or word.value != "to":
+        return None
+    return [Item("i", "at", word.first, clock.first), clock]
+
+
 def _hours_of(item: Item | None) -> cal.Hours:
     """Return the hours of a part of the day or a clock time, the whole day when not known."""
     if item is None or item.value is None:
@@ -312,7 +321,7 @@ def _first_of_month(scan: Scan, got: Group) -> Value:
     number = got.item("n") or got.item("n2")
     if month is None or first is None or number is None or first.value != 1 or number.value < 2:
         return None
-    if scan.is_verb(month) or scan.words[first.first][0].isdigit() or scan.counted(number):
+    if scan.is_verb(month) or scan.words[first.first][0].isdigit() or scan.continued(got.all()[-1]):
         return None
     cycle = cal.months(month.value, 1, "month")
     whole = cycle.span(got["y"]) if got["y"] else cycle.latest(scan.today)
@@ -1170,9 +1179,11 @@ def _from_now(scan: Scan, got: Group) -> Value:
         day = value.latest(scan.today) if past else value.earliest(scan.today + DAY)
     if day is None or day.start is None:
         return None
-    if day.first > scan.today:
-        return Span(scan.today, day.end, "range", 0.9, hours=(0, day.hours[1]))
-    return Span(day.start, scan.today + DAY, "range", 0.9, hours=(day.hours[0], 24 * 60))
+    if (day.edge or day.first) > scan.today:
+        return Span(scan.today, day.edge or day.end, "range", 0.9, hours=(0, day.hours[1]))
+    return Span(
+        day.edge or day.start, scan.today + DAY, "range", 0.9, hours=(day.hours[0], 24 * 60)
+    )
 
 
 @rule(r"(?<![XCno])(?P<t>t)[TF]*(?P<j>J)")

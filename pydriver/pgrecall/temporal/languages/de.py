@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from . import BEFORE_AS_AGO, SINCE, SKIPPING_FIRST, THE_WEEKEND, Language, Lexicon, contexts, words
+from . import (
+    AFTERNOON,
+    BEFORE_AS_AGO,
+    EARLY,
+    EVENING,
+    FORENOON,
+    MORNING,
+    NIGHT,
+    NOON,
+    SINCE,
+    SKIPPING_FIRST,
+    THE_WEEKEND,
+    Language,
+    Lexicon,
+    contexts,
+    words,
+)
 
 _MONTHS = (
     "januar|jänner|jan, februar|feber|feb, märz|maerz|mär|mrz, april|apr, mai, juni|jun, juli|jul, "
@@ -111,13 +127,31 @@ for _ten, _word in enumerate(_TENS, 2):
     _put("Z", (1900 + 10 * _ten, ""), f"neunzehnhundert{_word}er(/ jahre/ jahren)")
 _put("u", 60, "stunde, stunden")
 _put("u", 1, "minute, minuten")
-_put("D", 0, "heute, heut, heute (morgen/früh/abend/mittag/nacht/vormittag/nachmittag)")
-_put("D", -1, "gestern, gestern morgen, letzte nacht")
-_put("D", 1, "morgen, morgen (früh/abend/mittag/vormittag/nachmittag)")
-_put("D", -2, "vorgestern, vorgestern abend")
+for _part, _hours in {
+    "(morgen/früh)": MORNING,
+    "vormittag": FORENOON,
+    "mittag": NOON,
+    "nachmittag": AFTERNOON,
+    "abend": EVENING,
+    "nacht": NIGHT,
+}.items():
+    for _day, _shift in (("heute", 0), ("gestern", -1), ("vorgestern", -2)):
+        _put("DP", (_shift, _hours), f"{_day} {_part}")
+    _put("DP", (1, _hours), f"morgen {_part}".replace("(morgen/früh)", "früh"))
+    for _number, _name in enumerate(_WEEKDAYS.split(",")):
+        for _variant in (
+            ("sonnabend", "samstag") if _number == 5 else (_name.split("|")[0].strip(),)
+        ):
+            _put("WP", (_number, _hours), f"{_variant}{_part}, {_variant} {_part}")
+_put("D", 0, "heute, heut")
+_put("D", -1, "gestern")
+_put("DP", (-1, NIGHT), "letzte nacht, vergangene nacht")
+_put("D", 1, "morgen")
+_put("D", -2, "vorgestern")
 _put("D", 2, "übermorgen")
 _put("z", "morgen", "(am/jeden/guten/guter/der/den) morgen")
 _put("J", None, "jetzt, die gegenwart, zur gegenwart, dato")
+_put("J", "date", f"(heutig/aktuell){_ENDINGS} (tag/tage/datum/zeitpunkt)")
 _put("j", None, "bis jetzt, bis heute, bis dato, bisher, bis zum heutigen tag")
 _put("@", "year", "das laufende jahr bis heute, seit jahresbeginn, seit jahresanfang")
 _put("@", "month", "seit monatsbeginn, seit monatsanfang")
@@ -135,8 +169,14 @@ _put("R", (1, "coming"), f"kommend{_ENDINGS}, (diese/diesen/dieses) kommend{_END
 _put("V", -2, f"vorletzt{_ENDINGS}, vorvorig{_ENDINGS}, vorvergangen{_ENDINGS}")
 _put("V", 2, f"übernächst{_ENDINGS}")
 _put("h", None, f"ganz{_ENDINGS}, gesamt{_ENDINGS}")
-_put("P", None, "morgens, vormittag, vormittags, mittag, mittags, nachmittag, nachmittags, abend")
-_put("P", None, "abends, nacht, nachts, mitternacht, früh, am (abend/nachmittag/vormittag/mittag)")
+_put("P", None, "mitternacht")
+_put("P", MORNING, "morgens, früh, in der früh, früh am morgen")
+_put("P", EARLY, "frühmorgens")
+_put("P", FORENOON, "vormittag, vormittags, am vormittag")
+_put("P", NOON, "mittag, mittags, am mittag, zu mittag")
+_put("P", AFTERNOON, "nachmittag, nachmittags, am nachmittag")
+_put("P", EVENING, "abend, abends, am abend")
+_put("P", NIGHT, "nacht, nachts, in der nacht")
 _put("E", "begin", "anfang, anfangs, beginn, zu beginn, zu anfang")
 _put("E", "early", "früh im, frühe(/n/r/s)")
 _put("E", "mid", "mitte")
@@ -175,7 +215,8 @@ _put("k", None, "bis spätestens, spätestens, spätestens am, nicht später als
 _put("G", None, "beginnend, beginnend am, angefangen, angefangen am, ab dem")
 _put("p", None, "und später, oder später, und danach, oder danach")
 _put("d", None, "und früher, oder früher, und davor, oder davor")
-_put("Y", None, "kalenderjahr, geschäftsjahr")
+_put("Y", None, "kalenderjahr(/es/s/en/e), geschäftsjahr(/es/s/en/e)")
+_put("Y", "month", "kalendermonat(/s/es/en/e)")
 _put("iU", ("in", "year"), "im jahre, im jahr")
 _put("#", "w/c", "woche ab, woche beginnend am, woche beginnend mit")
 

@@ -112,12 +112,15 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
 
     put("D", 0, "today")
     put("DP", (0, NIGHT), "tonight, tonite")
+    put("DP", (-2, NIGHT), "night before last")
+    put("DP", (-2, EVENING), "evening before last")
     put("D", -1, "yesterday, yday")
     put("D", 1, "tomorrow, tmrw, tmr, tmw, tomorow, tommorow")
     put("D", -2, "day before yesterday")
     put("D", 2, "day after tomorrow, day after tmrw, day after tmr")
     put("J", None, "now, right now, the present, present day")
-    put("J", "date", "(current/present/today's) (date/day/time/moment), this (moment/very day)")
+    put("J", "date", "(/the )(current/present) (date/day/time/moment)")
+    put("J", "date", "today's date, this moment, this very (day/moment)")
     put("j", None, "to date, to now, until now, till now, up to now, so far")
     for unit in ("year", "month", "quarter", "week"):
         put("@", unit, f"{unit} to date, {unit[0]}td")

@@ -5,8 +5,13 @@ from __future__ import annotations
 from . import (
     ADJECTIVE_LAST,
     AGO_FIRST,
+    LONG_AFTERNOON,
+    MORNING,
+    NIGHT,
+    NOON,
     SINCE,
     SKIPPING_FIRST,
+    SMALL_HOURS,
     THE_FIFTEENTH,
     THE_WEEKEND,
     Language,
@@ -106,12 +111,18 @@ for _ten in range(20, 100, 10):
     _put("Z", (_ten, "ages"), f"(de/en) los {_ten}")
 _put("u", 60, "hora, horas")
 _put("u", 1, "minuto, minutos")
-_put("D", 0, "hoy, esta noche, esta mañana, esta tarde")
-_put("D", -1, "ayer, anoche")
+_put("D", 0, "hoy")
+_put("DP", (0, NIGHT), "esta noche")
+_put("DP", (0, MORNING), "esta mañana")
+_put("DP", (0, LONG_AFTERNOON), "esta tarde")
+_put("DP", (0, NOON), "este mediodía")
+_put("D", -1, "ayer")
+_put("DP", (-1, NIGHT), "anoche, la noche pasada")
 _put("D", 1, "mañana")
 _put("D", -2, "anteayer, antier, antes de ayer, anteanoche, el día antes de ayer")
 _put("D", 2, "pasado mañana, el día después de mañana")
 _put("J", None, "ahora, hoy en día, el presente, la actualidad")
+_put("J", "date", "(la /)(fecha/actual) (actual/fecha), el día de hoy, (el momento/la hora) actual")
 _put("j", None, "hasta ahora, hasta la fecha, hasta el momento")
 _put("@", "year", "(año/ano) hasta la fecha, en lo que va de (año/ano), lo que va de (año/ano)")
 _put("@", "month", "mes hasta la fecha, en lo que va de mes")
@@ -128,8 +139,12 @@ _put("R", (1, "coming"), "est(e/a) próxim(o/a), venider(o/a/os/as), entrante")
 _put("V", -2, "antepasad(o/a), antes (de la/del) pasad(o/a), anterior (al/a la) pasad(o/a)")
 _put("V", 2, "después (de la/del) próxim(o/a), tras (la/el) próxim(o/a)")
 _put("h", None, "tod(o/a)")
-_put("P", None, "(por/de/en) la (mañana/tarde/noche), al mediodía, a medianoche, de madrugada")
-_put("P", None, "mediodía, medianoche, madrugada, tarde, noche")
+_put("P", None, "a medianoche, medianoche")
+_put("P", MORNING, "(por/de/en) la mañana")
+_put("P", NOON, "al mediodía, mediodía, a mediodía")
+_put("P", LONG_AFTERNOON, "(por/de/en) la tarde, tarde")
+_put("P", NIGHT, "(por/de/en) la noche, noche")
+_put("P", SMALL_HOURS, "de madrugada, (por/de/en) la madrugada, madrugada")
 _put("E", "begin", "(/a )(principio/principios/comienzo/comienzos/inicio/inicios)")
 _put("E", "begin", "al (principio/comienzo/inicio), a primeros, primeros días")
 _put("E", "early", "temprano")
@@ -170,7 +185,8 @@ _put("k", None, "a más tardar, no más tarde de, tan tarde como")
 _put("G", None, "empezando, empezando el, comenzando el, que empieza el, que comienza el")
 _put("p", None, "en adelante, o después, o posterior, y después, y más tarde, o más tarde")
 _put("d", None, "o antes, y antes, o anterior, y anterior")
-_put("Y", None, "año (calendario/natural/fiscal), este calendario año")
+_put("Y", None, "año(/s) (calendario/natural/fiscal/naturales/fiscales), este calendario año")
+_put("Y", "month", "mes(/es) (calendario/natural/naturales)")
 _put("#", "w/c", "semana que (inicia/comienza/empieza/va) (el/del), semana a partir del")
 
 LANGUAGE = Language(

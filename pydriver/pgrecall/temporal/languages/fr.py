@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from . import (
     ADJECTIVE_LAST,
+    AFTERNOON,
     AGO_FIRST,
+    EARLY,
+    EVENING,
+    MORNING,
+    NIGHT,
+    NOON,
     SINCE,
     SKIPPING_FIRST,
     THE_FIFTEENTH,
@@ -115,12 +121,24 @@ for _number, _name in enumerate(("premier", "deuxième", "troisième", "quatriè
     _put("oU", (_number, "quarter"), f"{_name} quart")
 _put("u", 60, "heure, heures")
 _put("u", 1, "minute, minutes")
-_put("D", 0, "aujourd' hui, ce soir, ce matin, cet après - midi, cette nuit")
-_put("D", -1, "hier, hier soir, hier matin")
-_put("D", 1, "demain, le lendemain, demain matin, demain soir")
+_put("D", 0, "aujourd' hui")
+_put("D", -1, "hier")
+_put("D", 1, "demain, le lendemain")
+for _part, _hours in {
+    "matin": MORNING,
+    "midi": NOON,
+    "après - midi": AFTERNOON,
+    "soir": EVENING,
+}.items():
+    _put("DP", (0, _hours), f"(ce/cet) {_part}")
+    _put("DP", (-1, _hours), f"hier {_part}")
+    _put("DP", (1, _hours), f"demain {_part}")
+_put("DP", (0, NIGHT), "cette nuit")
+_put("DP", (-1, NIGHT), "la nuit (dernière/passée)")
 _put("D", -2, "avant - hier, avant hier")
 _put("D", 2, "après - demain, après demain")
 _put("J", None, "maintenant, à présent, présent")
+_put("J", "date", "date (actuelle/courante/d' aujourd' hui/du jour), ce jour, moment présent")
 _put("j", None, "jusqu' à présent, jusqu' à maintenant, jusqu' ici, à ce jour")
 _put("@", "year", "année à ce jour, depuis le début de l' année")
 _put("f", "recent", "récemment, dernièrement, ces derniers temps, ces temps - ci, il y a peu")
@@ -136,7 +154,13 @@ _put("R", (1, "coming"), "à venir, qui vient, qui viennent")
 _put("V", -2, "avant - derni(er/ère), d' il y a deux")
 _put("V", 2, "après le prochain, après la prochaine")
 _put("h", None, "tout(/e)")
-_put("P", None, "matin, matinée, après - midi, soir, soirée, nuit, midi, minuit, au soir, au matin")
+_put("P", None, "minuit")
+_put("P", MORNING, "matin, matinée, au matin, du matin, dans la matinée")
+_put("P", EARLY, "tôt le matin")
+_put("P", NOON, "midi, à midi")
+_put("P", AFTERNOON, "après - midi, de l' après - midi, dans l' après - midi")
+_put("P", EVENING, "soir, soirée, au soir, du soir, dans la soirée")
+_put("P", NIGHT, "nuit, dans la nuit")
 _put("E", "begin", "début, au début, commencement, au commencement, en début, dès le début")
 _put("E", "early", "tôt")
 _put("E", "earlier", "plus tôt")
@@ -177,7 +201,8 @@ _put("k", None, "au plus tard, pas plus tard que")
 _put("G", None, "commençant, commençant le, à commencer par, qui commence le, débutant le")
 _put("p", None, "ou plus tard, ou après, et après, et au - delà, ou ultérieur")
 _put("d", None, "ou avant, et avant, ou plus tôt, ou antérieur")
-_put("Y", None, "année (civile/fiscale/calendaire)")
+_put("Y", None, "année(/s) (civile/fiscale/calendaire)(/s)")
+_put("Y", "month", "mois (civil/calendaire)(/s)")
 _put("#", "w/c", "semaine (commençant/débutant) (le/), semaine qui (commence/débute) (le/)")
 
 LANGUAGE = Language(

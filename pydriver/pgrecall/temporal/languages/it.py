@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from . import (
     ADJECTIVE_LAST,
+    AFTERNOON,
+    EVENING,
+    MORNING,
+    NIGHT,
+    NOON,
     SINCE,
     SKIPPING_FIRST,
     THE_FIFTEENTH,
@@ -109,12 +114,26 @@ for _century, _name in enumerate(
     _put("q", ("century", _century), f"(il/l'/nel/nell'/del/dell') {_name}")
 _put("u", 60, "ora, ore")
 _put("u", 1, "minuto, minuti")
-_put("D", 0, "oggi, stasera, stamattina, stamani, stamane, stanotte, questa (sera/mattina/notte)")
-_put("D", -1, "ieri, ieri (sera/mattina/notte/pomeriggio), la notte scorsa, la scorsa notte")
-_put("D", 1, "domani, domani (sera/mattina)")
+_put("D", 0, "oggi")
+_put("D", -1, "ieri")
+_put("D", 1, "domani")
+for _part, _hours in {
+    "(mattina/mattino)": MORNING,
+    "(/a )mezzogiorno": NOON,
+    "pomeriggio": AFTERNOON,
+    "sera": EVENING,
+    "notte": NIGHT,
+}.items():
+    for _day, _shift in (("oggi", 0), ("ieri", -1), ("domani", 1), ("(questa/questo)", 0)):
+        _put("DP", (_shift, _hours), f"{_day} {_part}")
+_put("DP", (0, EVENING), "stasera")
+_put("DP", (0, MORNING), "stamattina, stamani, stamane")
+_put("DP", (0, NIGHT), "stanotte")
+_put("DP", (-1, NIGHT), "la notte scorsa, la scorsa notte")
 _put("D", -2, "l' altro ieri, altroieri, avantieri, ieri l' altro, altro ieri")
 _put("D", 2, "dopodomani, dopo domani")
 _put("J", None, "adesso, ora, presente, al presente")
+_put("J", "date", "data (odierna/attuale/corrente/di oggi), giorno d' oggi, momento attuale")
 _put("j", None, "fino ad (oggi/ora/adesso), finora, fino a oggi")
 _put("@", "year", "anno in corso fino ad oggi, da inizio anno, dall' inizio dell' anno")
 _put("f", "recent", "recentemente, ultimamente, di recente, negli ultimi tempi, poco fa")
@@ -130,8 +149,17 @@ _put("R", (1, "coming"), "che viene, che vengono, entrante, a venire")
 _put("V", -2, "penultim(o/a), prima di quell(o/a) scors(o/a)")
 _put("V", 2, "dopo (il/la) prossim(o/a)")
 _put("h", None, "tutt(o/a), inter(o/a)")
-_put("P", None, "(di /del /al /nel /alla /della /)(mattino/pomeriggio/sera/mattina/notte)")
-_put("P", None, "mezzogiorno, mezzanotte, a mezzogiorno, in serata, in mattinata")
+_put("P", None, "mezzanotte")
+for _part, _hours in {
+    "(mattino/mattina)": MORNING,
+    "pomeriggio": AFTERNOON,
+    "sera": EVENING,
+    "notte": NIGHT,
+}.items():
+    _put("P", _hours, f"(di /del /al /nel /alla /della /){_part}")
+_put("P", NOON, "mezzogiorno, a mezzogiorno")
+_put("P", MORNING, "in mattinata")
+_put("P", EVENING, "in serata")
 _put("E", "begin", "inizio, (all'/l'/agli/dall'/dell') (inizio/inizi), inizi, inizi di, primi di")
 _put("E", "begin", "primi giorni, ai primi")
 _put("E", "mid", "metà, (a/alla/verso/la/dalla) metà")
@@ -170,7 +198,8 @@ _put("k", None, "entro e non oltre, non oltre, non più tardi di, al più tardi"
 _put("G", None, "iniziando, cominciando, che inizia, che comincia, con inizio")
 _put("p", None, "in poi, o dopo, o successivo, e dopo, o più tardi, in avanti")
 _put("d", None, "o prima, e prima, o precedente")
-_put("Y", None, "anno (solare/fiscale)")
+_put("Y", None, "ann(o/i) (solar/fiscal)(e/i)")
+_put("Y", "month", "mes(e/i) solar(e/i)")
 _put("#", "w/c", "settimana che (inizia/comincia) (il/), settimana a partire dal")
 
 LANGUAGE = Language(
@@ -224,6 +253,7 @@ LANGUAGE = Language(
         "dal su sul sulla prima dopo fino tra fra non mai sempre ancora anche è era erano sono ho "
         "ha hai abbiamo hanno fatto detto successo"
     ),
+    clock=words("h"),
     session=(
         r"(?:ci siamo|abbiamo) (?:sentiti|parlato|visti|discusso)(?: l'ultima volta)?"
         r"|(?:quando )?(?:ci siamo|abbiamo) (?:sentiti|parlato|visti)"

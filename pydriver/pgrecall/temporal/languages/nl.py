@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from . import SINCE, SKIPPING_FIRST, THE_WEEKEND, Language, Lexicon, contexts, words
+from . import (
+    AFTERNOON,
+    EVENING,
+    MORNING,
+    NIGHT,
+    NOON,
+    SINCE,
+    SKIPPING_FIRST,
+    THE_WEEKEND,
+    Language,
+    Lexicon,
+    contexts,
+    words,
+)
 
 _MONTHS = (
     "januari|jan, februari|feb|febr, maart|mrt, april|apr, mei, juni|jun, juli|jul, "
@@ -84,7 +97,7 @@ _PLURALS = _LEXICON.units(
     "dag; dagen",
     "week; weken",
     "; ",
-    "weekend, weekeinde; weekenden, weekends",
+    "weekend, weekeinde, week - end, week - einde; weekenden, weekends",
     "maand; maanden",
     "kwartaal; kwartalen",
     "halfjaar, half jaar; halve jaren",
@@ -101,13 +114,25 @@ for _number in range(1, 32):
     _put("o", _number, _say_place(_number))
 _put("u", 60, "uur, uren")
 _put("u", 1, "minuut, minuten")
-_put("D", 0, "vandaag, vanavond, vanochtend, vanmorgen, vanmiddag, vannacht, heden")
-_put("D", -1, "gisteren, gister, gisteravond, gisterochtend, gistermiddag, gisternacht")
-_put("D", -1, "gistermorgen, afgelopen nacht")
-_put("D", 1, "morgen, morgenavond, morgenochtend, morgenmiddag")
+for _part, _hours in {
+    "(ochtend/morgen)": MORNING,
+    "middag": AFTERNOON,
+    "avond": EVENING,
+    "nacht": NIGHT,
+}.items():
+    _put("DP", (0, _hours), f"van{_part}")
+    _put("DP", (-1, _hours), f"gister{_part}, gisteren{_part}")
+    for _number, _name in enumerate(_WEEKDAYS.split(",")):
+        _put("WP", (_number, _hours), f"{_name.split('|')[0].strip()}{_part}")
+    _put("DP", (1, _hours), f"morgen{_part}".replace("(ochtend/morgen)", "ochtend"))
+_put("D", 0, "vandaag, heden")
+_put("D", -1, "gisteren, gister")
+_put("DP", (-1, NIGHT), "(afgelopen/vorige) nacht")
+_put("D", 1, "morgen")
 _put("D", -2, "eergisteren, eergister")
 _put("D", 2, "overmorgen")
 _put("J", None, "nu, heden, het heden, vandaag de dag")
+_put("J", "date", "huidig(e) (datum/dag/moment), datum van vandaag, dag van vandaag")
 _put("j", None, "tot nu, tot nu toe, tot op heden, tot heden, tot dusver, tot vandaag")
 _put("@", "year", "jaar tot nu toe, dit jaar tot nu toe, sinds begin dit jaar, jaar tot op heden")
 _put("f", "recent", "onlangs, recent, recentelijk, kortgeleden, kort geleden, pasgeleden, laatst")
@@ -123,8 +148,11 @@ _put("R", (1, "coming"), "komend(/e), aankomend(/e), aanstaand(/e), (deze/dit) k
 _put("V", -2, "voorlaatst(/e), eervorig(/e)")
 _put("V", 2, "na de volgende, na volgende")
 _put("h", None, "hele, gehele, heel")
-_put("P", None, "(in de /)(ochtend/middag/avond/nacht), 's (ochtends/middags/avonds/nachts)")
-_put("P", None, "' s (ochtends/middags/avonds/nachts), 's morgens, ' s morgens, ochtends, avonds")
+_put("P", MORNING, "(in de /)ochtend, ('s/' s) (ochtends/morgens), ochtends")
+_put("P", AFTERNOON, "(in de /)middag, ('s/' s) middags")
+_put("P", EVENING, "(in de /)avond, ('s/' s) avonds, avonds")
+_put("P", NIGHT, "(in de /)nacht, ('s/' s) nachts")
+_put("P", NOON, "tussen de middag, twaalf uur 's middags")
 _put("E", "begin", "begin, aan het begin, het begin, start, de start, in het begin, aanvang")
 _put("E", "early", "vroeg, vroeg in")
 _put("E", "earlier", "eerder, eerder in")
@@ -164,7 +192,8 @@ _put("k", None, "uiterlijk, uiterlijk op, niet later dan, tegen, op zijn laatst"
 _put("G", None, "beginnend, beginnend op, te beginnen op, startend op, startend, gerekend vanaf")
 _put("p", None, "of later, en later, en daarna, of daarna")
 _put("d", None, "of eerder, en eerder, en daarvoor, of daarvoor")
-_put("Y", None, "kalenderjaar, boekjaar, fiscaal jaar")
+_put("Y", None, "kalenderja(ar/ren), boekjaar, fiscaal jaar")
+_put("Y", "month", "kalendermaand(/en)")
 _put("#", "w/c", "week die begint op, week beginnend op, week vanaf, week startend op")
 
 LANGUAGE = Language(
@@ -210,7 +239,7 @@ LANGUAGE = Language(
         "na sinds tot uit door dan toen daar niet nooit altijd weer ook alsjeblieft was waren is "
         "had heb heeft hebben gedaan gezegd gebeurd werd er terug weg"
     ),
-    clock=words("u"),
+    clock=words("u uur"),
     session=(
         r"(?:we|wij|ik)(?: elkaar)?(?: voor het laatst)?(?: hebben)? ?"
         r"(?:spraken|gesproken|praatten|chatten|zagen)(?: hebben)?"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from . import (
     ADJECTIVE_LAST,
+    AFTERNOON,
     AGO_FIRST,
+    MORNING,
+    NIGHT,
+    NOON,
     SINCE,
     SKIPPING_FIRST,
+    SMALL_HOURS,
     THE_WEEKEND,
     Language,
     Lexicon,
@@ -121,12 +126,18 @@ _put("E", "half2", "na segunda metade, segunda metade")
 _put("iTH", ("on", None, -2), "na sexta (- feira /)santa")
 _put("u", 60, "hora, horas")
 _put("u", 1, "minuto, minutos")
-_put("D", 0, "hoje, esta (noite/manhã/tarde), hoje (à noite/de manhã/à tarde)")
-_put("D", -1, "ontem, ontem à noite, ontem de manhã")
+_put("D", 0, "hoje")
+_put("D", -1, "ontem")
+for _part, _hours in {"noite": NIGHT, "manhã": MORNING, "tarde": AFTERNOON}.items():
+    _put("DP", (0, _hours), f"(esta/nesta) {_part}")
+    for _day, _shift in (("hoje", 0), ("ontem", -1)):
+        _put("DP", (_shift, _hours), f"{_day} (à/de/pela) {_part}")
+_put("DP", (-1, NIGHT), "(a/na) noite passada")
 _put("D", 1, "amanhã")
 _put("D", -2, "anteontem, antes de ontem, antes - de - ontem, trasanteontem")
 _put("D", 2, "depois de amanhã")
 _put("J", None, "agora, hoje em dia, o presente")
+_put("J", "date", "(a /)data (atual/corrente/de hoje), (o /)dia de hoje, (o /)momento atual")
 _put("j", None, "até agora, até à data, até a data, até o momento, até ao momento")
 _put("@", "year", "ano até à data, ano até a data, ano até agora")
 _put("f", "recent", "recentemente, ultimamente, há pouco, há pouco tempo, nos últimos tempos")
@@ -142,8 +153,11 @@ _put("R", (1, "coming"), "que vêm, vindour(o/a), est(e/a) próxim(o/a)")
 _put("V", -2, "retrasad(o/a), antes d(o/a) passad(o/a), penúltim(o/a)")
 _put("V", 2, "depois d(o/a) próxim(o/a)")
 _put("h", None, "tod(o/a) (o/a), inteir(o/a)")
-_put("P", None, "(à /da /de /pela /na /a )(noite/manhã/tarde), noite, manhã, tarde, madrugada")
-_put("P", None, "ao meio - dia, à meia - noite, de madrugada")
+for _part, _hours in {"noite": NIGHT, "manhã": MORNING, "tarde": AFTERNOON}.items():
+    _put("P", _hours, f"(à /da /de /pela /na /a ){_part}, {_part}")
+_put("P", None, "à meia - noite")
+_put("P", NOON, "ao meio - dia, meio - dia")
+_put("P", SMALL_HOURS, "de madrugada, (da/na/pela) madrugada, madrugada")
 _put("E", "begin", "(/no /ao )(início/começo/princípio), inícios, (começos/princípios)")
 _put("E", "begin", "primeiros dias")
 _put("E", "mid", "meados, em meados, meio, no meio")
@@ -182,7 +196,8 @@ _put("k", None, "o mais tardar, no máximo até, não depois de, tão tarde quan
 _put("G", None, "começando, começando em, a começar em, que começa em, iniciando em")
 _put("p", None, "em diante, ou depois, ou posterior, e depois, ou mais tarde")
 _put("d", None, "ou antes, e antes, ou anterior")
-_put("Y", None, "ano (civil/fiscal/calendário)")
+_put("Y", None, "ano(/s) (civil/fiscal/calendário/civis/fiscais)")
+_put("Y", "month", "m(ês/eses) (civil/civis)")
 _put("#", "w/c", "semana que (começa/inicia) (em/no dia/a/), semana com início em")
 
 LANGUAGE = Language(
