@@ -1,0 +1,100 @@
+"""Which of several states a question asks for: the latest, a former one, or it does not say."""
+
+from __future__ import annotations
+
+import json
+import time as clock
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgrecall.temporal.currency import Currency, read_currency
+from pgrecall.temporal.languages import KNOWN
+
+FILES = Path(__file__).parent / "temporal"
+CASES = json.loads((FILES / "currency.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", ["latest", "former", "neither"])
+@pytest.mark.parametrize("code", KNOWN)
+def test_every_case_is_read(code: str, kind: str) -> None:
+    expected = None if kind == "neither" else kind
+
+    read = {text: read_currency(text, language=code) for text in CASES[code][kind]}
+
+    assert len(read) >= 15
+    assert {text: one for text, one in read.items() if one.direction != expected} == {}
+
+
+def test_the_matched_words_are_as_written_and_the_rest_is_without_them() -> None:
+    assert read_currency("Where does Ana CURRENTLY live?") == Currency(
+        "latest", ("CURRENTLY",), "Where does Ana live?"
+    )
+    assert read_currency("Which bank did she use to have before?") == Currency(
+        "former", ("use to", "before"), "Which bank did she have?"
+    )
+
+
+def test_a_question_that_does_not_say_is_left_as_it_is() -> None:
+    text = "What did I do  last week?"
+
+    assert read_currency(text) == Currency(None, (), text)
+
+
+def test_a_former_state_wins_over_the_latest_unless_still_is_said() -> None:
+    contrast = "Where did she previously work, before the shop she runs now?"
+
+    assert read_currency(contrast).direction == "former"
+    assert read_currency("Is her former boss still in Bonn?").direction == "latest"
+
+
+def test_words_of_the_caller_count_as_whole_words() -> None:
+    def read(text: str) -> str | None:
+        return read_currency(text, latest=["as ratified"], former=["B.C."]).direction
+
+    assert read("What is the fee as ratified?") == "latest"
+    assert read("What was the fee as ratifieds?") is None
+    assert read("What was the fee B.C.?") == "former"
+
+
+def test_an_unknown_language_is_an_error() -> None:
+    with pytest.raises(ValueError, match='language "tlh" is not known'):
+        read_currency("now", language="tlh")
+
+
+@pytest.mark.parametrize("code", KNOWN)
+def test_a_question_takes_less_than_a_tenth_of_a_millisecond(code: str) -> None:
+    texts = [text for texts in CASES[code].values() for text in texts]
+    read_currency("", language=code)
+
+    def once() -> float:
+        began = clock.perf_counter()
+        for text in texts:
+            read_currency(text, language=code)
+        return (clock.perf_counter() - began) / len(texts)
+
+    assert min(once() for _ in range(10)) < 0.0001
+
+
+@pytest.mark.parametrize("piece", ["now ", "n' ", "used to be ", "is a ", "ever a ", "İ"])
+def test_a_long_text_takes_less_than_ten_milliseconds(piece: str) -> None:
+    text = (piece * 8192)[:8192]
+    read_currency(text)
+
+    def once() -> float:
+        began = clock.perf_counter()
+        read_currency(text)
+        return clock.perf_counter() - began
+
+    assert min(once() for _ in range(5)) < 0.01
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200), st.sampled_from(KNOWN))
+def test_no_text_raises_and_the_words_are_of_the_text(text: str, code: str) -> None:
+    read = read_currency(f"{text} now {text}", language=code)
+
+    assert all(word in f"{text} now {text}" for word in read.matched)
+    assert (read.direction is None) == (not read.matched)
