@@ -33,10 +33,12 @@ alter function pgrecall._lexical_keys(text, text, sparsevec) set schema pgrecall
 alter function pgrecall._dimension(text) set schema pgrecall_internal;
 
 alter type pgrecall.arm_hit add attribute named real;
+alter type pgrecall.arm_hit add attribute via jsonb;
 alter type pgrecall.recalled add attribute relevance double precision;
 alter type pgrecall.recalled add attribute proof_count integer;
 alter type pgrecall.recalled add attribute occurred_start timestamptz;
 alter type pgrecall.recalled add attribute occurred_end timestamptz;
+alter type pgrecall.recalled add attribute via jsonb;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -129,7 +131,9 @@ create type pgrecall.index_statement as (
 create type pgrecall_internal.named_entity as (
   entity_id  bigint,
   matched    text,
-  confidence real
+  confidence real,
+  starts_at  integer,
+  ends_at    integer
 );
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -170,7 +174,8 @@ create type pgrecall_internal.arm_result as (
   reason     text,
   hint       text,
   memory_ids bigint[],
-  scores     double precision[]
+  scores     double precision[],
+  vias       jsonb[]
 );
 create type pgrecall_internal.period as range (subtype = timestamptz);
 create type pgrecall.retained as (

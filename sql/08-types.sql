@@ -15,12 +15,14 @@ create type pgrecall.arm_hit as (
   memory_id bigint,
   rank      integer,
   score     double precision,
-  named     real
+  named     real,
+  via       jsonb
 );
 comment on type pgrecall.arm_hit is
 'What an arm found: the id of a memory or message, its rank in the arm from 1, the score of the '
 'arm (larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity '
-'named in the query; null where it does not.';
+'named in the query; null where it does not. via: the path that led there, {"entities": [...], '
+'"relations": [...], "facts": [...]}; null where there is none.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -71,7 +73,8 @@ create type pgrecall.recalled as (
   relevance      double precision,
   proof_count    integer,
   occurred_start timestamptz,
-  occurred_end   timestamptz
+  occurred_end   timestamptz,
+  via            jsonb
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -79,7 +82,7 @@ comment on type pgrecall.recalled is
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
-'infinity.';
+'infinity. via: the path of relations or causes that led to the row, where an arm followed one.';
 
 create type pgrecall.arm_report as (
   arm          text,
@@ -207,10 +210,13 @@ comment on type pgrecall.turn is
 create type pgrecall_internal.named_entity as (
   entity_id  bigint,
   matched    text,
-  confidence real
+  confidence real,
+  starts_at  integer,
+  ends_at    integer
 );
 comment on type pgrecall_internal.named_entity is
-'An entity that a query names, as query_entities() finds it.';
+'An entity that a query names, as query_entities() finds it, and where its name stands in the '
+'normalised query.';
 
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -264,11 +270,12 @@ create type pgrecall_internal.arm_result as (
   reason     text,
   hint       text,
   memory_ids bigint[],
-  scores     double precision[]
+  scores     double precision[],
+  vias       jsonb[]
 );
 comment on type pgrecall_internal.arm_result is
 'What the worker of an arm returns: whether it has anything to work on, why or why not, a hint '
-'where something was left out, and what it found, best first.';
+'where something was left out, and what it found, best first, with the paths that led there.';
 
 create type pgrecall_internal.period as range (subtype = timestamptz);
 comment on type pgrecall_internal.period is

@@ -21,14 +21,20 @@ begin atomic
      'Memories that share words with the query, by BM25.'),
     ('graph', 4, 0.75, '{names}', 'mid', false, 'memory',
      'Memories that entities, relations and links lead to.'),
-    ('temporal', 5, 1, '{during}', 'low', true, 'memory',
+    ('temporal', 5, 1.5, '{during}', 'low', true, 'memory',
      'Memories that happened in a window of time or near it.'),
     ('message', 6, 0.9, '{query,terms}', 'mid', false, 'message',
      'Raw messages that share words with the query, by BM25.'),
     ('hypothetical', 7, 0.5, '{hypothetical}', 'mid', false, 'memory',
      'Memories nearest to the embedding of a made-up answer.'),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
-     'Other memories of the sources of the best hits.');
+     'Other memories of the sources of the best hits.'),
+    ('relation', 9, 6, '{query,names}', 'mid', false, 'memory',
+     'Memories at the end of a chain of relations that the query asks for.'),
+    ('cause', 10, 4, '{query}', 'mid', false, 'memory',
+     'Memories that causal links lead to, where the query asks for causes or consequences.'),
+    ('shared', 11, 1.5, '{}', 'mid', false, 'memory',
+     'Memories that share a rare entity with the best hits.');
 end;
 comment on function pgrecall.arms is
 'The arms, in the order in which they run, with what each needs and its default weight. Weight 0: '

@@ -191,9 +191,10 @@ set search_path from current
 as $$
 begin
   return array(
-    select (n.entity_id, n.phrase, coalesce(n.confidence, 0))::pgrecall_internal.named_entity
+    select (n.entity_id, n.phrase, coalesce(n.confidence, 0), n.starts_at,
+            n.ends_at)::pgrecall_internal.named_entity
     from (
-      select distinct on (q.entity_id) q.entity_id, q.phrase, q.confidence
+      select distinct on (q.entity_id) q.*
       from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
       order  by q.entity_id, length(q.phrase) desc, q.confidence desc
     ) as n

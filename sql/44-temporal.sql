@@ -63,7 +63,10 @@ begin
         -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
         select u.memory_id,
                case
-                 when u.occurred && $5 then 1
+                 -- What began, ended or lies in the window comes before what merely spans it.
+                 when u.occurred && $5 then
+                   case when lower(u.occurred) < lower($5) and upper(u.occurred) > upper($5)
+                        then 0.5 else 1 end
                  when u.occurred << $5
                    then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200
                  else 1 - extract(epoch from lower(u.occurred) - upper($5))

@@ -42,9 +42,10 @@ begin atomic
   -- jsonb takes longer than all else: it is made for what is kept.
   select f.memory_id, f.rank, f.score,
          (select jsonb_object_agg(h.arm, jsonb_build_object(
-                   'rank', h.rank, 'score', h.score, 'contribution', h.contribution))
+                   'rank', h.rank, 'score', h.score, 'contribution', h.contribution)
+                   || case when h.via is null then '{}' else jsonb_build_object('via', h.via) end)
           from   unnest(f.hits, f.contributions)
-                   as h(arm, memory_id, rank, score, named, contribution))
+                   as h(arm, memory_id, rank, score, named, via, contribution))
   from   fused f
   where  kept is null or f.rank <= kept
   order  by f.score desc, f.memory_id desc;

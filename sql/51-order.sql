@@ -115,3 +115,62 @@ comment on function pgrecall_internal._arranged is
 'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
 'is a half-life, from when it happened or else was said; ties by recency, then id; of a source_id '
 'the best alone with collapse; then the order of _diverse_order().';
+
+create or replace function pgrecall_internal._preferred_places(
+  request pgrecall_internal.request, ids bigint[], scores double precision[])
+returns integer[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+as $$
+declare
+  is_latest boolean := request.options ->> 'prefer' = 'latest';
+  places    integer[];
+  sorted    integer[];
+  result    integer[] := array(select generate_series(1, cardinality(ids)));
+begin
+  -- Rows of at least half the best score that say nearly the same as the best one, by the embedding
+  -- or by the words: among them time decides, and no other row moves.
+  with row as materialized (
+    select u.n::integer as n, m.lexical_weights, e.embedding,
+           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
+                    m.mentioned_at) as at
+    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
+    cross  join lateral (
+      select x.lexical_weights, x.occurred, x.mentioned_at
+      from   pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+      limit  1
+    ) as m
+    left   join lateral (
+      select x.embedding from pgrecall.embedding x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+        and  x.model = coalesce((request.bank).embedding_model, '')
+        and  x.kind = 'text' and x.ordinal = 0
+      limit  1
+    ) as e on true
+    where  u.score >= 0.5 * scores[1]
+  ),
+  near as (
+    select r.n, r.at
+    from   row r
+    cross  join (select * from row order by n limit 1) as b
+    where  coalesce(1 - (r.embedding <=> b.embedding), 0) >= 0.6
+       or  coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4
+  )
+  select array_agg(r.n order by r.n),
+         array_agg(r.n order by case when is_latest then r.at end desc,
+                                case when not is_latest then r.at end, r.n)
+  into   places, sorted
+  from   near r;
+  for i in 1 .. coalesce(cardinality(places), 0) loop
+    result[places[i]] := sorted[i];
+  end loop;
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._preferred_places is
+'The order of an answer with option prefer: positions in ids, whose scores fall. Rows that say '
+'nearly the same as the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) and have half '
+'its score are put in the order of time, the others stay.';

@@ -32,8 +32,12 @@ create or replace function pgrecall_internal._arm_hits(
 returns pgrecall.arm_hit[]
 language sql immutable parallel safe
 return array(
-  select (arm, u.id, u.n::integer, u.score, null)::pgrecall.arm_hit
-  from   unnest((result).memory_ids, (result).scores) with ordinality as u(id, score, n)
+  -- Equal scores share a rank: which of them was stored first says nothing.
+  select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
+          u.via)::pgrecall.arm_hit
+  from   unnest((result).memory_ids, (result).scores, (result).vias)
+           with ordinality as u(id, score, via, n)
+  order  by u.n
 );
 comment on function pgrecall_internal._arm_hits is
 'What the worker of an arm found, as hits with their ranks.';
@@ -67,7 +71,7 @@ declare
 begin
   result := pgrecall_internal._call_arm(arm, request, '{}', false);
   return query
-  select u.id, u.n::integer, u.score
+  select u.id, rank() over (order by u.score desc)::integer, u.score
   from   unnest(result.memory_ids, result.scores) with ordinality as u(id, score, n)
   order  by u.n;
 end;

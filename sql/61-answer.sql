@@ -62,8 +62,8 @@ begin
     group  by h.memory_id
   ) as n;
   return array(
-    select (h.arm, h.memory_id, h.rank, h.score, n.confidence)::pgrecall.arm_hit
-    from   unnest(hits) with ordinality as h(arm, memory_id, rank, score, named, place)
+    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via)::pgrecall.arm_hit
+    from   unnest(hits) with ordinality as h(arm, memory_id, rank, score, named, via, place)
     left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
     order  by h.place
   );
@@ -93,7 +93,9 @@ begin
       r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
       pgrecall_internal._relevance(
         r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
-      r.proof_count, lower(r.occurred), upper(r.occurred))::pgrecall.recalled
+      r.proof_count, lower(r.occurred), upper(r.occurred),
+      (select a.value -> 'via' from jsonb_each(r.arms) as a
+       where a.value ? 'via' order by a.key limit 1))::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
@@ -140,6 +142,7 @@ declare
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
+  places        integer[];
   arranged      record;
 begin
   -- Ties at the last rank stay in until recency has settled them.
@@ -149,11 +152,19 @@ begin
            pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
            (options ->> 'rrf_k')::integer, options ->> 'fusion',
            (options ->> 'named_boost')::double precision,
-           case when not is_arranged and min_relevance = 0 then last_rank end) as f
+           case when not is_arranged and min_relevance = 0 and options ->> 'prefer' = 'relevant'
+                then last_rank end) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
-  if not is_arranged then
+  if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
+    places := pgrecall_internal._preferred_places(request, ids, scores);
+    return pgrecall_internal._completed(
+      request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select generate_series(1, cardinality(ids))));
+  elsif not is_arranged then
     return pgrecall_internal._completed(request, ids, scores, shares, null);
   end if;
   arranged := pgrecall_internal._arranged(

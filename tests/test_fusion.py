@@ -18,7 +18,12 @@ from sqlcalls import Connection, refused
 
 ARMS = ["semantic", "lexical", "graph", "key"]
 FUSIONS = ["rrf", "score_rrf", "linear"]
-Hit = tuple[str, int, int, float] | tuple[str, int, int, float, float]  # the last: named
+Via = dict[str, list[Any]]
+Hit = (
+    tuple[str, int, int, float]
+    | tuple[str, int, int, float, float]  # the last: named
+    | tuple[str, int, int, float, None, Via]
+)
 
 
 def fused(connection: Connection, function: str, hits: list[Hit], **options: Any) -> list[Any]:
@@ -26,7 +31,7 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
         options.pop("k", None)
     statement = sql.SQL(
         "select * from pgrecall.{}(array(select (h ->> 0, (h ->> 1)::bigint, (h ->> 2)::integer,"
-        " (h ->> 3)::double precision, (h ->> 4)::real)::pgrecall.arm_hit"
+        " (h ->> 3)::double precision, (h ->> 4)::real, h -> 5)::pgrecall.arm_hit"
         " from jsonb_array_elements(%(hits)s::jsonb) as h){})"
     ).format(
         sql.Identifier(function),
@@ -135,6 +140,24 @@ def test_an_arm_of_weight_zero_introduces_nothing(connection: Connection, functi
     rows = fused(connection, function, hits, weights={"graph": 0})
 
     assert [(row.memory_id, list(row.arms)) for row in rows] == [(1, ["key"])]
+
+
+@pytest.mark.parametrize("function", [*FUSIONS, "fuse"])
+def test_the_path_that_led_to_a_memory_is_told_by_its_arm_alone(
+    connection: Connection, function: str
+) -> None:
+    via: Via = {"entities": ["Ana", "Bo"], "relations": ["mentors"], "facts": [7]}
+    hits: list[Hit] = [
+        *(("graph", 1, 1, 7.0, None, via), ("graph", 2, 2, 6.0)),
+        ("key", 1, 1, 5.0),
+    ]
+
+    rows = fused(connection, function, hits)
+
+    told = {(row.memory_id, arm): part for row in rows for arm, part in row.arms.items()}
+    assert told.keys() == {(1, "graph"), (2, "graph"), (1, "key")}
+    assert told[1, "graph"]["via"] == via
+    assert [hit for hit, part in told.items() if "via" in part] == [(1, "graph")]
 
 
 @pytest.mark.parametrize("function", FUSIONS)

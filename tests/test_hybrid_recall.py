@@ -14,7 +14,9 @@ WINDOW = "[2026-03-05,2026-03-06)"
 EMBEDDING = [1.0, 0.2, 0.0]
 ANSWER = [0.0, 1.0, 0.3]
 ARMS = ["semantic", "lexical", "graph", "temporal", "key", "message", "hypothetical"]
-REGISTERED = [*ARMS, "source"]
+# Start from what the others found, or from how the query asks.
+LATER = ["relation", "cause", "shared"]
+REGISTERED = [*ARMS, "source", *LATER]
 FULL: dict[str, Any] = {
     "bank": "b",
     "query": QUERY,
@@ -22,6 +24,9 @@ FULL: dict[str, Any] = {
     "during": WINDOW,
     "hypothetical": ANSWER,
 }
+# With a query that every arm has something to do for.
+WHY = f"why, and {QUERY}"
+EVERY = FULL | {"query": WHY}
 FACTS: list[dict[str, Any]] = [
     {
         "text": "Kraken deploys on Thursdays",
@@ -174,17 +179,18 @@ def test_messages_stand_among_memories(connection: Connection, bank: dict[str, i
 @pytest.mark.parametrize(
     ("arguments", "ran"),
     [
-        ({}, "key lexical graph message"),
-        ({"embedding": EMBEDDING}, "key semantic lexical graph message"),
-        ({"during": WINDOW}, "key lexical graph temporal message"),
-        ({"hypothetical": ANSWER}, "key lexical graph message hypothetical"),
-        ({"query": " ", "embedding": EMBEDDING}, "semantic graph"),
-        ({"query": None, "during": WINDOW}, "temporal"),
+        ({}, "key lexical graph message relation shared"),
+        ({"embedding": EMBEDDING}, "key semantic lexical graph message relation shared"),
+        ({"during": WINDOW}, "key lexical graph temporal message relation shared"),
+        ({"hypothetical": ANSWER}, "key lexical graph message hypothetical relation shared"),
+        ({"query": " ", "embedding": EMBEDDING}, "semantic graph shared"),
+        ({"query": None, "during": WINDOW}, "temporal shared"),
+        ({"query": WHY}, "key lexical graph message relation cause shared"),
         (FULL | {"arms": ["key", "graph"]}, "key graph"),
         (FULL | {"weights": {"graph": 0, "key": 0}}, "semantic lexical temporal message "
-         "hypothetical"),
-        ({"tags": ["ops"]}, "key lexical graph"),
-        ({"filter": ["is null", "context"]}, "key lexical graph"),
+         "hypothetical relation shared"),
+        ({"tags": ["ops"]}, "key lexical graph relation shared"),
+        ({"filter": ["is null", "context"]}, "key lexical graph relation shared"),
     ],
 )  # fmt: skip
 def test_the_arms_that_can_help_run(
@@ -219,6 +225,9 @@ def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
         "message": ("skipped", "no query text given"),
         "hypothetical": ("skipped", "no hypothetical answer given"),
         "source": ("skipped", "not asked for"),
+        "relation": ("skipped", "not asked for"),
+        "cause": ("skipped", "not asked for"),
+        "shared": ("skipped", "not asked for"),
     }
     assert tagged["message"].reason == "filters are about memories"
     assert tagged["temporal"].reason == "no time window given"
@@ -461,7 +470,7 @@ BREAK = (
 def test_a_failing_arm_degrades_to_the_others_with_a_warning(
     connection: Connection, bank: dict[str, int], code: str
 ) -> None:
-    others = recall(connection, **FULL, arms=[arm for arm in ARMS if arm != "graph"])
+    others = recall(connection, **EVERY, arms=[arm for arm in [*ARMS, *LATER] if arm != "graph"])
     connection.execute(BREAK.format(code))
     notices: list[tuple[str | None, ...]] = []
     connection.add_notice_handler(
@@ -470,8 +479,8 @@ def test_a_failing_arm_degrades_to_the_others_with_a_warning(
         )
     )
 
-    rows = recall(connection, **FULL)
-    report = explain(connection, **FULL)
+    rows = recall(connection, **EVERY)
+    report = explain(connection, **EVERY)
 
     assert rows == others
     message = "the graph arm failed and was left out: broken"
@@ -594,11 +603,11 @@ def test_never_returns_what_is_of_another_bank(
 
 
 def test_a_recall_reads_only(connection: Connection, bank: dict[str, int]) -> None:
-    expected = recall(connection, **FULL)
+    expected = recall(connection, **EVERY)
     connection.execute("set transaction read only")
 
-    assert recall(connection, **FULL) == expected
-    report = explain(connection, **FULL)
+    assert recall(connection, **EVERY) == expected
+    report = explain(connection, **EVERY)
     assert {row.status for arm, row in report.items() if arm != "source"} == {"ran"}
 
 

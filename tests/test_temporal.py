@@ -28,9 +28,9 @@ def days(text: str, now: datetime = NOW) -> tuple[str | None, str | None] | None
     found = extract_temporal_constraint(text, now)
     if found is None:
         return None
-    last = found.end and found.end - timedelta(microseconds=1)
-    end = last and last.date() + timedelta(days=1)
-    return found.start and str(found.start.date()), end and str(end)
+    last = found.end - timedelta(microseconds=1) if found.end else None
+    end = str(last.date() + timedelta(days=1)) if last else None
+    return str(found.start.date()) if found.start else None, end
 
 
 def only(text: str, **options: object) -> TemporalConstraint:

@@ -38,9 +38,9 @@ def days(text: str, code: str) -> tuple[str | None, str | None] | None:
     found = extract_temporal_constraint(text, NOW, language=code)
     if found is None:
         return None
-    last = found.end and found.end - timedelta(microseconds=1)
-    end = last and last.date() + timedelta(days=1)
-    return found.start and str(found.start.date()), end and str(end)
+    last = found.end - timedelta(microseconds=1) if found.end else None
+    end = str(last.date() + timedelta(days=1)) if last else None
+    return str(found.start.date()) if found.start else None, end
 
 
 @pytest.mark.parametrize("code", OTHERS)
@@ -57,7 +57,7 @@ def test_every_case_is_read_exactly(code: str) -> None:
 
 
 def moment(bound: datetime | None) -> str | None:
-    return bound and f"{bound:%Y-%m-%dT%H:%M}".replace("T00:00", "")
+    return f"{bound:%Y-%m-%dT%H:%M}".replace("T00:00", "") if bound else None
 
 
 @pytest.mark.parametrize("code", KNOWN)

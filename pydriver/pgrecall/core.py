@@ -57,6 +57,7 @@ from pgrecall.rerankers import (
     reranked,
 )
 from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal.currency import read_currency
 
 logger = logging.getLogger(__name__)
 
@@ -306,6 +307,7 @@ class Question:
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
             self._arguments["during"] = calls.to_range(self._during)
+            self._read_currency(preparation)
 
     def _read_time(self, preparation: Preparation) -> None:
         arguments = dict(preparation.time_settings)
@@ -336,6 +338,18 @@ class Question:
         if found is not None:
             self._constraint = found
             self._during = found.start, found.end
+
+    def _read_currency(self, preparation: Preparation) -> None:
+        """Ask for the latest or a former state where the query does.
+
+        Time then decides among hits that say nearly the same, which a reranker would order anew.
+        """
+        options = cast("dict[str, object]", self._arguments["options"])
+        language = self._language or preparation.time_settings.get("language", "en")
+        direction = read_currency(self._query, language=language).direction
+        if direction is not None and "prefer" not in options:
+            options["prefer"] = direction
+            self._reranking.reranker = None
 
     def embed(self) -> None:
         """Embed what has to be embedded, all in one go. Takes long, sends nothing.

@@ -61,6 +61,8 @@ class Hit:
         boost: What reranking multiplied by, for recency, for nearness to the time asked about and
             for the number of sources.
         proof_count: How many independent sources say so; None for a message.
+        via: The path of relations or causes that led to it: names of entities, kinds of relations,
+            ids of facts; None where no arm followed one.
 
     """
 
@@ -85,6 +87,7 @@ class Hit:
     relevance: float = 0.0
     boost: float = 1.0
     proof_count: int | None = None
+    via: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

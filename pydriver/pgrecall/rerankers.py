@@ -394,6 +394,9 @@ def reranked(
     it takes doubts (odds below 1) the less seriously the more of the fused score came from the
     graph and from keys: what they know of a text does not stand in it.
 
+    A hit that a path of relations or causes led to (via) keeps the place that fusion gave it: what
+    the reranker reads, the question and the text, does not show why it answers.
+
     Args:
         hits: In fused order.
         query: The question as the user asked it.
@@ -438,8 +441,15 @@ def reranked(
         ]
     ]
     head.sort(key=_by_score)
+    head = _with_paths_in_place(hits[:read], head)
     tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
     return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
+
+
+def _with_paths_in_place(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
+    kept = {hit.memory_id: hit for hit in ordered if hit.via is not None}
+    others = iter([hit for hit in ordered if hit.via is None])
+    return [kept[hit.memory_id] if hit.memory_id in kept else next(others) for hit in fused]
 
 
 def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:

@@ -21,6 +21,9 @@ COLOURS = (  # of the arms, in the order in which they run
     "#56B4E9",
     "#F0E442",
     "#000000",
+    "#882255",
+    "#117733",
+    "#999933",
 )
 STAGES = {
     "temporal": ("dates", "#CC79A7"),

@@ -1,0 +1,384 @@
+-- The relation arm: a question that chains relations reaches its answer.
+--
+-- "Where does the boss of Ana's mentor live?" names Ana. The relation words around the name are
+-- read as a chain: nouns after it ("Ana's mentor") from near to far, then nouns before it ("the
+-- boss of") from near to far, then verbs ("live"). Each word stands for kinds of relations and a
+-- direction (63-relation-word.sql); the arm follows such edges from entity to entity, up to three.
+-- What it returns are the facts that state the last edges and the facts about whom the chain
+-- reached, ranked by what the question asks of them. Words that no edge fits are passed over
+-- unless the lexicon knows them; then there is no chain, and the arm says nothing rather than
+-- something else.
+create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
+returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
+               is_verb boolean, is_bound boolean, meanings text[])
+language plpgsql stable parallel safe rows 10
+set search_path from current
+as $$
+declare
+  lexicon jsonb := pgrecall.default_relation_words();
+  own     jsonb := request.options -> 'relation_words';
+  query   text := lower(pgrecall_internal._normalised(request.query));
+  -- Words of asking, and of people as such: they ask for no relation.
+  empty   constant text := '^(know|knows|tell|name|names|called|woman|man|person|people|someone'
+                           '|somebody|anybody|guy|lady|thing|please|remember|question)$';
+begin
+  if jsonb_typeof(own) = 'object' then
+    lexicon := lexicon || own;
+  end if;
+  return query
+  with token as materialized (
+    select w.word, w.starts_at, w.ends_at,
+           row_number() over (order by w.starts_at)::integer as n
+    from   pgrecall_internal._words(query) as w
+  ),
+  -- Phrases of up to three words that the lexicon has; the longest wins.
+  phrase as materialized (
+    select p.*
+    from (
+      select f.n as first, f.n + l.more as last,
+             (select string_agg(t.word, ' ' order by t.n) from token t
+              where t.n between f.n and f.n + l.more) as word
+      from   token f
+      cross  join generate_series(0, 2) as l(more)
+      where  f.n + l.more <= (select max(t.n) from token t)
+    ) as p
+    where  lexicon ? p.word
+  ),
+  known as materialized (
+    select p.first, p.last, p.word,
+           array(select jsonb_array_elements_text(lexicon -> p.word)) as meanings
+    from   phrase p
+    where  not exists (
+             select from phrase l
+             where  l.first <= p.first and l.last >= p.last and l.last - l.first > p.last - p.first)
+  ),
+  name as (
+    select e.entity_id, min(t.n) as first, max(t.n) as last
+    from   unnest(request.named) as e
+    join   token t on t.starts_at >= e.starts_at and t.ends_at <= e.ends_at
+    group  by e.entity_id
+  ),
+  candidate as (
+    select k.first, k.last, k.word, k.meanings
+    from   known k
+    -- "Do you know who" is no question for acquaintances.
+    where  not (k.word = 'know'
+                and exists (select from token b
+                             where  b.n = k.first - 1 and b.word in ('you', 'to')))
+    union all
+    -- Other words may be those of a kind: they are tried, and passed over where no edge fits.
+    select t.n, t.n, t.word, '{}'
+    from   token t
+    where  length(t.word) > 3 and t.word !~ empty
+      and  ts_lexize('pg_catalog.english_stem', t.word) <> '{}'
+      and  not exists (select from known k where t.n between k.first and k.last)
+  )
+  select m.entity_id, c.first < m.first,
+         row_number() over (
+           partition by m.entity_id, c.first < m.first
+           order by case when c.first < m.first then -c.last else c.first end)::integer,
+         c.word, s.is_noun, s.is_verb,
+         -- A noun right at the name binds before all else.
+         c.meanings <> '{}' and s.is_noun and not s.is_verb
+         and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null),
+         c.meanings
+  from   name m
+  join   candidate c on c.last < m.first or c.first > m.last
+  left   join token b on b.n = c.first - 1
+  left   join token f on f.n = c.last + 1
+  cross  join lateral (
+    select c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'noun%')
+             as is_noun,
+           -- "Ana's mentor", "the mentor of": a noun there, whatever else it may be.
+           (c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'verb%'))
+             and not (exists (select from unnest(c.meanings) as x where x like 'noun%')
+                      and (coalesce(b.word, '') = 's'
+                           or coalesce(f.word, '') in ('of', 'von', 'de', 'di', 'van', 'do', 'da')))
+             as is_verb
+  ) as s
+  where  not exists (select from name o where c.first <= o.last and c.last >= o.first);
+end;
+$$;
+comment on function pgrecall_internal._chain_words is
+'The words on either side of each name of a query, from near to far, with what each means by the '
+'lexicon; no meanings where only a kind may know the word.';
+
+create or replace function pgrecall_internal._chain_edges(
+  request pgrecall_internal.request, entity_ids bigint[], word text, is_noun boolean,
+  is_verb boolean, is_before boolean, meanings text[])
+returns table (from_id bigint, to_id bigint, kind text, is_forth boolean, memory_id bigint)
+language plpgsql stable parallel safe rows 20
+set search_path from current
+set jit = off
+as $$
+declare
+  -- Who stands behind a verb is its object: "who manages Ana".
+  is_flipped boolean := is_before;
+begin
+  return query
+  select e.from_id, e.to_id, e.kind, e.is_forth, e.memory_id
+  from (
+    select f.id as from_id, r.to_id, r.kind, true as is_forth, r.memory_id, r.valid_to
+    from   unnest(entity_ids) as f(id)
+    cross  join lateral (
+      select o.to_id, o.kind, o.memory_id, o.valid_to
+      from   pgrecall.relation o
+      -- As in entity_walk(): for the index.
+      where  o.bank_id = (request.bank).bank_id and o.from_id between f.id and f.id
+        and  (o.valid_from is null or o.valid_from <= request.as_of)
+      order  by o.from_id desc, o.relation_id desc
+      limit  200
+    ) as r
+    union all
+    select f.id, r.from_id, r.kind, false, r.memory_id, r.valid_to
+    from   unnest(entity_ids) as f(id)
+    cross  join lateral (
+      select i.from_id, i.kind, i.memory_id, i.valid_to
+      from   pgrecall.relation i
+      where  i.bank_id = (request.bank).bank_id and i.to_id between f.id and f.id
+        and  (i.valid_from is null or i.valid_from <= request.as_of)
+      order  by i.to_id desc, i.relation_id desc
+      limit  200
+    ) as r
+  ) as e
+  cross  join lateral (
+    select replace(lower(e.kind), ' ', '_') as kind
+  ) as k
+  where  (e.valid_to is null or e.valid_to > request.as_of)
+    and  case
+           when meanings = '{}'
+             then pgrecall_internal._kind_means(e.kind, e.is_forth, word, true)
+           else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end, k.kind)
+                               = any (meanings))
+             or (is_verb
+                 and format('verb%s%s', case when e.is_forth <> is_flipped then '>' else '<' end,
+                            k.kind) = any (meanings))
+         end
+    and  exists (
+           select from pgrecall.memory m
+           where  m.bank_id = (request.bank).bank_id and m.memory_id = e.memory_id
+             and  m.valid_from <= request.as_of
+             and  (m.valid_to is null or m.valid_to > request.as_of))
+  limit  50;
+end;
+$$;
+comment on function pgrecall_internal._chain_edges is
+'The relations of any of the entities that a word asks for, now valid; is_before: the name stands '
+'behind the word.';
+
+create or replace function pgrecall_internal._about_reached(
+  request pgrecall_internal.request, entity_ids bigint[])
+returns table (memory_id bigint, similarity double precision)
+language plpgsql stable parallel safe rows 50
+set search_path from current
+set jit = off
+as $$
+begin
+  return query execute format(
+    $sql$
+      select m.memory_id,
+             greatest(
+               coalesce((
+                 select max(1 - (e.embedding <=> $5)) from pgrecall.embedding e
+                 where  e.bank_id = $1 and e.memory_id = m.memory_id and e.model = $6
+                   and  $5 is not null), 0),
+               coalesce(-(m.lexical_weights <#> $7) / $8, 0))
+      from (
+        select distinct x.memory_id
+        from   unnest($4) as n(entity_id)
+        cross  join unnest($9) as t(fact_type)
+        cross  join lateral (
+          select y.memory_id
+          from   pgrecall.mention y
+          where  y.bank_id = $1 and y.entity_id = n.entity_id
+            and  y.fact_type between t.fact_type and t.fact_type
+          order  by y.fact_type desc, y.memory_id desc
+          limit  100
+        ) as x
+      ) as c
+      cross  join lateral (
+        select m.memory_id, m.lexical_weights
+        from   pgrecall.memory m
+        where  m.bank_id = $1 and m.memory_id = c.memory_id and %s
+        limit  1
+      ) as m
+    $sql$, request.visible_sql)
+  using (request.bank).bank_id, request.as_of, request.filter, entity_ids, request.embedding,
+        coalesce((request.bank).embedding_model, ''),
+        pgrecall_internal._to_sparsevec(
+          coalesce((request.memory_terms).dimensions, '{}'),
+          coalesce((request.memory_terms).idfs, '{}')),
+        nullif((request.memory_terms).idf_sum, 0), request.fact_types;
+end;
+$$;
+comment on function pgrecall_internal._about_reached is
+'The newest 100 facts of each type about entities, with their similarity to the query: the '
+'cosine, or the share of its IDFs, whichever is larger.';
+
+create or replace function pgrecall_internal._chain(
+  request pgrecall_internal.request, start_id bigint,
+  out memory_ids bigint[], out scores double precision[], out via jsonb)
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+as $$
+declare
+  way record;
+begin
+  -- The words on both sides of the name bind in any order that keeps each side from near to far:
+  -- "the boss of Ana lives", "the one Ana's boss is married to". The way that uses most words wins.
+  with recursive word as materialized (
+    select c.*, array(select substr(m, 6) from unnest(c.meanings) as m) as kinds
+    from   pgrecall_internal._chain_words(request) as c
+    where  c.entity_id = start_id and c.place <= 5
+  ),
+  walk (after, before, reached, stated, last, kinds, path, used, hops, missed, rest, cost) as (
+    select 1, 1, array[start_id], '{}'::bigint[], '{}'::bigint[], '{}'::text[], array[start_id],
+           '{}'::text[], 0, 0, 0, 0
+    union all
+    select w.after + (not n.is_before)::integer, w.before + n.is_before::integer,
+           coalesce(e.to_ids, w.reached), case when e.ids is null then w.stated
+                                               else w.stated || w.last end,
+           coalesce(e.ids, w.last), w.kinds || e.kind, w.path || coalesce(e.to_ids, '{}'),
+           case when e.ids is null then w.used else n.kinds end,
+           w.hops + (e.ids is not null)::integer,
+           -- A relation that is asked for and not there; not where two words ask for the same.
+           w.missed + (e.ids is null and n.meanings <> '{}' and n.is_noun
+                       and not n.kinds && w.used)::integer,
+           w.rest + (e.ids is null and not n.kinds && w.used)::integer,
+           w.cost + (w.hops = 0 and not n.is_bound
+                     and exists (select from word b where b.is_bound))::integer
+    from   walk w
+    join   word n on n.place = case when n.is_before then w.before else w.after end
+    cross  join lateral (
+      select (array_agg(distinct x.to_id))[1:20] as to_ids, array_agg(distinct x.memory_id) as ids,
+             min(x.kind) as kind
+      from   pgrecall_internal._chain_edges(
+               request, w.reached, n.word, n.is_noun, n.is_verb, n.is_before, n.meanings) as x
+      where  x.to_id <> all (w.path)
+    ) as e
+    where  w.hops < 4
+  )
+  select w.* into way
+  from   walk w
+  where  w.hops > 0
+    and  (w.hops = 4 or w.after + w.before = 2 + (select count(*) from word))
+  order  by w.hops desc, w.missed, w.cost, w.rest, w.kinds
+  limit  1;
+  if way.hops is null or way.missed > 0 then
+    return;
+  end if;
+
+  select array_agg(f.id order by f.score desc, f.id desc),
+         array_agg(f.score order by f.score desc, f.id desc)
+  into   memory_ids, scores
+  from (
+    select u.id, max(u.score) as score
+    from (
+      select l as id, case when way.rest > 0 then 0.7 else 1 end::double precision as score
+      from   unnest(way.last) as l
+      union all
+      select s, 0.3 from unnest(way.stated) as s
+      union all
+      select a.memory_id,
+             case when way.rest > 0 then 0.5 + 0.5 * a.similarity else 0.3 + 0.3 * a.similarity end
+      from   pgrecall_internal._about_reached(request, way.reached) as a
+    ) as u
+    group  by u.id
+    order  by 2 desc, 1 desc
+    limit  20
+  ) as f;
+  via := jsonb_build_object(
+    'entities', (
+      select jsonb_agg(e.name order by p.n)
+      from   unnest(way.path) with ordinality as p(entity_id, n)
+      cross  join lateral (
+        select x.name from pgrecall.entity x
+        where  x.bank_id = (request.bank).bank_id and x.entity_id = p.entity_id
+        limit  1
+      ) as e),
+    'relations', to_jsonb(array_remove(way.kinds, null)),
+    'facts', to_jsonb(way.stated || way.last));
+end;
+$$;
+comment on function pgrecall_internal._chain is
+'What a chain of relations from one entity leads to: facts about whom it reached, those that '
+'state its last relation, those that state the others. A chain of which a noun is not there leads '
+'nowhere.';
+
+create or replace function pgrecall_internal._has_relation(bank text, entity_id bigint)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return coalesce(
+    (select true from pgrecall.relation o
+     where  o.bank_id = _has_relation.bank
+       and  o.from_id between _has_relation.entity_id and _has_relation.entity_id
+     order  by o.from_id, o.relation_id
+     limit  1),
+    (select true from pgrecall.relation i
+     where  i.bank_id = _has_relation.bank
+       and  i.to_id between _has_relation.entity_id and _has_relation.entity_id
+     order  by i.to_id, i.relation_id
+     limit  1),
+    false);
+end;
+$$;
+comment on function pgrecall_internal._has_relation is 'Whether an entity has a relation.';
+
+create or replace function pgrecall_internal._relation_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  result pgrecall_internal.arm_result;
+  starts bigint[];
+  start  bigint;
+  chain  record;
+begin
+  starts := array(
+    select n.entity_id from unnest(request.named) as n
+    where  pgrecall_internal._has_relation((request.bank).bank_id, n.entity_id)
+    order  by n.confidence desc, n.entity_id
+    limit  5);
+  result.is_run := starts <> '{}';
+  if not result.is_run then
+    result.reason := 'no entity that the query names has a relation';
+    return result;
+  elsif is_planned then
+    result.reason := 'the query names an entity that has relations';
+    return result;
+  end if;
+  result.memory_ids := '{}';
+  result.scores := '{}';
+  result.vias := '{}';
+  foreach start in array starts loop
+    chain := pgrecall_internal._chain(request, start);
+    if chain.memory_ids is not null then
+      result.memory_ids := result.memory_ids || chain.memory_ids;
+      result.scores := result.scores || chain.scores;
+      result.vias := result.vias
+        || array_fill(chain.via, array[cardinality(chain.memory_ids)]);
+    end if;
+  end loop;
+  select array_agg(u.id order by u.score desc, u.id desc),
+         array_agg(u.score order by u.score desc, u.id desc),
+         array_agg(u.via order by u.score desc, u.id desc)
+  into   result.memory_ids, result.scores, result.vias
+  from (
+    select distinct on (x.id) x.id, x.score, x.via
+    from   unnest(result.memory_ids, result.scores, result.vias) as x(id, score, via)
+    order  by x.id, x.score desc
+  ) as u;
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._relation_arm is
+'Worker of the relation arm. score: 1 for a fact that states the last relation of the chain, or '
+'0.7 where the query asks more of whom it reached, whose facts then get 0.5 + 0.5 similarity.';

@@ -1,0 +1,170 @@
+-- The cause arm: a question for causes or consequences follows the causal links of what it is
+-- about.
+--
+-- "Why was the shop closed?" finds the fact that the shop was closed by its words; the answer is
+-- one, two or three causal links away and may share no word with the question. _cause_direction()
+-- reads from the question whether causes are asked for, consequences, or the root cause; the arm
+-- starts from the five best hits of the arms before it and walks up to three links (causes,
+-- caused_by, enables, prevents) in that direction, each step weaker by option cause_decay. For a
+-- root cause what has no further cause comes first.
+create or replace function pgrecall_internal._cause_direction(query text)
+returns text
+language sql immutable parallel safe
+return (
+  select case
+    when q.t ~ (
+      '\m(root|original|ultimate|underlying|first) causes?\M|\min the first place\M'
+      '|\multimately\M.*\m(caused?|led|why)\M|\mgrundursache\M|\mcause première\M|\mcausa raíz\M'
+      '|\m(where|how|when|what) did\M.*\m(start|begin|originate|come about|come from)\M'
+      '|\m(origins?|source|beginnings?) of\M'
+    ) then 'root'
+    when q.t ~ (
+      '\mwhat (did|does|has|have|will|would|might|could)\M.*'
+      '\m(lead to|led to|caused?|result in|trigger|bring about|affect)\M'
+      '|\m(consequences?|effects?|outcomes?|aftermath|results?|impact|fallout|repercussions?)'
+      ' (of|from)\M'
+      '|\mwhat (came|followed|happened|resulted|arose)\M.*'
+      '\m(of|from|after|because|as a result|due to|following)\M'
+      '|\mas a result of\M|\mwhat (was|were|is) (caused|affected|triggered) by\M|\mwhat followed\M'
+      '|\m(folgen?|auswirkungen?|consecuencias?|conséquences?|conseguenze|gevolgen|consequências)'
+      ' (von|des|der|de|du|di|del|van|do|da)\M'
+    ) then 'effect'
+    when q.t ~ (
+      '\m(why|because|reasons?|causes?|caused|led to|leads to|due to|brought about|triggered|behind'
+      '|how come|what made|resulted in|explains?)\M'
+      '|\m(warum|wieso|weshalb|ursache|grund|por qué|causa|motivo|pourquoi|raison|perché|waarom'
+      '|oorzaak|reden|por que|razão)\M'
+    ) then 'cause'
+  end
+  from (values (lower(left(query, 1000)))) as q(t)
+);
+comment on function pgrecall_internal._cause_direction is
+'What a question asks of causal links: cause, root, effect, or null for nothing.';
+
+create or replace function pgrecall_internal._best_seeds(hits pgrecall.arm_hit[], top integer)
+returns table (memory_id bigint, strength double precision)
+language sql immutable parallel safe
+begin atomic
+  select b.memory_id, b.score / max(b.score) over ()
+  from (
+    select h.memory_id, sum(1.0 / (5 + h.rank))::double precision as score
+    from   unnest(hits) as h
+    where  h.rank <= 20
+    group  by h.memory_id
+    order  by 2 desc, 1 desc
+    limit  top
+  ) as b;
+end;
+comment on function pgrecall_internal._best_seeds is
+'The best hits of the arms that ran so far by reciprocal rank, with their strength, 0 to 1.';
+
+create or replace function pgrecall_internal._cause_search(
+  request pgrecall_internal.request, seeds bigint[], strengths double precision[],
+  direction text, out memory_ids bigint[], out scores double precision[], out vias jsonb[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+as $$
+declare
+  decay double precision := (request.options ->> 'cause_decay')::double precision;
+begin
+  execute format(
+    $sql$
+      with recursive walk (memory_id, score, step, path) as (
+        select s.memory_id, s.strength, 0, array[s.memory_id]
+        from   unnest($4, $5) as s(memory_id, strength)
+        union all
+        select n.memory_id, w.score * $6 * n.weight, w.step + 1, w.path || n.memory_id
+        from   walk w
+        cross  join lateral (
+          (select o.to_id as memory_id, o.weight
+           from   pgrecall.link o
+           where  o.bank_id = $1 and o.from_id = w.memory_id
+             and  o.kind = any (case when $7 = 'effect' then '{causes,enables,prevents}'
+                                     else '{caused_by}' end::text[])
+           order  by o.weight desc, o.to_id desc
+           limit  20)
+          union all
+          (select i.from_id, i.weight
+           from   pgrecall.link i
+           where  i.bank_id = $1 and i.to_id = w.memory_id
+             and  i.kind = any (case when $7 = 'effect' then '{caused_by}'
+                                     else '{causes,enables,prevents}' end::text[])
+           order  by i.weight desc, i.from_id desc
+           limit  20)
+        ) as n
+        where  w.step < 3 and n.memory_id <> all (w.path)
+      ),
+      reached as (
+        select distinct on (w.memory_id) w.memory_id,
+               -- Of a root cause the far end is meant: what has no further cause.
+               case when $7 = 'root'
+                 then w.score / $6 ^ w.step * case when e.is_end then 1 else 0.5 end
+                 else w.score end as score,
+               w.path
+        from   walk w
+        cross  join lateral (
+          select not exists (select from walk f
+                             where f.step = w.step + 1 and f.path[1 : w.step + 1] = w.path)
+                 as is_end
+        ) as e
+        where  w.step > 0
+        order  by w.memory_id, w.score desc
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc),
+             array_agg(jsonb_build_object('facts', to_jsonb(t.path), 'direction', $7)
+                       order by t.score desc, t.memory_id desc)
+      from (
+        select r.*
+        from   reached r
+        cross  join lateral (
+          select from pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = r.memory_id
+            and  array_position($8, m.fact_type) is not null and %s
+          limit  1
+        ) as visible
+        order  by r.score desc, r.memory_id desc
+        limit  20
+      ) as t
+    $sql$,
+    request.visible_sql)
+  into  memory_ids, scores, vias
+  using (request.bank).bank_id, request.as_of, request.filter, seeds, strengths, decay, direction,
+        request.fact_types;
+end;
+$$;
+comment on function pgrecall_internal._cause_search is
+'What causal links lead to from the seeds within three steps, with the path of memory ids.';
+
+create or replace function pgrecall_internal._cause_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  result    pgrecall_internal.arm_result;
+  direction text := pgrecall_internal._cause_direction(request.query);
+  seeds     bigint[];
+  strengths double precision[];
+begin
+  result.is_run := direction is not null;
+  if not result.is_run then
+    result.reason := 'the query asks for no cause or consequence';
+  elsif is_planned then
+    result.reason := format('the query asks for a %s', direction);
+  else
+    select array_agg(s.memory_id), array_agg(s.strength)
+    into   seeds, strengths
+    from   pgrecall_internal._best_seeds(before, 5) as s;
+    select s.memory_ids, s.scores, s.vias
+    into   result.memory_ids, result.scores, result.vias
+    from   pgrecall_internal._cause_search(request, seeds, strengths, direction) as s;
+    result.reason := format('asked for a %s', direction);
+  end if;
+  return result;
+end;
+$$;
+comment on function pgrecall_internal._cause_arm is
+'Worker of the cause arm. score: the strength of the seed times cause_decay for each step.';

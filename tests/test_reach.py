@@ -1,0 +1,240 @@
+"""What is some steps away: chains of relations, causes, rare entities in common, what came last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, create, planned, recalled, retain, value
+
+# Nobody who is asked about shares a word with the answer.
+PEOPLE: list[dict[str, Any]] = [
+    {
+        "text": "Ana learns the trade with Bo.",
+        "entities": ["Ana", "Bo"],
+        "relations": [{"from": "Bo", "kind": "mentors", "to": "Ana"}],
+    },
+    {
+        "text": "Bo's day begins with a call to Cy.",
+        "entities": ["Bo", "Cy"],
+        "relations": [{"from": "Bo", "kind": "reports_to", "to": "Cy"}],
+    },
+    {
+        "text": "Cy keeps a houseboat in Porto.",
+        "entities": ["Cy", "Porto"],
+        "relations": [{"from": "Cy", "kind": "lives_in", "to": "Porto"}],
+    },
+    {
+        "text": "Ana lives in Graz.",
+        "entities": ["Ana", "Graz"],
+        "relations": [{"from": "Ana", "kind": "lives_in", "to": "Graz"}],
+    },
+]
+NOISE = [{"text": f"Ana wrote note {n}.", "entities": ["Ana"]} for n in range(20)]
+CHAIN: list[dict[str, Any]] = [
+    {"text": "The shop stayed shut on Monday."},
+    {
+        "text": "A fuse had blown.",
+        "links": [{"kind": "causes", "to_index": 0}],
+    },
+    {
+        "text": "Rain dripped through the roof.",
+        "links": [{"kind": "causes", "to_index": 1}],
+    },
+]
+
+
+@pytest.fixture
+def people(connection: Connection) -> Connection:
+    create(connection)
+    retain(connection, [*PEOPLE, *NOISE])
+    return connection
+
+
+@pytest.fixture
+def shop(connection: Connection) -> Connection:
+    create(connection)
+    retain(connection, CHAIN)
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("Who mentors Ana?", "Ana learns the trade with Bo."),
+        ("Who does Ana's mentor report to?", "Bo's day begins with a call to Cy."),
+        ("Who is the boss of Ana's mentor?", "Bo's day begins with a call to Cy."),
+        ("Where does the supervisor of Bo live?", "Cy keeps a houseboat in Porto."),
+        ("Where does the boss of Ana's mentor live?", "Cy keeps a houseboat in Porto."),
+        ("What is the home town of the manager of Ana's coach?", "Cy keeps a houseboat in Porto."),
+    ],
+)
+def test_a_chain_of_relations_reaches_its_answer(
+    people: Connection, query: str, answer: str
+) -> None:
+    assert recalled(people, query)[0] == answer
+
+
+def test_only_the_relation_arm_reaches_it(people: Connection) -> None:
+    query = "Where does the boss of Ana's mentor live?"
+
+    without = recalled(people, query, weights={"relation": 0})
+
+    assert "Cy keeps a houseboat in Porto." not in without[:3]
+
+
+def test_a_row_tells_the_path_that_led_to_it(people: Connection) -> None:
+    [row] = call(
+        people, "hybrid_recall", bank="b", query="Who is the boss of Ana's mentor?", top_k=1
+    )
+
+    assert row.via["entities"] == ["Ana", "Bo", "Cy"]
+    assert row.via["relations"] == ["mentors", "reports_to"]
+    assert len(row.via["facts"]) == 2
+    assert row.arms["relation"]["via"] == row.via
+
+
+def test_a_relation_that_is_not_there_leads_nowhere(people: Connection) -> None:
+    rows = call(people, "hybrid_recall", bank="b", query="Where does the wife of Ana live?")
+
+    assert all("relation" not in row.arms for row in rows)
+
+
+def test_a_bank_has_words_of_its_own(people: Connection) -> None:
+    query = "Where does the skipper of Bo live?"
+    words = {"skipper": ["noun>reports_to"]}
+
+    assert recalled(people, query)[0] != "Cy keeps a houseboat in Porto."
+    assert recalled(people, query, relation_words=words)[0] == "Cy keeps a houseboat in Porto."
+
+
+def test_a_relation_that_has_ended_is_not_followed(people: Connection) -> None:
+    people.execute("update pgrecall.relation set valid_to = '2026-01-01' where kind = 'reports_to'")
+
+    rows = call(people, "hybrid_recall", bank="b", query="Who is the boss of Bo?")
+
+    assert all("relation" not in row.arms for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("Why did the shop stay shut on Monday?", "A fuse had blown."),
+        ("What was the root cause of the shut shop?", "Rain dripped through the roof."),
+        ("What did the rain through the roof lead to?", "A fuse had blown."),
+    ],
+)
+def test_causes_are_followed_as_the_question_asks(
+    shop: Connection, query: str, answer: str
+) -> None:
+    assert recalled(shop, query)[0] == answer
+    assert recalled(shop, query, weights={"cause": 0})[0] != answer
+
+
+def test_a_cause_three_links_away_is_found_by_its_arm_alone(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [*CHAIN, {"text": "A tile slid off.", "links": [{"kind": "causes", "to_index": 2}]}],
+    )
+    query = "Why did the shop stay shut on Monday?"
+
+    found = recalled(connection, query)
+    without = recalled(connection, query, weights={"cause": 0})
+
+    assert "A tile slid off." in found
+    assert "A tile slid off." not in without
+
+
+def test_each_cause_counts_less_by_the_decay(shop: Connection) -> None:
+    query = "Why did the shop stay shut on Monday?"
+
+    def score(decay: float) -> float:
+        arms = ["lexical", "cause"]
+        rows = call(shop, "hybrid_recall", bank="b", query=query, cause_decay=decay, arms=arms)
+        (found,) = (row for row in rows if row.text == "Rain dripped through the roof.")
+        return float(found.arms["cause"]["score"])
+
+    assert score(0.5) == pytest.approx(0.25 * score(1))
+
+
+def test_no_cause_is_looked_for_where_none_is_asked_for(shop: Connection) -> None:
+    rows = planned(shop, bank="b", query="When did the shop open?")
+
+    assert {row.reason for row in rows if row.arm == "cause"} == {
+        "the query asks for no cause or consequence"
+    }
+
+
+def test_a_rare_entity_in_common_leads_on(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "The valve in the press cracked.", "entities": ["VX-77", "Linz"]},
+            {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+            *({"text": f"Delivery {n} arrived.", "entities": ["Linz"]} for n in range(30)),
+        ],
+    )
+    query = "What about the cracked valve in the press?"
+
+    found = recalled(connection, query)
+
+    assert "Thirty crates went to Oslo." in found
+    assert not any(text.startswith("Delivery") for text in found)
+    assert "Thirty crates went to Oslo." not in recalled(connection, query, rare_mentions=0)
+
+
+@pytest.mark.parametrize(
+    ("prefer", "first"), [("latest", "plan 3"), ("former", "plan 1"), ("relevant", None)]
+)
+def test_time_decides_among_rows_that_say_nearly_the_same(
+    connection: Connection, prefer: str, first: str | None
+) -> None:
+    create(connection)
+    days = {"plan 2": "2026-02-01", "plan 1": "2026-01-01", "plan 3": "2026-03-01"}
+    retain(
+        connection,
+        [
+            *(
+                {"text": f"We decided on {plan} for the canteen", "occurred": day}
+                for plan, day in days.items()
+            ),
+            {"text": "The canteen is painted green", "occurred": "2026-06-01"},
+        ],
+    )
+
+    found = recalled(connection, "what did we decide for the canteen?", prefer=prefer)
+
+    assert found[-1] == "The canteen is painted green"
+    assert first is None or found[0] == f"We decided on {first} for the canteen"
+
+
+def test_what_lies_in_a_window_comes_before_what_spans_it(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            *(
+                {"text": f"standing {n}", "occurred": ["2020-01-01", "2030-01-01"]}
+                for n in range(20)
+            ),
+            {"text": "the event", "occurred": "2026-03-05"},
+        ],
+    )
+
+    rows = call(connection, "temporal_arm", bank="b", during="[2026-03-02, 2026-03-09)")
+
+    assert (rows[0].rank, rows[1].rank) == (1, 2)
+    assert value(connection, "select text from pgrecall.memory where memory_id = %s",
+                 rows[0].memory_id) == "the event"  # fmt: skip
+
+
+def test_equal_scores_share_a_rank(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [{"text": f"tide {n}", "fact_key": "tide"} for n in range(3)])
+
+    hits = call(connection, "arm_hits", bank="b", query="tide")
+
+    assert {hit.rank for hit in hits if hit.arm == "key"} == {1}
