@@ -110,24 +110,23 @@ begin atomic
     select m.word, jsonb_agg(distinct m.role || m.direction || m.kind) as meanings
     from (
       select btrim(n.word) as word, n.role,
-             case n.is_forth when d.is_forth then '>' else '<' end as direction, k.kind
+             case n.is_forth when d.is_forth then '>' else '<' end as direction, d.kind
       from   pgrecall_internal._relation_rows() as r
       cross  join lateral (
-        select x, 'noun', true from string_to_table(r.nouns, ',') as x
+        select x as word, 'noun' as role, true as is_forth from string_to_table(r.nouns, ',') as x
         union all
-        select x, 'noun', false from string_to_table(r.inverse_nouns, ',') as x
+        select x as word, 'noun' as role, false as is_forth from string_to_table(r.inverse_nouns, ',') as x
         union all
-        select x, 'verb', true from string_to_table(r.verbs, ',') as x
+        select x as word, 'verb' as role, true as is_forth from string_to_table(r.verbs, ',') as x
         union all
-        select x, 'verb', false from string_to_table(r.inverse_verbs, ',') as x
-      ) as n(word, role, is_forth)
+        select x as word, 'verb' as role, false as is_forth from string_to_table(r.inverse_verbs, ',') as x
+      ) as n
       cross  join lateral (
-        select x, true from string_to_table(r.forth, ' ') as x
+        select x as kind, true as is_forth from string_to_table(r.forth, ' ') as x
         union all
-        select x, false from string_to_table(r.back, ' ') as x
-      ) as d(kind, is_forth)
-      cross  join lateral (values (d.kind)) as k(kind)
-      where  n.word <> '' and k.kind <> ''
+        select x as kind, false as is_forth from string_to_table(r.back, ' ') as x
+      ) as d
+      where  n.word <> '' and d.kind <> ''
     ) as m
     group  by m.word
   ) as w;
