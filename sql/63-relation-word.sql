@@ -113,18 +113,24 @@ begin atomic
              case n.is_forth when d.is_forth then '>' else '<' end as direction, d.kind
       from   pgrecall_internal._relation_rows() as r
       cross  join lateral (
-        select x as word, 'noun' as role, true as is_forth from string_to_table(r.nouns, ',') as x
+        select x as word, 'noun' as role, true as is_forth
+        from string_to_table(r.nouns, ',') as x
         union all
-        select x as word, 'noun' as role, false as is_forth from string_to_table(r.inverse_nouns, ',') as x
+        select x as word, 'noun' as role, false as is_forth
+        from string_to_table(r.inverse_nouns, ',') as x
         union all
-        select x as word, 'verb' as role, true as is_forth from string_to_table(r.verbs, ',') as x
+        select x as word, 'verb' as role, true as is_forth
+        from string_to_table(r.verbs, ',') as x
         union all
-        select x as word, 'verb' as role, false as is_forth from string_to_table(r.inverse_verbs, ',') as x
+        select x as word, 'verb' as role, false as is_forth
+        from string_to_table(r.inverse_verbs, ',') as x
       ) as n
       cross  join lateral (
-        select x as kind, true as is_forth from string_to_table(r.forth, ' ') as x
+        select x as kind, true as is_forth
+        from string_to_table(r.forth, ' ') as x
         union all
-        select x as kind, false as is_forth from string_to_table(r.back, ' ') as x
+        select x as kind, false as is_forth
+        from string_to_table(r.back, ' ') as x
       ) as d
       where  n.word <> '' and d.kind <> ''
     ) as m
