@@ -27,7 +27,7 @@ from pgrecall.errors import BankExists
 from pgrecall.models import Hit, RecallReport
 
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
-ARMS = ("semantic", "lexical", "graph", "temporal", "key", "message")
+ARMS = ("semantic", "lexical", "graph", "relation", "temporal", "key", "message")
 DEPTH = 10
 SHOWN = 3
 
@@ -140,7 +140,7 @@ def _show_arms(
             place = _place(question, hits)
             failed[arm] += place is None
             cells.append(Text(str(place), style="green") if place else Text("-", style="red"))
-        table.add_row(Text(render.line(f"{number}. {question.question}", 42)), *cells)
+        table.add_row(Text(render.line(f"{number}. {question.question}", 33)), *cells)
     table.add_row(Text("failed at", style="bold"), *(str(count) for count in failed.values()))
     console.print()
     console.print(
