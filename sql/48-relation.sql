@@ -111,9 +111,6 @@ language plpgsql stable parallel safe rows 20
 set search_path from current
 set jit = off
 as $$
-declare
-  -- Who stands behind a verb is its object: "who manages Ana".
-  is_flipped boolean := is_before;
 begin
   return query
   select e.from_id, e.to_id, e.kind, e.is_forth, e.memory_id
@@ -147,11 +144,12 @@ begin
   where  (e.valid_to is null or e.valid_to > request.as_of)
     and  case
            when meanings = '{}'
-             then pgrecall_internal._kind_means(e.kind, e.is_forth, word, true)
+             then pgrecall_internal._kind_means(e.kind, e.is_forth, word)
            else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end, k.kind)
                                = any (meanings))
+             -- Who stands behind a verb is its object: "who manages Ana".
              or (is_verb
-                 and format('verb%s%s', case when e.is_forth <> is_flipped then '>' else '<' end,
+                 and format('verb%s%s', case when e.is_forth <> is_before then '>' else '<' end,
                             k.kind) = any (meanings))
          end
     and  exists (

@@ -104,9 +104,8 @@ begin
                w.path
         from   walk w
         cross  join lateral (
-          select not exists (select from walk f
-                             where f.step = w.step + 1 and f.path[1 : w.step + 1] = w.path)
-                 as is_end
+          -- Not in, for it is hashed: the walk is read once for all.
+          select w.path not in (select f.path[1 : f.step] from walk f) as is_end
         ) as e
         where  w.step > 0
         order  by w.memory_id, w.score desc

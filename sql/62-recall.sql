@@ -34,8 +34,8 @@ end;
 $$;
 comment on function pgrecall.hybrid_recall is
 'The memories of a bank that best answer a query, best first: every arm that can help runs, '
-'fusion joins them. Without an embedding the lexical, key, graph, temporal and message arms '
-'answer. embedding is a halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. '
+'fusion joins them. Without an embedding all arms but semantic and hypothetical answer. '
+'embedding is a halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. '
 'during is a range or text, ''[2026-03-01, 2026-04-01)'', and lifts what occurred in it. tags '
 'keeps memories with any of them. filter is a condition, ''confidence > 0.8 and '
 'metadata->>''''team'''' = ''''core'''''', or the same as JSON. as_of answers from what was known '

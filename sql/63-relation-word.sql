@@ -142,7 +142,7 @@ comment on function pgrecall.default_relation_words is
 '"noun<manages"], "works for": ["verb>works_for"]}. Option relation_words adds to it.';
 
 create or replace function pgrecall_internal._kind_means(
-  kind text, is_forth boolean, word text, is_noun boolean)
+  kind text, is_forth boolean, word text)
 returns boolean
 language plpgsql immutable parallel safe
 as $$
@@ -155,11 +155,9 @@ begin
   if cardinality(parts) > 1 and parts[cardinality(parts)] = 'of' then
     -- customer_of: X's customers are those from whom it leads to X.
     return not is_forth and first = stem;
-  elsif is_noun then
-    -- mentors: X's mentor; skippers: X's skipper; leads: X's leader.
-    return not is_forth and first in (stem, stem || 'er', stem || 'or');
   end if;
-  return first = stem;
+  -- mentors: X's mentor; skippers: X's skipper; leads: X's leader.
+  return not is_forth and first in (stem, stem || 'er', stem || 'or');
 end;
 $$;
 comment on function pgrecall_internal._kind_means is
