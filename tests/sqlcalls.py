@@ -156,6 +156,12 @@ def ids(rows: Sequence[Any]) -> list[int]:
     return [row[0] for row in rows]
 
 
+def shared_ranks(rows: Sequence[Any]) -> list[int]:
+    """Return the ranks that rows in order must have, where equal scores share one."""
+    scores = [row.score for row in rows]
+    return [1 + scores.index(score) for score in scores]
+
+
 @contextmanager
 def counted_scans(connection: Connection) -> Iterator[Counter[str]]:
     """Count the scans that the block makes of each index, and of each table as a whole.

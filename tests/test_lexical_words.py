@@ -292,9 +292,8 @@ def test_a_fact_with_none_of_the_words_is_not_found_by_a_collision(
 
     assert found(connection, other) == []
     assert len(found(connection, one)) == 1
-    assert [row.rank for row in call(connection, "lexical_arm", bank="b", query=f"{other} filler")][
-        :3
-    ] == [1, 2, 3]
+    fillers = call(connection, "lexical_arm", bank="b", query=f"{other} filler")
+    assert [row.rank for row in fillers] == [1] * 40
     assert call(connection, "message_arm", bank="b", query=other) == []
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sqlcalls import Connection, call, counted_scans, create, ids, retain
+from sqlcalls import Connection, call, counted_scans, create, ids, retain, shared_ranks
 
 WINDOW = "[2026-03-10,2026-03-12)"
 
 
 def scores(rows: list[Any]) -> dict[int, Any]:
-    assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    assert [row.rank for row in rows] == shared_ranks(rows)
     return {row[0]: pytest.approx(row.score) for row in rows}
 
 
