@@ -14,6 +14,8 @@ POSTGRES  := $(if $(PGRECALL_DSN),given,$(or $(PGRECALL_PG),18 16))
 ROUTES    := extension psql driver
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST    := $(BIN)/python -m pytest
+# A process for each core, each with a server of its own; a file's tests stay together.
+PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -28,16 +30,16 @@ demo: $(INSTALLED) $(BUILT) ## Fill a bank on an embedded server and ask it eigh
 test: $(INSTALLED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRECALL_DSN
 	@for version in $(POSTGRES); do \
 	  echo "== tests on PostgreSQL: $$version"; \
-	  PGRECALL_PG=$$version $(PYTEST) || exit 1; \
+	  PGRECALL_PG=$$version $(PYTEST) $(PARALLEL) || exit 1; \
 	done
 
 test-fast: $(INSTALLED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
-	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast
+	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast $(PARALLEL)
 
 test-all-routes: $(INSTALLED) $(BUILT) ## Run the tests once for each way to install
 	@for route in $(ROUTES); do \
 	  echo "== tests with pgrecall installed by: $$route"; \
-	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) --route $$route || exit 1; \
+	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) $(PARALLEL) --route $$route || exit 1; \
 	done
 
 check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push

@@ -67,7 +67,7 @@ analyze;
 """
 
 READ = """
-select m.memory_id, m.text, n.entity_id, b.similarity_floor
+select m.memory_id, m.text, n.entity_id, b.text_search_config
 from   pgrecall.memory m
 join   pgrecall.bank b on b.bank_id = m.bank_id
 left   join pgrecall.mention n on n.bank_id = m.bank_id and n.memory_id = m.memory_id
@@ -86,9 +86,16 @@ class Reader(threading.Thread):
         self._dsn, self._facts = dsn, facts
         self.answers: list[tuple[float, float]] = []  # (when it was asked, seconds)
         self.is_over = False
+        self.error: psycopg.Error | None = None
 
     def run(self) -> None:
-        """Read one stretch of facts after the other."""
+        """Read one stretch of facts after the other; an error ends the reading and is kept."""
+        try:
+            self._read()
+        except psycopg.Error as error:
+            self.error = error
+
+    def _read(self) -> None:
         first = 1
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             while not self.is_over:
@@ -122,6 +129,8 @@ def measure(dsn: str, facts: int) -> harness.Figures:
         for reader in readers:
             reader.is_over = True
             reader.join()
+            if reader.error:
+                raise reader.error
 
     answers = [answer for reader in readers for answer in reader.answers]
     before = max(seconds for asked, seconds in answers if asked + seconds < begun)

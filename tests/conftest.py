@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         test = item.nodeid.split("[")[0]
         seen[test] += 1
-        is_slow = item.path.stem in SLOW
+        is_slow = item.path.stem in SLOW or item.get_closest_marker("slow")
         (left_out if is_slow or seen[test] > 2 else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

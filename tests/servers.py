@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -90,16 +91,38 @@ class Server:
             pytest.skip("the extension files of a server of your own are yours to install")
         directory = Path(self.run("pg_config", "--sharedir").strip()) / "extension"
         paths = [directory / name for name in scripts]
-        former = {path: path.read_bytes() for path in paths if path.exists()}
-        for name, text in scripts.items():
-            (directory / name).write_text(text, encoding="utf-8")
+        with _extension_lock(directory / "pgrecall.lock"):
+            former = {path: path.read_bytes() for path in paths if path.exists()}
+            for name, text in scripts.items():
+                (directory / name).write_text(text, encoding="utf-8")
+            try:
+                yield
+            finally:
+                for path in paths:
+                    path.unlink(missing_ok=True)
+                for path, content in former.items():
+                    path.write_bytes(content)
+
+
+@contextmanager
+def _extension_lock(path: Path) -> Iterator[None]:
+    """Keep other processes that run tests on the same binaries from the extension's files.
+
+    A process that holds the lock goes on.
+    """
+    if path in _held:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _held.add(path)
         try:
             yield
         finally:
-            for path in paths:
-                path.unlink(missing_ok=True)
-            for path, content in former.items():
-                path.write_bytes(content)
+            _held.remove(path)
+
+
+_held: set[Path] = set()
 
 
 @contextmanager

@@ -65,6 +65,7 @@ examples = settings(
 )
 
 
+@pytest.mark.slow
 @examples
 @given(
     top_k=st.integers(1, 9),

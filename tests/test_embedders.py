@@ -14,6 +14,7 @@ from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder
 from toys import toy_embed
 
 
+@pytest.mark.slow
 def test_the_default_model_embeds_offline_and_normalised() -> None:
     near, far, query = (
         list(vector)

@@ -205,6 +205,7 @@ def test_an_entity_in_every_fact_contributes_next_to_nothing(connection: Connect
     assert max(found.values()) < 0.001
 
 
+@pytest.mark.slow
 def test_a_hub_is_bounded_to_its_latest_fifty_per_type(connection: Connection) -> None:
     create(connection)
     seed, *facts = stated(
@@ -267,6 +268,7 @@ def test_the_graph_goes_by_its_indexes_alone(
     assert gone_by == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["recall", "retain"])
 def test_a_hub_costs_no_more_in_a_larger_bank(connection: Connection, action: str) -> None:
     read = {}
@@ -903,6 +905,7 @@ RELATION_QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_relation_questions_are_answered_by_the_graph_alone(connection: Connection) -> None:
     create(connection)
     demo = resources.files("pgrecall") / "demo" / "facts.jsonl"

@@ -221,6 +221,7 @@ def test_settings_out_of_range_are_refused(connection: Connection) -> None:
         assert caught.value.sqlstate == "22023"
 
 
+@pytest.mark.slow
 def test_recall_check_tells_a_good_index_from_a_bad_one(connection: Connection) -> None:
     fill(connection, count=2500)
     add(connection, "b", 30, fact_type="opinion")

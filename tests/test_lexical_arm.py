@@ -54,6 +54,7 @@ def bm25(
     return {memory_id: score for memory_id, score in scores.items() if score > 0}
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(
     texts=st.lists(TEXT, min_size=1, max_size=12, unique=True),
@@ -183,6 +184,7 @@ def test_a_fact_is_found_by_its_context_and_key(connection: Connection, field: s
         assert ids(call(connection, "lexical_arm", bank="b", query=query)) == [memory]
 
 
+@pytest.mark.slow
 @settings(PROPERTY, max_examples=150)
 @given(
     query=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=80)
@@ -222,6 +224,7 @@ def test_what_has_a_lexeme_is_found_by_its_own_text(connection: Connection, text
         assert ids(call(connection, "lexical_arm", bank="b", query=text)) == [memory]
 
 
+@pytest.mark.slow
 def test_the_gin_index_finds_rare_words(connection: Connection) -> None:
     create(connection)
     memory_ids = retain(connection, [f"fact number {n}" for n in range(3000)])

@@ -234,6 +234,7 @@ def test_syntax_is_for_short_queries(connection: Connection) -> None:
     assert found(connection, 'ana "never said" -sails' + " x" * 500) == [memory]
 
 
+@pytest.mark.slow
 def test_a_phrase_is_looked_up_in_the_index(connection: Connection) -> None:
     create(connection)
     memory_ids = retain(connection, [f"fact number {n}" for n in range(3000)])
@@ -253,6 +254,7 @@ SYNTAX = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @settings(PROPERTY, max_examples=200)
 @given(query=SYNTAX, text=SYNTAX)
 def test_nothing_that_is_typed_raises(connection: Connection, query: str, text: str) -> None:

@@ -124,6 +124,7 @@ def test_a_filtering_window_takes_the_time_of_saying_too_where_asked_for(
     assert set(rows) == found
 
 
+@pytest.mark.slow
 def test_the_time_of_saying_is_found_through_its_index(connection: Connection) -> None:
     create(connection)
     days = [f"20{y:02}-{m:02}-{d:02}" for y in range(10, 26) for m in range(1, 13)

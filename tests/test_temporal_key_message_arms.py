@@ -168,6 +168,7 @@ def test_the_temporal_arm_keeps_to_what_is_asked_for(
     assert {by_id[row.memory_id] for row in found} == set(names.split())
 
 
+@pytest.mark.slow
 def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection) -> None:
     create(connection)
     days = [f"20{y:02}-{m:02}-{d:02}" for y in range(10, 26) for m in range(1, 13)
@@ -254,6 +255,7 @@ def test_keys_are_of_the_bank_type_and_time_asked_for(connection: Connection) ->
     assert found(as_of="2026-01-15") == [old]
 
 
+@pytest.mark.slow
 def test_the_key_arm_goes_through_the_index_on_keys(connection: Connection) -> None:
     create(connection)
     facts = [{"text": f"fact {n}", "fact_key": f"key.{n}"} for n in range(2000)]
@@ -317,6 +319,7 @@ def test_messages_of_another_bank_or_not_yet_sent_are_not_found(connection: Conn
     assert call(connection, "message_arm", bank="b", query="boats") == []
 
 
+@pytest.mark.slow
 def test_the_gin_index_finds_rare_words_in_messages(connection: Connection) -> None:
     create(connection)
     message_ids = say(connection, *(f"message number {n}" for n in range(3000)))

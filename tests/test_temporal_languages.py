@@ -223,6 +223,7 @@ OTHER = ["0", "1", "7", "29", "31", "99", "1999", "2023", "99999", "1.", "3º", 
 MARKS = [".", ",", ":", "'", "?", "XVIII", "T3", "80er"]
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(st.data(), st.sampled_from(OTHERS), st.sampled_from(["", " "]), st.datetimes())
 def test_no_input_raises_and_windows_are_not_empty(
