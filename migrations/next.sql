@@ -91,7 +91,8 @@ create type pgrecall.arm as (
   least_budget text,
   is_for_dates boolean,
   finds        text,
-  description  text
+  description  text,
+  certain_at   double precision
 );
 create type pgrecall.bank_model as (
   embedding_model      text,
@@ -176,6 +177,13 @@ create type pgrecall_internal.arm_result as (
   memory_ids bigint[],
   scores     double precision[],
   vias       jsonb[]
+);
+create type pgrecall_internal.chain_edge as (
+  to_id     bigint,
+  kind      text,
+  is_forth  boolean,
+  memory_id bigint,
+  is_guess  boolean
 );
 create type pgrecall_internal.period as range (subtype = timestamptz);
 create type pgrecall.retained as (

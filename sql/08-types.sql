@@ -131,13 +131,15 @@ create type pgrecall.arm as (
   least_budget text,
   is_for_dates boolean,
   finds        text,
-  description  text
+  description  text,
+  certain_at   double precision
 );
 comment on type pgrecall.arm is
 'A row of the registry of arms. place: the order in which they run. weight: the default in the '
 'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
 'looked up for it (names, terms). least_budget: low, mid or high. is_for_dates: whether it runs '
-'for a query that is only a date. finds: memory or message.';
+'for a query that is only a date. finds: memory or message. certain_at: the score at which the arm '
+'is certain, for fusion score_rrf; null: its best score, whatever that is.';
 
 create type pgrecall.bank_model as (
   embedding_model      text,
@@ -276,6 +278,17 @@ create type pgrecall_internal.arm_result as (
 comment on type pgrecall_internal.arm_result is
 'What the worker of an arm returns: whether it has anything to work on, why or why not, a hint '
 'where something was left out, and what it found, best first, with the paths that led there.';
+
+create type pgrecall_internal.chain_edge as (
+  to_id     bigint,
+  kind      text,
+  is_forth  boolean,
+  memory_id bigint,
+  is_guess  boolean
+);
+comment on type pgrecall_internal.chain_edge is
+'A relation that a chain may follow: to whom, its kind, whether along its direction, the fact that '
+'states it, and whether the word of the query only might mean it.';
 
 create type pgrecall_internal.period as range (subtype = timestamptz);
 comment on type pgrecall_internal.period is

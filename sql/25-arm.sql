@@ -14,27 +14,27 @@ language sql immutable parallel safe rows 8
 begin atomic
   values
     ('key', 1, 3::double precision, '{query}'::text[], 'low', true, 'memory',
-     'Memories whose fact_key stands in the query.'),
+     'Memories whose fact_key stands in the query.', null::double precision),
     ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
-     'Memories nearest to the embedding of the query.'),
+     'Memories nearest to the embedding of the query.', null),
     ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
-     'Memories that share words with the query, by BM25.'),
+     'Memories that share words with the query, by BM25.', null),
     ('graph', 4, 0.75, '{names}', 'mid', false, 'memory',
-     'Memories that entities, relations and links lead to.'),
+     'Memories that entities, relations and links lead to.', null),
     ('temporal', 5, 1.5, '{during}', 'low', true, 'memory',
-     'Memories that happened in a window of time or near it.'),
+     'Memories that happened in a window of time or near it.', null),
     ('message', 6, 0.9, '{query,terms}', 'mid', false, 'message',
-     'Raw messages that share words with the query, by BM25.'),
+     'Raw messages that share words with the query, by BM25.', null),
     ('hypothetical', 7, 0.5, '{hypothetical}', 'mid', false, 'memory',
-     'Memories nearest to the embedding of a made-up answer.'),
+     'Memories nearest to the embedding of a made-up answer.', null),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
-     'Other memories of the sources of the best hits.'),
+     'Other memories of the sources of the best hits.', null),
     ('relation', 9, 6, '{query,names}', 'mid', false, 'memory',
-     'Memories at the end of a chain of relations that the query asks for.'),
+     'Memories at the end of a chain of relations that the query asks for.', 1),
     ('cause', 10, 4, '{query}', 'mid', false, 'memory',
-     'Memories that causal links lead to, where the query asks for causes or consequences.'),
+     'Memories that causal links lead to, where the query asks for causes or consequences.', null),
     ('shared', 11, 1.5, '{}', 'mid', false, 'memory',
-     'Memories that share a rare entity with the best hits.');
+     'Memories that share a rare entity with the best hits.', null);
 end;
 comment on function pgrecall.arms is
 'The arms, in the order in which they run, with what each needs and its default weight. Weight 0: '

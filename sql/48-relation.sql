@@ -8,9 +8,14 @@
 -- reached, ranked by what the question asks of them. Words that no edge fits are passed over
 -- unless the lexicon knows them; then there is no chain, and the arm says nothing rather than
 -- something else.
+--
+-- A word that stands where only a relation can stand ("Ana's gaffer", "the one Ana dotes on") and
+-- that neither the lexicon nor a kind knows may mean any relation: each kind is tried, those first
+-- whose facts are most similar to the query, at a lower score. A query for a former state follows
+-- relations that have ended too.
 create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
 returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
-               is_verb boolean, is_bound boolean, meanings text[])
+               is_verb boolean, is_bound boolean, is_open boolean, meanings text[])
 language plpgsql stable parallel safe rows 10
 set search_path from current
 as $$
@@ -18,9 +23,18 @@ declare
   lexicon jsonb := pgrecall.default_relation_words();
   own     jsonb := request.options -> 'relation_words';
   query   text := lower(pgrecall_internal._normalised(request.query));
-  -- Words of asking, and of people as such: they ask for no relation.
+  -- Words of asking and of time, and of people as such: they ask for no relation.
   empty   constant text := '^(know|knows|tell|name|names|called|woman|man|person|people|someone'
-                           '|somebody|anybody|guy|lady|thing|please|remember|question)$';
+                           '|somebody|anybody|guy|lady|thing|please|remember|question|longer'
+                           '|before|former|formerly|previous|previously|used|still|current'
+                           '|currently|nowadays|days|anymore|latest|present|presently|original'
+                           '|originally|once|first|last|earlier|initially|today)$';
+  article constant text := '^(the|his|her|their|my|our|your|a|an|whose|der|die|das|el|la|le|il|lo'
+                           '|de|het|o|a|s)$';
+  of_word constant text := '^(of|von|de|di|van|do|da)$';
+  whom    constant text := '^(person|people|one|man|woman|guy|lady|someone|somebody|individual'
+                           '|who|whom|that|which|whoever|whomever|company|firm|place|town|city'
+                           '|country|team|group|thing|project|colleague|human)$';
 begin
   if jsonb_typeof(own) = 'object' then
     lexicon := lexicon || own;
@@ -81,11 +95,21 @@ begin
          -- A noun right at the name binds before all else.
          c.meanings <> '{}' and s.is_noun and not s.is_verb
          and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null),
+         -- "Ana's gaffer", "the gaffer of", "the one Ana dotes on", "the one who dotes on Ana".
+         case
+           when s.is_noun then coalesce(b.word = 's' or f.word ~ of_word and b.word ~ article, false)
+           else false
+         end
+         or c.meanings = '{}' and coalesce(
+           c.first = m.last + 1 and beside.word ~ whom
+           or c.last < m.first and m.first - c.last <= 3 and b.word ~ whom and c.first > 2
+              and exists (select from token a where a.n = c.first - 2 and a.word ~ whom), false),
          c.meanings
   from   name m
   join   candidate c on c.last < m.first or c.first > m.last
   left   join token b on b.n = c.first - 1
   left   join token f on f.n = c.last + 1
+  left   join token beside on beside.n = m.first - 1
   cross  join lateral (
     select c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'noun%')
              as is_noun,
@@ -93,7 +117,7 @@ begin
            (c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'verb%'))
              and not (exists (select from unnest(c.meanings) as x where x like 'noun%')
                       and (coalesce(b.word, '') = 's'
-                           or coalesce(f.word, '') in ('of', 'von', 'de', 'di', 'van', 'do', 'da')))
+                           or coalesce(f.word, '') ~ of_word))
              as is_verb
   ) as s
   where  not exists (select from name o where c.first <= o.last and c.last >= o.first);
@@ -101,21 +125,23 @@ end;
 $$;
 comment on function pgrecall_internal._chain_words is
 'The words on either side of each name of a query, from near to far, with what each means by the '
-'lexicon; no meanings where only a kind may know the word.';
+'lexicon; no meanings where only a kind may know the word. is_open: it stands where only a relation '
+'can stand.';
 
 create or replace function pgrecall_internal._chain_edges(
   request pgrecall_internal.request, entity_ids bigint[], word text, is_noun boolean,
-  is_verb boolean, is_before boolean, meanings text[])
-returns table (from_id bigint, to_id bigint, kind text, is_forth boolean, memory_id bigint)
+  is_verb boolean, is_before boolean, is_open boolean, meanings text[])
+returns setof pgrecall_internal.chain_edge
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set jit = off
 as $$
+declare
+  is_former constant boolean := request.options ->> 'prefer' = 'former';
 begin
   return query
-  select e.from_id, e.to_id, e.kind, e.is_forth, e.memory_id
-  from (
-    select f.id as from_id, r.to_id, r.kind, true as is_forth, r.memory_id, r.valid_to
+  with edge as materialized (
+    select r.to_id, r.kind, true as is_forth, r.memory_id, r.valid_to
     from   unnest(entity_ids) as f(id)
     cross  join lateral (
       select o.to_id, o.kind, o.memory_id, o.valid_to
@@ -127,7 +153,7 @@ begin
       limit  200
     ) as r
     union all
-    select f.id, r.from_id, r.kind, false, r.memory_id, r.valid_to
+    select r.from_id, r.kind, false, r.memory_id, r.valid_to
     from   unnest(entity_ids) as f(id)
     cross  join lateral (
       select i.from_id, i.kind, i.memory_id, i.valid_to
@@ -137,32 +163,68 @@ begin
       order  by i.to_id desc, i.relation_id desc
       limit  200
     ) as r
-  ) as e
-  cross  join lateral (
-    select replace(lower(e.kind), ' ', '_') as kind
-  ) as k
-  where  (e.valid_to is null or e.valid_to > request.as_of)
-    and  case
-           when meanings = '{}'
-             then pgrecall_internal._kind_means(e.kind, e.is_forth, word)
-           else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end, k.kind)
-                               = any (meanings))
-             -- Who stands behind a verb is its object: "who manages Ana".
-             or (is_verb
-                 and format('verb%s%s', case when e.is_forth <> is_before then '>' else '<' end,
-                            k.kind) = any (meanings))
-         end
+  ),
+  asked as materialized (
+    select e.*,
+           case
+             when meanings = '{}'
+               then pgrecall_internal._kind_means(e.kind, e.is_forth, word)
+             else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end,
+                                      k.kind) = any (meanings))
+               -- Who stands behind a verb is its object: "who manages Ana".
+               or (is_verb
+                   and format('verb%s%s', case when e.is_forth <> is_before then '>' else '<' end,
+                              k.kind) = any (meanings))
+           end as fits,
+           -- A word of the lexicon may mean a kind that the lexicon does not have.
+           meanings = '{}' or k.kind <> all (pgrecall_internal._relation_kinds()) as is_possible
+    from   edge e
+    cross  join lateral (select replace(lower(e.kind), ' ', '_') as kind) as k
+    where  (e.valid_to is null or e.valid_to > request.as_of or is_former)
+  )
+  select a.to_id, a.kind, a.is_forth, a.memory_id, not a.fits
+  from   asked a
+  where  (a.fits
+          or is_open and a.is_possible and not exists (select from asked x where x.fits))
     and  exists (
            select from pgrecall.memory m
-           where  m.bank_id = (request.bank).bank_id and m.memory_id = e.memory_id
+           where  m.bank_id = (request.bank).bank_id and m.memory_id = a.memory_id
              and  m.valid_from <= request.as_of
              and  (m.valid_to is null or m.valid_to > request.as_of))
   limit  50;
 end;
 $$;
 comment on function pgrecall_internal._chain_edges is
-'The relations of any of the entities that a word asks for, now valid; is_before: the name stands '
-'behind the word.';
+'The relations of any of the entities that a word asks for, now valid, or ended too where the query '
+'is for a former state; is_before: the name stands behind the word. Where none fits an open word, '
+'those that it might mean, is_guess.';
+
+create or replace function pgrecall_internal._guess_certainty(
+  request pgrecall_internal.request, memory_ids bigint[])
+returns double precision
+language plpgsql stable parallel safe
+set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+as $$
+begin
+  return 0.4 + 0.4 * greatest(0, (
+    select max(1 - (e.embedding <=> request.embedding))
+    from   unnest(memory_ids[1:20]) as f(memory_id)
+    cross  join lateral (
+      select x.embedding
+      from   pgrecall.embedding x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
+        and  x.model = coalesce((request.bank).embedding_model, '')
+        and  x.kind = 'text' and x.ordinal = 0
+      limit  1
+    ) as e
+    where  request.embedding is not null));
+end;
+$$;
+comment on function pgrecall_internal._guess_certainty is
+'How much a relation counts that an unknown word may mean, 0.4 to 0.8: by the similarity of the '
+'query to the nearest of 20 facts that state it.';
 
 create or replace function pgrecall_internal._about_reached(
   request pgrecall_internal.request, entity_ids bigint[])
@@ -215,13 +277,11 @@ comment on function pgrecall_internal._about_reached is
 
 create or replace function pgrecall_internal._chain(
   request pgrecall_internal.request, start_id bigint,
-  out memory_ids bigint[], out scores double precision[], out via jsonb)
+  out memory_ids bigint[], out scores double precision[], out vias jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
 as $$
-declare
-  way record;
 begin
   -- The words on both sides of the name bind in any order that keeps each side from near to far:
   -- "the boss of Ana lives", "the one Ana's boss is married to". The way that uses most words wins.
@@ -230,9 +290,10 @@ begin
     from   pgrecall_internal._chain_words(request) as c
     where  c.entity_id = start_id and c.place <= 5
   ),
-  walk (after, before, reached, stated, last, kinds, path, used, hops, missed, rest, cost) as (
+  walk (after, before, reached, stated, last, kinds, path, used, hops, missed, rest, cost, guesses,
+        certainty) as (
     select 1, 1, array[start_id], '{}'::bigint[], '{}'::bigint[], '{}'::text[], array[start_id],
-           '{}'::text[], 0, 0, 0, 0
+           '{}'::text[], 0, 0, 0, 0, 0, 1::double precision
     union all
     select w.after + (not n.is_before)::integer, w.before + n.is_before::integer,
            coalesce(e.to_ids, w.reached), case when e.ids is null then w.stated
@@ -245,58 +306,84 @@ begin
                        and not n.kinds && w.used)::integer,
            w.rest + (e.ids is null and not n.kinds && w.used)::integer,
            w.cost + (w.hops = 0 and not n.is_bound
-                     and exists (select from word b where b.is_bound))::integer
+                     and exists (select from word b where b.is_bound))::integer,
+           w.guesses + (e.certainty < 1)::integer, w.certainty * e.certainty
     from   walk w
     join   word n on n.place = case when n.is_before then w.before else w.after end
     cross  join lateral (
+      select array(
+        select x
+        from   pgrecall_internal._chain_edges(
+                 request, w.reached, n.word, n.is_noun, n.is_verb, n.is_before,
+                 n.is_open and w.guesses < 2, n.meanings) as x
+        where  x.to_id <> all (w.path)) as found
+    ) as f
+    cross  join lateral (
       select (array_agg(distinct x.to_id))[1:20] as to_ids, array_agg(distinct x.memory_id) as ids,
-             min(x.kind) as kind
-      from   pgrecall_internal._chain_edges(
-               request, w.reached, n.word, n.is_noun, n.is_verb, n.is_before, n.meanings) as x
-      where  x.to_id <> all (w.path)
+             min(x.kind) as kind, 1 as certainty
+      from   unnest(f.found) as x
+      where  not x.is_guess
+      union all
+      (select (array_agg(distinct x.to_id))[1:20], array_agg(distinct x.memory_id), x.kind,
+              pgrecall_internal._guess_certainty(request, array_agg(x.memory_id)) as certainty
+       from   unnest(f.found) as x
+       where  x.is_guess
+       group  by x.kind, x.is_forth
+       order  by certainty desc, x.kind, x.is_forth
+       limit  8)
     ) as e
     where  w.hops < 4
+  ),
+  complete as (
+    select w.*,
+           dense_rank() over (order by w.hops desc, w.missed, w.cost, w.rest, w.guesses) as class,
+           row_number() over (order by w.hops desc, w.missed, w.cost, w.rest, w.guesses,
+                              w.certainty desc, w.kinds) as place
+    from   walk w
+    where  w.hops > 0
+      and  (w.hops = 4 or w.after + w.before = 2 + (select count(*) from word))
+  ),
+  -- The best way; of ways that guess as much as it, the best eight.
+  way as (
+    select c.after, c.reached, c.stated, c.last, c.rest, c.certainty, v.via
+    from   complete c
+    cross  join lateral (
+      select jsonb_build_object(
+               'entities', (
+                 select jsonb_agg(e.name order by p.n)
+                 from   unnest(c.path) with ordinality as p(entity_id, n)
+                 cross  join lateral (
+                   select x.name from pgrecall.entity x
+                   where  x.bank_id = (request.bank).bank_id and x.entity_id = p.entity_id
+                   limit  1
+                 ) as e),
+               'relations', to_jsonb(array_remove(c.kinds, null)),
+               'facts', to_jsonb(c.stated || c.last)) as via
+    ) as v
+    where  c.class = 1 and c.missed = 0 and c.place <= case when c.guesses > 0 then 8 else 1 end
   )
-  select w.* into way
-  from   walk w
-  where  w.hops > 0
-    and  (w.hops = 4 or w.after + w.before = 2 + (select count(*) from word))
-  order  by w.hops desc, w.missed, w.cost, w.rest, w.kinds
-  limit  1;
-  if way.hops is null or way.missed > 0 then
-    return;
-  end if;
-
   select array_agg(f.id order by f.score desc, f.id desc),
-         array_agg(f.score order by f.score desc, f.id desc)
-  into   memory_ids, scores
+         array_agg(f.score order by f.score desc, f.id desc),
+         array_agg(f.via order by f.score desc, f.id desc)
+  into   memory_ids, scores, vias
   from (
-    select u.id, max(u.score) as score
-    from (
-      select l as id, case when way.rest > 0 then 0.7 else 1 end::double precision as score
-      from   unnest(way.last) as l
+    select distinct on (u.id) u.id, u.score * w.certainty as score, w.via
+    from   way w
+    cross  join lateral (
+      select l as id, case when w.rest > 0 then 0.7 else 1 end::double precision as score
+      from   unnest(w.last) as l
       union all
-      select s, 0.3 from unnest(way.stated) as s
+      select s, 0.3 from unnest(w.stated) as s
       union all
       select a.memory_id,
-             case when way.rest > 0 then 0.5 + 0.5 * a.similarity else 0.3 + 0.3 * a.similarity end
-      from   pgrecall_internal._about_reached(request, way.reached) as a
+             case when w.rest > 0 then 0.5 + 0.5 * a.similarity else 0.3 + 0.3 * a.similarity end
+      from   pgrecall_internal._about_reached(request, w.reached) as a
     ) as u
-    group  by u.id
-    order  by 2 desc, 1 desc
-    limit  20
+    order  by u.id, 2 desc
   ) as f;
-  via := jsonb_build_object(
-    'entities', (
-      select jsonb_agg(e.name order by p.n)
-      from   unnest(way.path) with ordinality as p(entity_id, n)
-      cross  join lateral (
-        select x.name from pgrecall.entity x
-        where  x.bank_id = (request.bank).bank_id and x.entity_id = p.entity_id
-        limit  1
-      ) as e),
-    'relations', to_jsonb(array_remove(way.kinds, null)),
-    'facts', to_jsonb(way.stated || way.last));
+  memory_ids := memory_ids[1:20];
+  scores := scores[1:20];
+  vias := vias[1:20];
 end;
 $$;
 comment on function pgrecall_internal._chain is
@@ -361,8 +448,7 @@ begin
     if chain.memory_ids is not null then
       result.memory_ids := result.memory_ids || chain.memory_ids;
       result.scores := result.scores || chain.scores;
-      result.vias := result.vias
-        || array_fill(chain.via, array[cardinality(chain.memory_ids)]);
+      result.vias := result.vias || chain.vias;
     end if;
   end loop;
   select array_agg(u.id order by u.score desc, u.id desc),

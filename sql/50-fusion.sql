@@ -15,8 +15,10 @@ language sql immutable parallel safe
 begin atomic
   with arm as materialized (
     select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight,
-           min(h.score) as worst, max(h.score) as best
+           min(h.score) as worst, max(h.score) as best,
+           greatest(max(h.score), max(r.certain_at)) as certain
     from   unnest(hits) as h
+    left   join pgrecall.arms() as r on r.arm = h.arm
     group  by h.arm
   ),
   contributed as (
@@ -25,7 +27,8 @@ begin atomic
                when 'linear' then
                  case when a.best > a.worst then (h.score - a.worst) / (a.best - a.worst) else 1 end
                when 'score_rrf' then
-                 case when a.best > 0 then greatest(h.score, 0) / a.best else 1 end / (k + h.rank)
+                 case when a.certain > 0 then greatest(h.score, 0) / a.certain else 1 end
+                 / (k + h.rank)
                else 1.0 / (k + h.rank)
              end as contribution
     from   unnest(hits) as h
@@ -102,6 +105,7 @@ $$;
 comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion that knows how good a rank is: score = sum over arms of weight * (score / '
 'best score of the arm) / (k + rank). '
+'Best is certain_at of arms() where no hit of the arm comes up to it. '
 'A score below 0 counts as 0; an arm whose scores are all 0 or less counts by rank alone. The '
 'square root of the score in its place did worse (bench/README.md) and is left out. '
 'The rest as rrf().';

@@ -12,90 +12,131 @@ returns table (forth text, back text, nouns text, inverse_nouns text, verbs text
 language sql immutable parallel safe
 begin atomic
   values
-    ('reports_to answers_to managed_by supervised_by works_under',
-     'manages supervises boss_of manager_of oversees',
+    ('reports_to answers_to managed_by supervised_by works_under subordinate_of',
+     'manages supervises boss_of manager_of oversees supervisor_of',
      'boss,bosses,manager,managers,supervisor,supervisors,superior,superiors,line manager,chief,'
+     'higher-up,overseer,foreman,forewoman,gaffer,senior,team leader,'
      'chef,chefin,vorgesetzter,vorgesetzte,jefe,jefa,supervisora,patron,patronne,responsable,'
      'supérieur,supérieure,capo,responsabile,superiore,baas,leidinggevende,chefe,gestor,gestora',
      'subordinate,subordinates,direct report,direct reports,report,reports,underling,underlings,'
      'mitarbeiter,untergebener,subordinado,subordonné,subordinato,ondergeschikte',
      'report to,reports to,reported to,reporting to,answer to,answers to,managed by,supervised by,'
-     'work under,works under,berichtet an,rapporteert aan',
-     'manage,manages,managed,supervise,supervises,supervised,oversee,oversees'),
-    ('mentored_by coached_by advised_by', 'mentors mentor_of coaches advises',
-     'mentor,mentors,coach,coaches,adviser,advisor,mentorin,mentora,conseiller',
-     'mentee,mentees,protégé,protegee,protege,schützling',
-     'mentored by,coached by,advised by,learn from,learns from',
-     'mentor,mentors,mentored,coach,coaches,coached,advise,advises'),
-    ('married_to spouse_of partner_of wife_of husband_of',
-     'married_to spouse_of partner_of wife_of husband_of',
-     'wife,husband,spouse,partner,frau,mann,ehefrau,ehemann,esposa,esposo,marido,mujer,femme,mari,'
+     'overseen by,work under,works under,serve under,serves under,accountable to,responsible to,'
+     'take orders from,takes orders from,berichtet an,rapporteert aan',
+     'manage,manages,managed,supervise,supervises,supervised,oversee,oversees,in charge of,'
+     'boss around,preside over,presides over'),
+    ('mentored_by coached_by advised_by tutored_by trained_by guided_by apprentice_of',
+     'mentors mentor_of coaches advises tutors trains guides',
+     'mentor,mentors,coach,coaches,adviser,advisor,counsellor,counselor,guide,guru,role model,tutor,'
+     'tutors,trainer,mentorin,mentora,conseiller',
+     'mentee,mentees,protégé,protégée,protegee,protege,trainee,apprentice,disciple,schützling',
+     'mentored by,coached by,advised by,tutored by,trained by,guided by,learn from,learns from,'
+     'taken under the wing',
+     'mentor,mentors,mentored,coach,coaches,coached,advise,advises,advised,tutor,tutors,tutored,'
+     'guide,guides,guided,train,trains,trained'),
+    ('married_to spouse_of partner_of wife_of husband_of wed_to',
+     'married_to spouse_of partner_of wife_of husband_of wed_to',
+     'wife,husband,spouse,spouses,partner,missus,missis,hubby,better half,other half,significant '
+     'other,bride,groom,bridegroom,consort,life partner,wedded wife,lady wife,'
+     'frau,mann,ehefrau,ehemann,gattin,gatte,esposa,esposo,marido,mujer,femme,mari,'
      'épouse,époux,moglie,marito,vrouw,echtgenoot,echtgenote,mulher',
-     '', 'married to,marry,married,verheiratet mit,casado con,casada con,marié à,sposato con', ''),
-    ('child_of son_of daughter_of', 'parent_of mother_of father_of',
-     'parent,parents,mother,father,mum,mom,dad,mutter,vater,eltern,madre,padre,mère,père,moeder,'
-     'vader,mãe,pai',
-     'child,children,son,sons,daughter,daughters,kid,kids,kind,kinder,sohn,tochter,hijo,hija,fils,'
-     'fille,figlio,figlia,zoon,dochter,filho,filha',
-     '', ''),
-    ('sibling_of brother_of sister_of', 'sibling_of brother_of sister_of',
-     'sibling,siblings,brother,brothers,sister,sisters,bruder,schwester,geschwister,hermano,'
-     'hermana,'
-     'frère,sœur,soeur,fratello,sorella,broer,zus,irmão,irmã',
+     '',
+     'married to,marry,married,marries,wed,wed to,wedded to,got married to,tied the knot with,'
+     'share vows with,hitched to,verheiratet mit,casado con,casada con,marié à,sposato con', ''),
+    ('child_of son_of daughter_of raised_by', 'parent_of mother_of father_of raised',
+     'parent,parents,mother,father,mum,mom,mama,mummy,mommy,mam,dad,daddy,papa,pa,ma,old man,'
+     'folks,begetter,mutter,vater,eltern,madre,padre,mère,père,moeder,vader,mãe,pai',
+     'child,children,son,sons,daughter,daughters,kid,kids,offspring,boy,girl,little one,heir,'
+     'firstborn,baby,kind,kinder,sohn,tochter,hijo,hija,fils,fille,figlio,figlia,zoon,dochter,'
+     'filho,filha',
+     'born to,raised by,brought up by,child of', 'raise,raised,father,fathered,bring up,brought up'),
+    ('sibling_of brother_of sister_of twin_of', 'sibling_of brother_of sister_of twin_of',
+     'sibling,siblings,brother,brothers,bro,sister,sisters,sis,twin,twins,bruder,schwester,'
+     'geschwister,hermano,hermana,frère,sœur,soeur,fratello,sorella,broer,zus,irmão,irmã',
      '', '', ''),
-    ('lives_in resides_in based_in home_town', '',
-     'home,home town,hometown,home city,city,town,residence,wohnort,ciudad,ville,città,woonplaats,'
-     'cidade', 'resident,residents,inhabitant,inhabitants',
-     'live,lives,lived,living,reside,resides,based,call home,calls home,wohnt,lebt,vive,habite,vit,'
-     'abita,woont,mora', ''),
+    ('lives_in resides_in based_in home_town lives_at resident_of', '',
+     'home,homes,home town,hometown,home city,city,town,village,residence,address,abode,dwelling,'
+     'whereabouts,domicile,place of residence,wohnort,ciudad,ville,città,woonplaats,cidade',
+     'resident,residents,inhabitant,inhabitants,occupant,tenant',
+     'live,lives,lived,living,reside,resides,resided,residing,dwell,dwells,dwelt,based,settled,'
+     'settle,inhabit,inhabits,stay,stays,staying,housed,make home,made home,call home,calls home,'
+     'have a home,has a home,at home,wohnt,lebt,vive,habite,vit,abita,woont,mora', ''),
     ('works_at works_for employed_by', 'employs',
-     'employer,company,firm,workplace,arbeitgeber,empresa,employeur,entreprise,datore di lavoro,'
-     'werkgever,empregador',
+     'employer,employers,company,firm,workplace,arbeitgeber,empresa,employeur,entreprise,'
+     'datore di lavoro,werkgever,empregador',
      'employee,employees,staff,worker,workers,angestellte,empleado,employé,dipendente,werknemer',
-     'work for,works for,worked for,work at,works at,employed by,work,works,working,arbeitet,'
-     'trabaja,travaille,lavora,werkt,trabalha', 'employ,employs'),
-    ('member_of part_of belongs_to on_team', 'has_member',
-     'team,group,department,unit,division,squad,abteilung,equipo,équipe,squadra,afdeling,equipe',
+     'work for,works for,worked for,work at,works at,employed by,employed at,on the payroll of,'
+     'paid by,work,works,working,arbeitet,trabaja,travaille,lavora,werkt,trabalha',
+     'employ,employs,employed'),
+    ('member_of part_of belongs_to on_team in_team', 'has_member',
+     'team,teams,group,department,unit,division,squad,crew,club,association,abteilung,equipo,'
+     'équipe,squadra,afdeling,equipe',
      'member,members,mitglied,miembro,membre,membro,lid',
-     'belong to,belongs to,member of,part of', ''),
-    ('led_by headed_by run_by', 'leads heads runs manages captains skippers chairs directs',
-     'leader,leaders,lead,head,captain,skipper,chair,director,leiter,leiterin,líder,chef d''équipe',
-     '', 'led by,headed by,run by,headed up by',
-     'lead,leads,led,head,heads,run,runs,captain,captains,chair,chairs,direct,directs,in charge of,'
+     'belong to,belongs to,member of,part of,sit with,sits with,sit in,sits in,enrolled in,'
+     'affiliated with,assigned to', ''),
+    ('led_by headed_by run_by captained_by directed_by',
+     'leads heads runs manages captains skippers chairs directs leader_of head_of',
+     'leader,leaders,lead,head,captain,skipper,chair,chairman,chairwoman,chairperson,director,'
+     'principal,commander,coordinator,leiter,leiterin,líder,chef d''équipe',
+     '', 'led by,headed by,run by,headed up by,captained by,directed by,chaired by,steered by,'
+     'under the leadership of',
+     'lead,leads,led,head,heads,headed,run,runs,captain,captains,chair,chairs,direct,directs,'
+     'in charge of,at the helm of,steer,steers,command,commands,coordinate,coordinates,'
      'leitet,dirige,leidt,lidera'),
-    ('works_on assigned_to contributes_to', '',
-     'project,projects,projekt,proyecto,projet,progetto,projeto',
-     'developer,developers,contributor,contributors,engineer,engineers',
-     'work on,works on,working on,worked on,assigned to', ''),
-    ('owned_by belongs_to', 'owns owner_of possesses',
-     'owner,owners,besitzer,besitzerin,dueño,dueña,propriétaire,proprietario,proprietaria,eigenaar,'
-     'dono,dona', '', 'owned by,belong to,belongs to,gehört', 'own,owns,owned,possess,possesses'),
-    ('made_by built_by produced_by manufactured_by',
-     'makes made builds built produces manufactures maker_of',
-     'maker,builder,manufacturer,producer,hersteller,fabricante,fabricant,produttore,fabrikant', '',
-     'made by,built by,produced by,manufactured by',
-     'make,makes,made,build,builds,built,produce,produces,manufacture,manufactures'),
-    ('located_in lies_in situated_in based_in', '',
-     'location,country,region,place,site,ort,land,lugar,lieu,luogo,plaats', '',
-     'located in,located,lie,lies,situated,stand,stands', ''),
-    ('born_in', '', 'birthplace,place of birth,geburtsort,lugar de nacimiento', '',
-     'born in,born,geboren,nació,nata,nato', ''),
-    ('sells_to supplies', 'customer_of client_of buys_from',
-     'customer,customers,client,clients,buyer,buyers,kunde,kunden,cliente,klant',
-     'supplier,suppliers,vendor,vendors,lieferant,proveedor,fournisseur,fornitore,leverancier',
-     'supply,supplies,sell to,sells to', 'buy from,buys from'),
-    ('friend_of knows', 'friend_of knows',
-     'friend,friends,freund,freundin,amigo,amiga,ami,amie,amico,amica,vriend,vriendin', '',
-     'know,knows', ''),
+    ('works_on assigned_to contributes_to involved_in develops', '',
+     'project,projects,undertaking,undertakings,assignment,assignments,initiative,endeavour,'
+     'endeavor,venture,projekt,proyecto,projet,progetto,projeto',
+     'developer,developers,contributor,contributors,engineer,engineers,collaborator,collaborators',
+     'work on,works on,working on,worked on,assigned to,busy with,occupied with,involved in,'
+     'engaged in,engaged on,contribute to,contributes to,toil on,toils on,devote time to,'
+     'spend time on,spends time on', ''),
+    ('owned_by belongs_to', 'owns owner_of possesses has',
+     'owner,owners,proprietor,possessor,holder,keeper,landlord,landlady,'
+     'besitzer,besitzerin,dueño,dueña,propriétaire,proprietario,proprietaria,eigenaar,dono,dona',
+     'possession,possessions,property,properties,belongings,belonging',
+     'owned by,belong to,belongs to,belonged to,in the possession of,gehört',
+     'own,owns,owned,possess,possesses,possessed,hold title to,holds title to'),
+    ('made_by built_by produced_by manufactured_by constructed_by created_by designed_by',
+     'makes made builds built produces manufactures maker_of constructs creates',
+     'maker,makers,builder,builders,manufacturer,producer,creator,constructor,'
+     'hersteller,fabricante,fabricant,produttore,fabrikant',
+     'product,products,creation',
+     'made by,built by,produced by,manufactured by,constructed by,assembled by,crafted by,'
+     'created by,turned out by,come from the works of',
+     'make,makes,made,build,builds,built,produce,produces,produced,manufacture,manufactures,'
+     'manufactured,construct,constructs,constructed,assemble,assembled,craft,crafted,create,created,'
+     'turn out,turned out'),
+    ('located_in lies_in situated_in based_in part_of capital_of', '',
+     'location,country,region,place,site,nation,state,land,province,county,whereabouts,'
+     'ort,lugar,lieu,luogo,plaats', '',
+     'located in,located,lie,lies,situated,stand,stands,found in,sits,belong to,belongs to', ''),
+    ('born_in birthplace native_of', '',
+     'birthplace,place of birth,native town,native city,birth town,city of birth,town of birth,'
+     'geburtsort,lugar de nacimiento', 'native,natives',
+     'born in,born,hail from,hails from,come from,comes from,native of,first saw the light,'
+     'geboren,nació,nata,nato', ''),
+    ('sells_to supplies', 'customer_of client_of buys_from supplied_by',
+     'customer,customers,client,clients,buyer,buyers,purchaser,kunde,kunden,cliente,klant',
+     'supplier,suppliers,vendor,vendors,seller,provider,lieferant,proveedor,fournisseur,fornitore,'
+     'leverancier',
+     'supply,supplies,supplied,sell to,sells to,deliver to,delivers to',
+     'buy from,buys from,purchase from,supplied by'),
+    ('friend_of knows acquainted_with', 'friend_of knows acquainted_with',
+     'friend,friends,pal,pals,buddy,mate,mates,acquaintance,acquaintances,companion,chum,'
+     'freund,freundin,amigo,amiga,ami,amie,amico,amica,vriend,vriendin', '',
+     'know,knows,befriended,acquainted with,friends with,meets up with,hangs out with', ''),
     ('colleague_of works_with', 'colleague_of works_with',
-     'colleague,colleagues,coworker,coworkers,kollege,kollegin,colega,collègue,collega', '',
-     'work with,works with', ''),
+     'colleague,colleagues,coworker,coworkers,co-worker,workmate,teammate,teammates,'
+     'kollege,kollegin,colega,collègue,collega', '',
+     'work with,works with,collaborate with,collaborates with', ''),
     ('taught_by student_of', 'teaches teacher_of',
-     'teacher,teachers,lehrer,lehrerin,profesor,professeur,insegnante,leraar,professor',
-     'student,students,pupil,pupils,schüler', 'taught by', 'teach,teaches,taught'),
+     'teacher,teachers,instructor,lecturer,schoolmaster,lehrer,lehrerin,profesor,professeur,'
+     'insegnante,leraar,professor',
+     'student,students,pupil,pupils,schüler', 'taught by,study under,studies under',
+     'teach,teaches,taught,instruct,instructs'),
     ('treated_by patient_of', 'treats doctor_of',
-     'doctor,physician,therapist,dentist,arzt,ärztin,médico,médecin,medico,dokter',
-     'patient,patients', 'treated by', 'treat,treats');
+     'doctor,physician,therapist,dentist,gp,surgeon,arzt,ärztin,médico,médecin,medico,dokter',
+     'patient,patients', 'treated by', 'treat,treats,treated');
 end;
 comment on function pgrecall_internal._relation_rows is
 'The lexicon of relations: kinds that lead from X to Y, kinds that lead from Y to X, nouns for Y '
@@ -140,6 +181,16 @@ end;
 comment on function pgrecall.default_relation_words is
 'Words that ask for a relation, each with its meanings: {"boss": ["noun>reports_to", '
 '"noun<manages"], "works for": ["verb>works_for"]}. Option relation_words adds to it.';
+
+create or replace function pgrecall_internal._relation_kinds()
+returns text[]
+language sql immutable parallel safe
+begin atomic
+  select array_agg(distinct k.kind)
+  from   pgrecall_internal._relation_rows() as r
+  cross  join lateral string_to_table(concat_ws(' ', r.forth, r.back), ' ') as k(kind);
+end;
+comment on function pgrecall_internal._relation_kinds is 'The kinds of relations in the lexicon.';
 
 create or replace function pgrecall_internal._kind_means(
   kind text, is_forth boolean, word text)
