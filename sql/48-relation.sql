@@ -15,7 +15,8 @@
 -- relations that have ended too.
 create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
 returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
-               is_verb boolean, is_bound boolean, is_open boolean, meanings text[])
+               is_verb boolean, is_bound boolean, is_open boolean, is_asked boolean,
+               meanings text[])
 language plpgsql stable parallel safe rows 10
 set search_path from current
 as $$
@@ -31,6 +32,8 @@ declare
                            '|originally|once|first|last|earlier|initially|today)$';
   article constant text := '^(the|his|her|their|my|our|your|a|an|whose|der|die|das|el|la|le|il|lo'
                            '|de|het|o|a|s)$';
+  which   constant text := '^(which|what|welche[rsmn]?|qué|que|cuál|quale|quel|quelle|welk|welke'
+                           '|qual)$';
   of_word constant text := '^(of|von|de|di|van|do|da)$';
   whom    constant text := '^(person|people|one|man|woman|guy|lady|someone|somebody|individual'
                            '|who|whom|that|which|whoever|whomever|company|firm|place|town|city'
@@ -94,17 +97,16 @@ begin
          c.word, s.is_noun, s.is_verb,
          -- A noun right at the name binds before all else.
          c.meanings <> '{}' and s.is_noun and not s.is_verb
-         and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null),
+         and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null)
+         -- So does the verb of "the one Ana dotes on".
+         or coalesce(s.is_verb and c.first = m.last + 1 and beside.word ~ whom, false),
          -- "Ana's gaffer", "the gaffer of", "the one Ana dotes on", "the one who dotes on Ana".
-         case
-           when s.is_noun then coalesce(b.word = 's' or f.word ~ of_word and b.word ~ article, false)
-           else false
-         end
+         s.is_noun and coalesce(b.word = 's' or f.word ~ of_word and b.word ~ article, false)
          or c.meanings = '{}' and coalesce(
            c.first = m.last + 1 and beside.word ~ whom
-           or c.last < m.first and m.first - c.last <= 3 and b.word ~ whom and c.first > 2
+           or c.last < m.first and m.first - c.last <= 3 and b.word in ('who', 'that')
               and exists (select from token a where a.n = c.first - 2 and a.word ~ whom), false),
-         c.meanings
+         coalesce(b.word ~ which, false), c.meanings
   from   name m
   join   candidate c on c.last < m.first or c.first > m.last
   left   join token b on b.n = c.first - 1
@@ -125,8 +127,8 @@ end;
 $$;
 comment on function pgrecall_internal._chain_words is
 'The words on either side of each name of a query, from near to far, with what each means by the '
-'lexicon; no meanings where only a kind may know the word. is_open: it stands where only a relation '
-'can stand.';
+'lexicon; no meanings where only a kind may know the word. is_open: it stands where only a '
+'relation can stand; is_asked: "which company", which says what the answer is.';
 
 create or replace function pgrecall_internal._chain_edges(
   request pgrecall_internal.request, entity_ids bigint[], word text, is_noun boolean,
@@ -195,9 +197,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._chain_edges is
-'The relations of any of the entities that a word asks for, now valid, or ended too where the query '
-'is for a former state; is_before: the name stands behind the word. Where none fits an open word, '
-'those that it might mean, is_guess.';
+'The relations of any of the entities that a word asks for, now valid, or ended too where the '
+'query is for a former state; is_before: the name stands behind the word. Where none fits an open '
+'word, those that it might mean, is_guess.';
 
 create or replace function pgrecall_internal._guess_certainty(
   request pgrecall_internal.request, memory_ids bigint[])
@@ -208,7 +210,7 @@ set search_path from current
 set enable_seqscan = off
 as $$
 begin
-  return 0.4 + 0.4 * greatest(0, (
+  return 0.1 + 0.4 * greatest(0, (
     select max(1 - (e.embedding <=> request.embedding))
     from   unnest(memory_ids[1:20]) as f(memory_id)
     cross  join lateral (
@@ -223,7 +225,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._guess_certainty is
-'How much a relation counts that an unknown word may mean, 0.4 to 0.8: by the similarity of the '
+'How much a relation counts that an unknown word may mean, 0.1 to 0.5: by the similarity of the '
 'query to the nearest of 20 facts that state it.';
 
 create or replace function pgrecall_internal._about_reached(
@@ -302,7 +304,7 @@ begin
            case when e.ids is null then w.used else n.kinds end,
            w.hops + (e.ids is not null)::integer,
            -- A relation that is asked for and not there; not where two words ask for the same.
-           w.missed + (e.ids is null and n.meanings <> '{}' and n.is_noun
+           w.missed + (e.ids is null and n.meanings <> '{}' and n.is_noun and not n.is_asked
                        and not n.kinds && w.used)::integer,
            w.rest + (e.ids is null and not n.kinds && w.used)::integer,
            w.cost + (w.hops = 0 and not n.is_bound
@@ -336,8 +338,8 @@ begin
   ),
   complete as (
     select w.*,
-           dense_rank() over (order by w.hops desc, w.missed, w.cost, w.rest, w.guesses) as class,
-           row_number() over (order by w.hops desc, w.missed, w.cost, w.rest, w.guesses,
+           dense_rank() over (order by w.cost, w.hops desc, w.missed, w.rest, w.guesses) as class,
+           row_number() over (order by w.cost, w.hops desc, w.missed, w.rest, w.guesses,
                               w.certainty desc, w.kinds) as place
     from   walk w
     where  w.hops > 0

@@ -117,7 +117,7 @@ comment on function pgrecall_internal._arranged is
 'the best alone with collapse; then the order of _diverse_order().';
 
 create or replace function pgrecall_internal._preferred_places(
-  request pgrecall_internal.request, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, ids bigint[], scores double precision[], arms jsonb[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -131,12 +131,14 @@ declare
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
   -- Rows of at least half the best score that say nearly the same as the best one, by the embedding
-  -- or by the words: among them time decides, and no other row moves.
+  -- or by the words, or that end the same chain of relations: among them time decides, and no other
+  -- row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
+           u.arms -> 'relation' ->> 'score' as chain_score, u.arms -> 'relation' -> 'via' as via,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
+    from   unnest(ids[1:50], scores[1:50], arms[1:50]) with ordinality as u(id, score, arms, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at
       from   pgrecall.memory x
@@ -158,6 +160,7 @@ begin
     cross  join (select * from row order by n limit 1) as b
     where  coalesce(1 - (r.embedding <=> b.embedding), 0) >= 0.6
        or  coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4
+       or  r.chain_score = b.chain_score and r.via = b.via
   )
   select array_agg(r.n order by r.n),
          array_agg(r.n order by case when is_latest then r.at end desc,
@@ -172,5 +175,5 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_places is
 'The order of an answer with option prefer: positions in ids, whose scores fall. Rows that say '
-'nearly the same as the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) and have half '
-'its score are put in the order of time, the others stay.';
+'nearly the same as the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) or end the '
+'same chain of relations, and have half its score, are put in the order of time, the others stay.';

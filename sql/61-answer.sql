@@ -158,7 +158,7 @@ begin
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
   if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    places := pgrecall_internal._preferred_places(request, ids, scores);
+    places := pgrecall_internal._preferred_places(request, ids, scores, shares);
     return pgrecall_internal._completed(
       request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),

@@ -27,8 +27,8 @@ begin atomic
      'boss around,preside over,presides over'),
     ('mentored_by coached_by advised_by tutored_by trained_by guided_by apprentice_of',
      'mentors mentor_of coaches advises tutors trains guides',
-     'mentor,mentors,coach,coaches,adviser,advisor,counsellor,counselor,guide,guru,role model,tutor,'
-     'tutors,trainer,mentorin,mentora,conseiller',
+     'mentor,mentors,coach,coaches,adviser,advisor,counsellor,counselor,guide,guru,role model,'
+     'tutor,tutors,trainer,mentorin,mentora,conseiller',
      'mentee,mentees,protégé,protégée,protegee,protege,trainee,apprentice,disciple,schützling',
      'mentored by,coached by,advised by,tutored by,trained by,guided by,learn from,learns from,'
      'taken under the wing',
@@ -49,7 +49,8 @@ begin atomic
      'child,children,son,sons,daughter,daughters,kid,kids,offspring,boy,girl,little one,heir,'
      'firstborn,baby,kind,kinder,sohn,tochter,hijo,hija,fils,fille,figlio,figlia,zoon,dochter,'
      'filho,filha',
-     'born to,raised by,brought up by,child of', 'raise,raised,father,fathered,bring up,brought up'),
+     'born to,raised by,brought up by,child of',
+     'raise,raised,father,fathered,bring up,brought up'),
     ('sibling_of brother_of sister_of twin_of', 'sibling_of brother_of sister_of twin_of',
      'sibling,siblings,brother,brothers,bro,sister,sisters,sis,twin,twins,bruder,schwester,'
      'geschwister,hermano,hermana,frère,sœur,soeur,fratello,sorella,broer,zus,irmão,irmã',
@@ -104,8 +105,8 @@ begin atomic
      'made by,built by,produced by,manufactured by,constructed by,assembled by,crafted by,'
      'created by,turned out by,come from the works of',
      'make,makes,made,build,builds,built,produce,produces,produced,manufacture,manufactures,'
-     'manufactured,construct,constructs,constructed,assemble,assembled,craft,crafted,create,created,'
-     'turn out,turned out'),
+     'manufactured,construct,constructs,constructed,assemble,assembled,craft,crafted,create,'
+     'created,turn out,turned out'),
     ('located_in lies_in situated_in based_in part_of capital_of', '',
      'location,country,region,place,site,nation,state,land,province,county,whereabouts,'
      'ort,lugar,lieu,luogo,plaats', '',

@@ -63,6 +63,7 @@ _ENGLISH = _Words(
         r"approve|say|said|set)\b)"
         rf"|(?:last|final) (?={_NOUNS_EN})"
         rf"|today{_END}"
+        rf"|last(?:{_END}| (?=(?:about|for|on|concerning|regarding|with|to|by|in the|at the)\b))"
     ),
     former=(
         r"use(?:d)? to(?! (?:it|this|that|these|those|the|being|having|my|her|his|their)\b|"
@@ -99,6 +100,8 @@ _ENGLISH = _Words(
         r"|^\W*(?:(?:what|which|how|where|why|when)\b(?: \w+)? )?(?:is|are|was|were|can be"
         r"|could be)"
         r" (?:(?!who|that|which)\w+ ){1,3}used to"
+        r"|(?:at|came|come|comes|finish|finished) last\b|how (?:long|much longer)\b.*\blast\b"
+        r"|(?:the|our|my|her|his|their|your) last(?= (?:for|to|with|by|about|on|in)\b)"
         r"|last (?:name|names|time|week|night|month|year|one)|first (?:name|names|time|aid|class|"
         r"floor|person|place|thing|of all|lady|grade|day|week|month|year|half)|(?:the )?last time"
         r"|the day before|the (?:week|month|year|night|evening) before|earlier (?:than|today|this)"
