@@ -37,7 +37,8 @@ begin
         ) as q
       ),
       entity as materialized (
-        select x.entity_id, max(s.strength) as strength
+        select x.entity_id, max(s.strength) as strength,
+               (array_agg(s.memory_id order by s.strength desc))[1] as seed_id
         from   seed s
         cross  join lateral (
           select i.entity_id from pgrecall.mention i
@@ -48,7 +49,7 @@ begin
         group  by x.entity_id
       ),
       counted as (
-        select e.entity_id, e.strength, c.memory_ids
+        select e.entity_id, e.strength, e.seed_id, c.memory_ids
         from   entity e
         cross  join lateral (
           select array_agg(l.memory_id) as memory_ids from (
@@ -60,9 +61,16 @@ begin
         where  cardinality(c.memory_ids) between 2 and $6
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
+             array_agg(t.score order by t.score desc, t.memory_id desc),
+             array_agg(jsonb_build_object('entities', jsonb_build_array(n.name),
+                                          'facts', jsonb_build_array(t.seed_id, t.memory_id))
+                       order by t.score desc, t.memory_id desc)
       from (
-        select u.memory_id, sum(c.strength / cardinality(c.memory_ids)) as score
+        select u.memory_id, sum(c.strength / cardinality(c.memory_ids)) as score,
+               (array_agg(c.entity_id order by c.strength / cardinality(c.memory_ids) desc))[1]
+                 as entity_id,
+               (array_agg(c.seed_id order by c.strength / cardinality(c.memory_ids) desc))[1]
+                 as seed_id
         from   counted c
         cross  join unnest(c.memory_ids) as u(memory_id)
         cross  join lateral (
@@ -77,9 +85,14 @@ begin
         order  by 2 desc, 1 desc
         limit  20
       ) as t
+      cross  join lateral (
+        select e.name from pgrecall.entity e
+        where  e.bank_id = $1 and e.entity_id = t.entity_id
+        limit  1
+      ) as n
     $sql$,
     request.visible_sql)
-  into  result.memory_ids, result.scores
+  into  result.memory_ids, result.scores, result.vias
   using (request.bank).bank_id, request.as_of, request.filter, before,
         array(select n.entity_id from unnest(request.named) as n), rare, request.fact_types,
         nullif((request.memory_terms).idf_sum, 0);
@@ -88,4 +101,5 @@ end;
 $$;
 comment on function pgrecall_internal._shared_arm is
 'Worker of the shared arm. score: for each rare entity in common the strength of the hit, times '
-'how much of the query it answers, over the number of mentions, added up; 0.1 at least.';
+'how much of the query it answers, over the number of mentions, added up; 0.1 at least. via: the '
+'entity that adds most, and the hit that mentions it.';

@@ -277,6 +277,47 @@ comment on function pgrecall_internal._about_reached is
 'The newest 100 facts of each type about entities, with their similarity to the query: the '
 'cosine, or the share of its IDFs, whichever is larger.';
 
+create or replace function pgrecall_internal._told_path(
+  request pgrecall_internal.request, entity_ids bigint[], steps integer[], kinds text[],
+  forth boolean[])
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select jsonb_build_object(
+             'entities', jsonb_agg(e.name order by e.n),
+             'relations', to_jsonb(kinds),
+             'path', string_agg(
+               case
+                 when e.place > 3 then ''
+                 when e.place > 1 then ', ' || left(e.name, 60)
+                 when e.step = 0 then left(e.name, 60)
+                 else format(case when forth[e.step] then ' → %s → %s' else ' ← %s ← %s' end,
+                             kinds[e.step], left(e.name, 60))
+               end
+               || case when e.place = 3 and e.count > 3 then format(' (+%s)', e.count - 3)
+                       else '' end, '' order by e.n))
+    from (
+      select p.n, p.step, x.name,
+             row_number() over (partition by p.step order by p.n) as place,
+             count(*) over (partition by p.step) as count
+      from   unnest(entity_ids, steps) with ordinality as p(entity_id, step, n)
+      cross  join lateral (
+        select y.name from pgrecall.entity y
+        where  y.bank_id = (request.bank).bank_id and y.entity_id = p.entity_id
+        limit  1
+      ) as x
+    ) as e
+  );
+end;
+$$;
+comment on function pgrecall_internal._told_path is
+'A chain as part of via: its entities, its relations, and both as one line, path, an arrow in the '
+'direction of each relation. entity_ids: whom each of the steps, 0 the start, reached; three of a '
+'step are named.';
+
 create or replace function pgrecall_internal._chain(
   request pgrecall_internal.request, start_id bigint,
   out memory_ids bigint[], out scores double precision[], out vias jsonb[])
@@ -292,15 +333,17 @@ begin
     from   pgrecall_internal._chain_words(request) as c
     where  c.entity_id = start_id and c.place <= 5
   ),
-  walk (after, before, reached, stated, last, kinds, path, used, hops, missed, rest, cost, guesses,
-        certainty) as (
-    select 1, 1, array[start_id], '{}'::bigint[], '{}'::bigint[], '{}'::text[], array[start_id],
-           '{}'::text[], 0, 0, 0, 0, 0, 1::double precision
+  walk (after, before, reached, stated, last, kinds, forth, path, steps, used, hops, missed, rest,
+        cost, guesses, certainty) as (
+    select 1, 1, array[start_id], '{}'::bigint[], '{}'::bigint[], '{}'::text[], '{}'::boolean[],
+           array[start_id], array[0], '{}'::text[], 0, 0, 0, 0, 0, 1::double precision
     union all
     select w.after + (not n.is_before)::integer, w.before + n.is_before::integer,
            coalesce(e.to_ids, w.reached), case when e.ids is null then w.stated
                                                else w.stated || w.last end,
-           coalesce(e.ids, w.last), w.kinds || e.kind, w.path || coalesce(e.to_ids, '{}'),
+           coalesce(e.ids, w.last), w.kinds || e.kind, w.forth || e.is_forth,
+           w.path || coalesce(e.to_ids, '{}'),
+           w.steps || array_fill(w.hops + 1, array[coalesce(cardinality(e.to_ids), 0)]),
            case when e.ids is null then w.used else n.kinds end,
            w.hops + (e.ids is not null)::integer,
            -- A relation that is asked for and not there; not where two words ask for the same.
@@ -322,11 +365,12 @@ begin
     ) as f
     cross  join lateral (
       select (array_agg(distinct x.to_id))[1:20] as to_ids, array_agg(distinct x.memory_id) as ids,
-             min(x.kind) as kind, 1 as certainty
+             min(x.kind) as kind, bool_or(x.is_forth) as is_forth, 1 as certainty
       from   unnest(f.found) as x
       where  not x.is_guess
       union all
       (select (array_agg(distinct x.to_id))[1:20], array_agg(distinct x.memory_id), x.kind,
+              x.is_forth,
               pgrecall_internal._guess_certainty(request, array_agg(x.memory_id)) as certainty
        from   unnest(f.found) as x
        where  x.is_guess
@@ -350,17 +394,9 @@ begin
     select c.after, c.reached, c.stated, c.last, c.rest, c.certainty, v.via
     from   complete c
     cross  join lateral (
-      select jsonb_build_object(
-               'entities', (
-                 select jsonb_agg(e.name order by p.n)
-                 from   unnest(c.path) with ordinality as p(entity_id, n)
-                 cross  join lateral (
-                   select x.name from pgrecall.entity x
-                   where  x.bank_id = (request.bank).bank_id and x.entity_id = p.entity_id
-                   limit  1
-                 ) as e),
-               'relations', to_jsonb(array_remove(c.kinds, null)),
-               'facts', to_jsonb(c.stated || c.last)) as via
+      select pgrecall_internal._told_path(
+               request, c.path, c.steps, array_remove(c.kinds, null), array_remove(c.forth, null))
+             || jsonb_build_object('facts', to_jsonb(c.stated || c.last)) as via
     ) as v
     where  c.class = 1 and c.missed = 0 and c.place <= case when c.guesses > 0 then 8 else 1 end
   )

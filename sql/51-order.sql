@@ -83,11 +83,11 @@ begin
       from   unnest(ids, scores, arms) as f(id, score, arms)
       cross  join lateral (
         select s.at, s.source_id,
+               -- What nobody knows the time of is neither new nor old.
                case when half_life is not null and isfinite(s.happened_at) and isfinite(as_of)
                  then pgrecall.recency_boost(as_of - s.happened_at, half_life, decay) end as boost
         from (
-          select m.mentioned_at, m.source_id,
-                 coalesce(lower(m.occurred), upper(m.occurred), m.mentioned_at)
+          select m.mentioned_at, m.source_id, coalesce(lower(m.occurred), upper(m.occurred))
           from   pgrecall.memory m
           where  m.bank_id = bank.bank_id and m.memory_id = f.id
           union  all
@@ -113,8 +113,8 @@ end;
 $$;
 comment on function pgrecall_internal._arranged is
 'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
-'is a half-life, from when it happened or else was said; ties by recency, then id; of a source_id '
-'the best alone with collapse; then the order of _diverse_order().';
+'is a half-life and a time when it happened, or a message was sent; ties by recency, then id; of a '
+'source_id the best alone with collapse; then the order of _diverse_order().';
 
 create or replace function pgrecall_internal._preferred_places(
   request pgrecall_internal.request, ids bigint[], scores double precision[], arms jsonb[])

@@ -95,7 +95,9 @@ begin
         r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
       r.proof_count, lower(r.occurred), upper(r.occurred),
       (select a.value -> 'via' from jsonb_each(r.arms) as a
-       where a.value ? 'via' order by a.key limit 1))::pgrecall.recalled
+       where  a.value ? 'via'
+       order  by (a.value ->> 'contribution')::double precision desc, a.key
+       limit  1))::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
@@ -121,6 +123,66 @@ $$;
 comment on function pgrecall_internal._completed is
 'The rows of an answer from their ids, scores and shares; places is their order, or null for that '
 'of the scores, ties by recency.';
+
+create or replace function pgrecall_internal._before_on_path(via jsonb, memory_id bigint)
+returns table (id text, place bigint)
+language sql immutable parallel safe rows 3
+begin atomic
+  select f.id, f.place
+  from   jsonb_array_elements_text(via -> 'facts') with ordinality as f(id, place)
+  where  f.place < coalesce(
+           (select min(s.place)
+            from   jsonb_array_elements_text(via -> 'facts') with ordinality as s(id, place)
+            where  s.id = _before_on_path.memory_id::text), 5)
+    and  f.place < 5;
+end;
+comment on function pgrecall_internal._before_on_path is
+'The facts of a path that come before a memory, all where it is not on it; the first four.';
+
+create or replace function pgrecall_internal._with_path_texts(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  texts jsonb;
+begin
+  execute format(
+    $sql$
+      select jsonb_object_agg(
+               m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
+      from (
+        select distinct b.id::bigint as id
+        from   unnest($4) as h
+        cross  join lateral pgrecall_internal._before_on_path(h.via, h.memory_id) as b
+        where  h.via is not null
+      ) as p
+      cross  join lateral (
+        select m.memory_id, m.text from pgrecall.memory m
+        where  m.bank_id = $1 and m.memory_id = p.id and %s
+        limit  1
+      ) as m
+    $sql$, request.visible_sql)
+  into  texts
+  using (request.bank).bank_id, request.as_of, request.filter, hits;
+  for n in 1 .. cardinality(hits) loop
+    if hits[n].via is not null then
+      hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (
+        select string_agg(
+                 texts ->> b.id,
+                 case when hits[n].via ->> 'direction' in ('cause', 'root') then ' ← '
+                      else ' → ' end
+                 order by b.place)
+        from   pgrecall_internal._before_on_path(hits[n].via, hits[n].memory_id) as b)));
+    end if;
+  end loop;
+  return hits;
+end;
+$$;
+comment on function pgrecall_internal._with_path_texts is
+'The rows of an answer with what the facts before them on their paths say, up to four, 200 '
+'characters of each, as via.text; nothing of a fact that the filter leaves out.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -205,6 +267,9 @@ begin
   arms := run.reports;
   if is_run then
     hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
+    if exists (select from unnest(hits) as h where h.via is not null) then
+      hits := pgrecall_internal._with_path_texts(request, hits);
+    end if;
     arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
   end if;
 end;

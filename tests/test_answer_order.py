@@ -31,7 +31,7 @@ def facts() -> list[dict[str, Any]]:
             "embedding": [1, math.cos(angle), math.sin(angle)] if n % 8 else None,
             "source_id": f"doc{n % 5}" if n % 6 else None,
             "mentioned_at": (NOW - timedelta(days=7 * (n % 9) + 1)).isoformat(),
-            "occurred": (NOW - timedelta(days=3 * n + 2)).isoformat() if n % 4 == 0 else None,
+            "occurred": (NOW - timedelta(days=3 * n + 2)).isoformat() if n % 4 else None,
         }
         rows.append({key: value for key, value in row.items() if value is not None})
     return rows
@@ -173,8 +173,9 @@ def test_recency_lifts_and_lowers_by_a_tenth_at_most(
     )
 
     def boost(row: Any) -> Any:
-        happened = row.occurred.lower if row.occurred else row.mentioned_at
-        half_lives = (NOW - happened) / timedelta(days=days)
+        if row.occurred is None:  # when it was said is not when it happened
+            return 1
+        half_lives = (NOW - row.occurred.lower) / timedelta(days=days)
         new = 0.5**half_lives if decay == "exponential" else max(0, 1 - half_lives / 2)
         return 0.9 + 0.2 * new
 

@@ -92,7 +92,55 @@ def test_a_row_tells_the_path_that_led_to_it(people: Connection) -> None:
     assert row.via["entities"] == ["Ana", "Bo", "Cy"]
     assert row.via["relations"] == ["mentors", "reports_to"]
     assert len(row.via["facts"]) == 2
-    assert row.arms["relation"]["via"] == row.via
+    assert row.via["path"] == "Ana ← mentors ← Bo → reports_to → Cy"
+    assert row.via["text"] == "Ana learns the trade with Bo."
+    assert row.arms["relation"]["via"].items() < row.via.items()
+
+
+def test_a_row_tells_what_led_to_its_cause(shop: Connection) -> None:
+    query = "What was the root cause of the shut shop?"
+
+    [row] = call(shop, "hybrid_recall", bank="b", query=query, arms=["lexical", "cause"], top_k=1)
+
+    assert row.text == "Rain dripped through the roof."
+    assert row.via["text"] == "The shop stayed shut on Monday. ← A fuse had blown."
+
+
+def test_the_path_of_a_row_tells_nothing_that_the_filter_leaves_out(people: Connection) -> None:
+    hidden = value(people, "select memory_id from pgrecall.memory where text ~ 'Ana learns'")
+
+    [row] = call(
+        people,
+        "hybrid_recall",
+        bank="b",
+        query="Who is the boss of Ana's mentor?",
+        filter=f"memory_id <> {hidden}",
+        top_k=1,
+    )
+
+    assert row.via["entities"] == ["Ana", "Bo", "Cy"]
+    assert "text" not in row.via
+
+
+def test_a_path_is_told_in_short(connection: Connection) -> None:
+    create(connection)
+    words = "the mill stood still " * 50
+    chain = [
+        {"text": f"{n}: {words}", "links": [{"kind": "causes", "to_index": n}]} for n in range(3)
+    ]
+    retain(connection, [{"text": "The bakery closed early."}, *chain])
+
+    rows = call(
+        connection,
+        "hybrid_recall",
+        bank="b",
+        query="Why had the bakery closed early?",
+        arms=["lexical", "cause"],
+    )
+
+    texts = [row.via["text"] for row in rows if row.via]
+    assert max(text.count(" ← ") for text in texts) == 2
+    assert max(len(text) for text in texts) <= 24 + 3 + 200 + 3 + 200
 
 
 def test_a_relation_that_is_not_there_leads_nowhere(people: Connection) -> None:
@@ -182,6 +230,9 @@ def test_a_rare_entity_in_common_leads_on(connection: Connection) -> None:
     found = recalled(connection, query)
 
     assert "Thirty crates went to Oslo." in found
+    [row] = [row for row in call(connection, "hybrid_recall", bank="b", query=query) if row.via]
+    assert row.via["entities"] == ["VX-77"]
+    assert row.via["text"] == "The valve in the press cracked."
     assert not any(text.startswith("Delivery") for text in found)
     assert "Thirty crates went to Oslo." not in recalled(connection, query, rare_mentions=0)
 

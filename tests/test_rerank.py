@@ -325,10 +325,52 @@ def test_the_reranker_reads_date_text_and_context() -> None:
     )
 
 
-def test_the_date_is_when_it_was_said_where_nobody_knows_when_it_happened() -> None:
-    assert dated_text(make_hit(mentioned_at=NOW)) == (
-        "[Date: June 30, 2026 (2026-06-30)] Maya leads Atlas"
-    )
+def test_what_nobody_knows_the_time_of_has_no_date() -> None:
+    assert dated_text(make_hit(mentioned_at=NOW)) == "Maya leads Atlas"
+
+
+def test_a_message_is_of_the_day_when_it_was_sent() -> None:
+    hit = replace(make_hit(mentioned_at=NOW), kind="message")
+
+    assert dated_text(hit) == "[Date: June 30, 2026 (2026-06-30)] Maya leads Atlas"
+
+
+@pytest.mark.parametrize(
+    ("occurred", "is_marked"),
+    [
+        ((NOW - 2 * DAY, NOW - DAY), True),
+        ((NOW - 9 * DAY, NOW - DAY), True),  # ended then
+        ((NOW - DAY, None), True),
+        ((NOW - 9 * DAY, NOW + 9 * DAY), False),  # only spans it
+        ((NOW - 9 * DAY, NOW - 3 * DAY), False),  # ended as it began
+        ((NOW, None), False),
+    ],
+)
+def test_the_words_for_a_time_stand_at_what_began_or_ended_then(
+    occurred: Period, is_marked: bool
+) -> None:
+    text = dated_text(make_hit(occurred=occurred), (NOW - 3 * DAY, NOW), "last week")
+
+    assert (", last week] Maya" in text) == is_marked
+
+
+@pytest.mark.parametrize("during", [(None, NOW), (NOW - 3 * DAY, None)])
+def test_a_time_asked_about_may_be_open(during: Period) -> None:
+    hit = make_hit(occurred=(NOW - DAY, None))
+
+    assert "(2026-06-29), lately] " in dated_text(hit, during, "lately")
+
+
+def test_the_reranker_reads_the_path_before_the_fact() -> None:
+    hit = replace(make_hit(context="standup"), via={"text": "Ana reports to Maya.", "facts": [1]})
+
+    assert dated_text(hit) == "Ana reports to Maya. → Maya leads Atlas (context: standup)"
+
+
+def test_a_long_path_is_cut_and_not_the_fact() -> None:
+    hit = replace(make_hit(), via={"text": "x" * 900})
+
+    assert dated_text(hit) == f"{'x' * 320} → Maya leads Atlas"
 
 
 def test_a_hit_without_date_and_context_is_read_as_it_is() -> None:
@@ -339,7 +381,7 @@ def test_months_are_english_in_every_locale() -> None:
     before = locale.setlocale(locale.LC_TIME)
     try:
         locale.setlocale(locale.LC_TIME, "")
-        assert dated_text(make_hit(mentioned_at=NOW)).startswith("[Date: June 30, 2026")
+        assert dated_text(make_hit(occurred=(NOW, None))).startswith("[Date: June 30, 2026")
     finally:
         locale.setlocale(locale.LC_TIME, before)
 
@@ -355,14 +397,18 @@ def test_months_are_english_in_every_locale() -> None:
     ],
 )
 def test_recency_falls_linearly_over_a_year(age: timedelta, boost: float) -> None:
-    assert recency_boost(make_hit(mentioned_at=NOW - age), NOW, 0.2) == pytest.approx(boost)
+    hit = make_hit(occurred=(NOW - age, None))
+
+    assert recency_boost(hit, NOW, 0.2) == pytest.approx(boost)
 
 
 def test_a_hit_without_a_date_is_neither_boosted_nor_held_back() -> None:
     during = (NOW - DAY, NOW)
 
-    assert recency_boost(make_hit(), NOW, 0.2) == 1.0
-    assert period_boost(make_hit(), during, 0.2) == 1.0
+    hit = make_hit(mentioned_at=NOW)
+
+    assert recency_boost(hit, NOW, 0.2) == 1.0
+    assert period_boost(hit, during, 0.2) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -407,8 +453,8 @@ def test_boosts_are_multiplied_with_one_another() -> None:
 
 
 def test_boosts_move_only_what_is_about_equally_relevant() -> None:
-    old, new = make_hit("old", rank=1, mentioned_at=NOW - 400 * DAY), make_hit("new", rank=2)
-    new = make_hit("new", rank=2, mentioned_at=NOW)
+    old = make_hit("old", rank=1, occurred=(NOW - 400 * DAY, None))
+    new = make_hit("new", rank=2, occurred=(NOW, None))
 
     def order(old_score: float, new_score: float) -> list[str]:
         hits = reranked(
@@ -490,7 +536,12 @@ def test_a_reranker_that_is_quite_sure_outdoes_the_fused_order() -> None:
 def test_the_order_is_that_of_the_final_score(
     scores: list[float], candidates: int, mode: str
 ) -> None:
-    hits = [make_hit(str(n), rank=n + 1, mentioned_at=NOW - n * DAY) for n in range(len(scores))]
+    hits = [
+        replace(
+            make_hit(str(n), rank=n + 1, occurred=(NOW - n * DAY, None)), via=n % 3 and {} or None
+        )
+        for n in range(len(scores))
+    ]
     reranker = FunctionReranker(
         lambda _query, texts: [scores[int(text.rpartition(" ")[2])] for text in texts]
     )
@@ -628,6 +679,37 @@ def test_a_broken_onnx_model_cannot_be_loaded(onnx: Path, tmp_path: Path, name: 
         OnnxReranker(tmp_path).load()
 
     assert caught.value.message.startswith(f'cannot load the reranker "{tmp_path}": ')
+
+
+@pytest.mark.parametrize(
+    ("scores", "mode", "expected"),
+    [
+        ([0.1, 0.2, 0.3, 0.9], "blend", [4, 2, 3, 1]),  # 2 keeps its place
+        ([0.1, 0.99, 0.3, 0.4], "blend", [2, 4, 3, 1]),  # and may rise
+        ([0.1, 0.2, 0.3, 0.9], "replace", [4, 3, 2, 1]),
+    ],
+)
+def test_a_hit_with_a_path_never_falls_behind_its_fused_place(
+    scores: list[float], mode: str, expected: list[int]
+) -> None:
+    hits = [make_hit(str(rank), rank=rank) for rank in range(1, 5)]
+    hits[1] = replace(hits[1], via={"facts": [1]})
+    reranker = FunctionReranker(lambda _query, _texts: scores)
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None, mode=mode)
+
+    assert [hit.fused_rank for hit in found] == expected
+
+
+def test_a_hit_that_is_held_takes_the_final_score_of_the_best_behind_it() -> None:
+    hits = [replace(make_hit(str(rank), rank=rank), score=0.1) for rank in (1, 2, 3)]
+    hits[1] = replace(hits[1], via={"facts": [1]})
+    reranker = FunctionReranker(lambda _query, _texts: [0.4, 0.2, 0.6])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert [hit.fused_rank for hit in found] == [3, 2, 1]
+    assert [hit.final_score for hit in found] == pytest.approx([0.6, 0.4, 0.4])
 
 
 def test_equal_scores_keep_the_fused_order() -> None:

@@ -392,13 +392,17 @@ class Question:
         """Rerank what was found and say how it came about. Takes long, sends nothing."""
         left_out = [_degradation(arm) for arm in answer.arms if arm.hint or arm.status == "failed"]
         hits = answer.hits
+        constraint = self._constraint
         if self._reranking.reranker is not None:
             with self._timed("rerank"):
                 hits, degradation = self._reranking.ordered(
-                    hits, self._query, self._reference_time, self._during
+                    hits,
+                    self._query,
+                    self._reference_time,
+                    self._during,
+                    constraint.matched if constraint is not None else "",
                 )
             left_out += [degradation] if degradation else []
-        constraint = self._constraint
         page = hits[self._reranking.page]
         return RecallReport(
             hits=tuple(page),
@@ -483,7 +487,12 @@ class _Reranking:
                 )
 
     def ordered(
-        self, hits: list[Hit], query: str, reference_time: datetime, during: Period | None
+        self,
+        hits: list[Hit],
+        query: str,
+        reference_time: datetime,
+        during: Period | None,
+        asked: str,
     ) -> tuple[list[Hit], Degradation | None]:
         """Rerank hits where a reranker is set; say what was left out."""
         if self.reranker is None:
@@ -495,6 +504,7 @@ class _Reranking:
                 self.reranker,
                 reference_time=reference_time,
                 during=during,
+                asked=asked,
                 candidates=self._candidates,
                 seconds=self._seconds,
                 mode=self._mode,

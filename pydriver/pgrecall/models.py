@@ -55,14 +55,15 @@ class Hit:
         fused_rank: Place in the fused ranking, before any reranking.
         rerank_score: What the reranker said, 0 to 1; None where it was not asked.
         final_score: What the answer is ordered by. Reranked: the rerank score, which "blend" lowers
-            by the fused score, times its boosts; 0 behind the candidates that were reranked. Else
-            the fused score.
+            by the fused score, times its boosts, or what the best hit behind it has, where its path
+            holds it in its place; 0 behind the candidates that were reranked. Else the fused score.
         relevance: How likely it answers the question, by what the arms found, 0 to 1.
         boost: What reranking multiplied by, for recency, for nearness to the time asked about and
             for the number of sources.
         proof_count: How many independent sources say so; None for a message.
-        via: The path of relations or causes that led to it: names of entities, kinds of relations,
-            ids of facts; None where no arm followed one.
+        via: The path of relations, causes or a rare entity that led to it: names of entities, kinds
+            of relations, ids of facts, "path" (names and relations as one line), "text" (what the
+            facts before it say); None where no arm followed one.
 
     """
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from hashlib import blake2b
-from itertools import groupby, takewhile
+from itertools import accumulate, groupby, takewhile
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -52,6 +52,7 @@ _CHARACTERS = 16 * _TOKENS  # no text needs more of them for that many tokens
 _THREADS = 8
 _PRIOR = 2.5  # power of the share of the best fused score
 _UNSEEN = ("graph", "key")  # arms that go by what does not stand in the text
+_PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
 _FOREIGN = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
 _UNKNOWN = "[UNK]"
 _SURE = 1e-6  # nothing is less likely, nor its contrary
@@ -355,14 +356,26 @@ def chosen_reranker(
     return as_reranker(reranker)
 
 
-def dated_text(hit: Hit) -> str:
-    """Write a hit the way the reranker reads it: its date, what it says, then its context."""
-    start = _when(hit)
+def dated_text(hit: Hit, during: Period | None = None, asked: str = "") -> str:
+    """Write a hit the way the reranker reads it: its date, its path, what it says, its context.
+
+    Args:
+        hit: The hit. What nobody knows the time of gets no date; a message is of when it was sent.
+        during: The time the question is about, or None.
+        asked: The words of the question for it, such as "last week", which stand beside the date of
+            what began or ended then: a reranker does not reckon.
+
+    """
     text = in_context(hit.text, hit.context or "")
+    path = (hit.via or {}).get("text")
+    if isinstance(path, str):
+        text = f"{path[:_PATH_LENGTH]} → {text}"
+    start = _when(hit)
     if start is None:
         return text
     day = start.astimezone(timezone.utc)
-    return f"[Date: {written_date(day)} ({day:%Y-%m-%d})] {text}"
+    words = f", {asked}" if asked and during is not None and _is_within(hit, during) else ""
+    return f"[Date: {written_date(day)} ({day:%Y-%m-%d}){words}] {text}"
 
 
 def in_context(text: str, context: str) -> str:
@@ -382,6 +395,7 @@ def reranked(
     *,
     reference_time: datetime,
     during: Period | None,
+    asked: str = "",
     candidates: int = CANDIDATES,
     seconds: float = SECONDS,
     mode: str = "blend",
@@ -394,8 +408,10 @@ def reranked(
     it takes doubts (odds below 1) the less seriously the more of the fused score came from the
     graph and from keys: what they know of a text does not stand in it.
 
-    A hit that a path of relations or causes led to (via) keeps the place that fusion gave it: what
-    the reranker reads, the question and the text, does not show why it answers.
+    A hit that a path led to (via) is read with what the facts on it say. In "blend" it may rise by
+    that, and never falls below the place that fusion gave it: read so, the packaged model still put
+    the answer to a chain of two relations first in 69% of the cases, fusion in 90% (dev templates
+    of bench/worlds.py). It then takes the final score of the best hit behind it.
 
     Args:
         hits: In fused order.
@@ -403,6 +419,7 @@ def reranked(
         reranker: Scores from 0 to 1.
         reference_time: The moment of asking, which recency counts back from.
         during: The time the question is about, or None.
+        asked: The words of the question for that time.
         candidates: How many hits the reranker reads, at least 1.
         seconds: Time it has for that; it leaves out the last ones it has none left for.
         mode: "blend" with the fused order, or "replace" it.
@@ -416,7 +433,7 @@ def reranked(
 
     """
     alpha = {**BOOSTS, **boosts}
-    texts = [dated_text(hit) for hit in hits[:candidates]]
+    texts = [dated_text(hit, during, asked) for hit in hits[:candidates]]
     if not texts:
         return []
     if isinstance(reranker, PunctualReranker):
@@ -441,15 +458,23 @@ def reranked(
         ]
     ]
     head.sort(key=_by_score)
-    head = _with_paths_in_place(hits[:read], head)
+    if mode == "blend":
+        head = _with_paths_held(hits[:read], head)
     tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
     return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
 
 
-def _with_paths_in_place(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
-    kept = {hit.memory_id: hit for hit in ordered if hit.via is not None}
-    others = iter([hit for hit in ordered if hit.via is None])
-    return [kept[hit.memory_id] if hit.memory_id in kept else next(others) for hit in fused]
+def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
+    """Let no hit with a path fall behind the place it has in fused order."""
+    waiting = {hit.memory_id: hit for hit in ordered}
+    held = []
+    for hit in fused:
+        is_due = hit.via is not None and hit.memory_id in waiting
+        held.append(waiting.pop(hit.memory_id if is_due else next(iter(waiting))))
+    scores = [*accumulate((hit.final_score for hit in reversed(held)), max)]
+    return [
+        replace(hit, final_score=score) for hit, score in zip(held, reversed(scores), strict=True)
+    ]
 
 
 def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
@@ -518,9 +543,21 @@ def _by_score(hit: Hit) -> tuple[float, int]:
 
 
 def _extent(hit: Hit) -> Period:
-    """Say from when to when a hit is about, as far as that is known."""
-    start, end = hit.occurred or (hit.mentioned_at, None)
+    """Say from when to when a hit is about, as far as that is known.
+
+    When a fact was said tells nothing of when it happened; a message is what was said then.
+    """
+    start, end = hit.occurred or (hit.mentioned_at if hit.kind == "message" else None, None)
     return start or end, end or start
+
+
+def _is_within(hit: Hit, during: Period) -> bool:
+    """Say whether a hit began or ended in a period; what only spans it did not."""
+    first, last = hit.occurred or (_when(hit), None)
+    start, end = during
+    began = first is not None and (start or first) <= first and (end is None or first < end)
+    ended = last is not None and (start is None or start < last) and last <= (end or last)
+    return began or ended
 
 
 def _when(hit: Hit) -> datetime | None:
