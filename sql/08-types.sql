@@ -82,10 +82,10 @@ comment on type pgrecall.recalled is
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
-'infinity. via: the path that led to the row, where the arm relation, cause or shared followed one: '
-'entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
-'direction (cause, root or effect), text (what the facts before it on the path say, up to four, 200 '
-'characters of each; none that the filter leaves out), each where it applies.';
+'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
+'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
+'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
+'200 characters of each; none that the filter leaves out), each where it applies.';
 
 create type pgrecall.arm_report as (
   arm          text,

@@ -498,6 +498,7 @@ begin
     from   unnest(result.memory_ids, result.scores, result.vias) as x(id, score, via)
     order  by x.id, x.score desc
   ) as u;
+  result.reason := result.vias[1] ->> 'path';
   return result;
 end;
 $$;

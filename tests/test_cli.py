@@ -194,6 +194,56 @@ def test_any_option_of_a_recall_can_be_set(
     assert sorted(hit["text"][:3] for hit in json.loads(out)["hits"]) == found
 
 
+@pytest.fixture
+def family(run: Run, tmp_path: Path) -> str:
+    """A bank in which a chain of relations leads from Ana to Oslo, and a cause from rain to Ben."""
+    file = write(
+        tmp_path / "family.jsonl",
+        {
+            "text": "Ana takes her orders from Ben.",
+            "entities": ["Ana", "Ben"],
+            "relations": [{"from": "Ana", "kind": "reports_to", "to": "Ben"}],
+        },
+        {
+            "text": "Ben keeps a cabin by the fjord.",
+            "entities": ["Ben", "Oslo"],
+            "relations": [{"from": "Ben", "kind": "lives_in", "to": "Oslo"}],
+        },
+        {"text": "The ferry was cancelled."},
+        {
+            "text": "A gale blew.",
+            "links": [{"kind": "causes", "to_index": 2}],
+        },
+    )
+    assert run("retain", file, "--bank", "family", "--create", "--no-embed")[0] == 0
+    return "family"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "path"),
+    [
+        (
+            "Where does the boss of Ana live?",
+            "Ben keeps a cabin by the fjord.",
+            "Ana → reports_to → Ben → lives_in → Oslo",
+        ),
+        ("Why was the ferry cancelled?", "A gale blew.", "The ferry was cancelled."),
+    ],
+)
+def test_a_recall_tells_the_path_that_led_to_an_answer(
+    run: Run, family: str, question: str, answer: str, path: str
+) -> None:
+    _, table, _ = run("recall", family, question, "--no-embed")
+    _, explained, _ = run("recall", family, question, "--no-embed", "--explain")
+    _, out, _ = run("recall", family, question, "--no-embed", "--json")
+
+    hit = next(hit for hit in json.loads(out)["hits"] if hit["text"] == answer)
+    assert path in (hit["via"].get("path"), hit["via"]["text"])
+    assert all(isinstance(fact, str) for fact in hit["via"]["facts"])  # as all ids for machines
+    for shown in (table, explained):
+        assert f"via {path}" in " ".join(shown.split())
+
+
 def test_an_option_that_there_is_not_is_refused_by_name(run: Run, bank: str) -> None:
     code, _, err = run("recall", bank, "who leads?", "--no-embed", "--set", "diversty=1")
 

@@ -120,6 +120,20 @@ def test_every_bar_says_in_words_what_it_shows(connection: psycopg.Connection[An
     assert str(page.all("svg")[0]["aria-label"]).startswith(f"Score {report.hits[0].score:.4f}: ")
 
 
+def test_the_page_tells_the_path_that_led_to_an_answer(
+    connection: psycopg.Connection[Any],
+) -> None:
+    report, entities = answer(connection, "Ana leads Atlas", "Ben left Atlas")
+    chain = replace(report.hits[0], via={"path": "Ana → leads → Atlas", "entities": ["Ana"]})
+    shared = replace(report.hits[1], via={"text": "Ben <b> saw it", "entities": ["VX-77"]})
+    report = replace(report, hits=(chain, shared))
+
+    page = Page(html.page("b", "?", report, entities))
+
+    assert "via Ana → leads → Atlas" in page.words
+    assert "via Ben <b> saw it → VX-77" in page.words
+
+
 def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) -> None:
     report, entities = answer(connection, "Ana leads Atlas", "Ben left Atlas", reranker=relevance)
     first = report.hits[0]

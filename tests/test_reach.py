@@ -97,6 +97,14 @@ def test_a_row_tells_the_path_that_led_to_it(people: Connection) -> None:
     assert row.arms["relation"]["via"].items() < row.via.items()
 
 
+def test_the_report_of_the_relation_arm_names_its_best_path(people: Connection) -> None:
+    rows = call(people, "explain_recall", bank="b", query="Who is the boss of Ana's mentor?")
+
+    assert [row.reason for row in rows if row.arm == "relation"] == [
+        "Ana ← mentors ← Bo → reports_to → Cy"
+    ]
+
+
 def test_a_row_tells_what_led_to_its_cause(shop: Connection) -> None:
     query = "What was the root cause of the shut shop?"
 

@@ -10,6 +10,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
+from pgrecall.command import render
 from pgrecall.models import ArmReport, Hit, Period, QueryEntity, RecallReport, Timings
 
 COLOURS = (  # of the arms, in the order in which they run
@@ -168,12 +169,12 @@ def _answer(hit: Hit, best: float, colours: Mapping[str, str]) -> str:
         f'<li><div class="rank">{hit.rank}</div><div>\n'
         f'<p class="text" dir="auto">{_text(hit.text)}</p>\n'
         f"<figure>{bar}{said}</figure>\n"
-        f'<p class="faint">{_text(_path(hit))}</p>\n'
+        f'<p class="faint">{_text(_place(hit))}</p>\n'
         f"{_descriptions(_origin(hit))}\n</div></li>"
     )
 
 
-def _path(hit: Hit) -> str:
+def _place(hit: Hit) -> str:
     """Say how a hit came to its place."""
     if hit.rerank_score is None:
         moved = "" if hit.rank == hit.fused_rank else f", then #{hit.rank}"
@@ -186,6 +187,8 @@ def _path(hit: Hit) -> str:
 
 
 def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
+    if path := render.path(hit):
+        yield "via", path
     yield "relevance", f"{hit.relevance:.0%}"
     yield "type", hit.fact_type or hit.kind
     if hit.occurred is not None:

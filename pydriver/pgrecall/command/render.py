@@ -72,6 +72,15 @@ def when(hit: Hit) -> str:
     return day(start or end or hit.mentioned_at)
 
 
+def path(hit: Hit) -> str:
+    """Write what led to a hit on one line; empty where no arm followed a path."""
+    via = hit.via or {}
+    entities = via.get("entities")
+    names = entities if isinstance(entities, list) else []
+    told = via.get("path") or " → ".join(map(str, filter(None, [via.get("text"), *names])))
+    return line(str(told or via.get("direction", "")))
+
+
 def found_by(hit: Hit, *, is_long: bool = False) -> str:
     """Name the arms that found a hit, the one with the most say first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
@@ -92,6 +101,13 @@ def reranked(hit: Hit) -> list[str]:
     ]
 
 
+def answer(hit: Hit, style: str = "") -> Text:
+    """Write the text of a hit and, on a line of its own, what led to it."""
+    text = Text(line(hit.text), style=style)
+    told = path(hit)
+    return text.append(f"\nvia {told}", style="dim") if told else text
+
+
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
     """Make a table of an answer."""
     table = _table("", "answer", "when", "type", "found by")
@@ -100,7 +116,7 @@ def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
     for hit in hits:
         table.add_row(
             str(hit.rank),
-            Text(line(hit.text)),
+            answer(hit),
             when(hit),
             Text(hit.fact_type or hit.kind),
             found_by(hit, is_long=is_long),
@@ -302,6 +318,8 @@ def _jsonable(value: object, name: str = "") -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
+        if name == "via" and "facts" in value:
+            value = {**value, "facts": [str(fact) for fact in value["facts"]]}
         return {str(key): _jsonable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_jsonable(part) for part in value]
