@@ -354,6 +354,15 @@ def test_the_words_for_a_time_stand_at_what_began_or_ended_then(
     assert (", last week] Maya" in text) == is_marked
 
 
+@pytest.mark.parametrize("asked", ["in 2026", "last June", "the week of june 22"])
+def test_a_date_in_the_question_is_not_said_twice(asked: str) -> None:
+    hit = make_hit(occurred=(NOW - DAY, None))
+
+    text = dated_text(hit, (NOW - 3 * DAY, NOW), asked)
+
+    assert text == "[Date: June 29, 2026 (2026-06-29)] Maya leads Atlas"
+
+
 @pytest.mark.parametrize("during", [(None, NOW), (NOW - 3 * DAY, None)])
 def test_a_time_asked_about_may_be_open(during: Period) -> None:
     hit = make_hit(occurred=(NOW - DAY, None))

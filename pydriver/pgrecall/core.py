@@ -393,6 +393,8 @@ class Question:
         left_out = [_degradation(arm) for arm in answer.arms if arm.hint or arm.status == "failed"]
         hits = answer.hits
         constraint = self._constraint
+        # "recently" would be as vague beside a date as it is in the question.
+        asked = constraint.matched if constraint and constraint.kind != "fuzzy" else ""
         if self._reranking.reranker is not None:
             with self._timed("rerank"):
                 hits, degradation = self._reranking.ordered(
@@ -400,7 +402,7 @@ class Question:
                     self._query,
                     self._reference_time,
                     self._during,
-                    constraint.matched if constraint is not None else "",
+                    asked,
                 )
             left_out += [degradation] if degradation else []
         page = hits[self._reranking.page]

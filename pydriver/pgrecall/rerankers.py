@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -63,6 +64,7 @@ _MONTHS = (  # of the models' English, whatever the locale
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+_DATED = re.compile("|".join([r"\d{4}", *_MONTHS]), re.IGNORECASE)
 
 ScoreFunction = Callable[[str, Sequence[str]], Sequence[float]]
 """A function from a query and texts to one relevance each, 0 to 1."""
@@ -363,7 +365,8 @@ def dated_text(hit: Hit, during: Period | None = None, asked: str = "") -> str:
         hit: The hit. What nobody knows the time of gets no date; a message is of when it was sent.
         during: The time the question is about, or None.
         asked: The words of the question for it, such as "last week", which stand beside the date of
-            what began or ended then: a reranker does not reckon.
+            what began or ended then: a reranker does not reckon. Not where they name a year or an
+            English month: these stand in the date, and said twice they cost LoCoMo 0.003 nDCG@10.
 
     """
     text = in_context(hit.text, hit.context or "")
@@ -374,7 +377,8 @@ def dated_text(hit: Hit, during: Period | None = None, asked: str = "") -> str:
     if start is None:
         return text
     day = start.astimezone(timezone.utc)
-    words = f", {asked}" if asked and during is not None and _is_within(hit, during) else ""
+    is_reckoned = asked != "" and not _DATED.search(asked)
+    words = f", {asked}" if is_reckoned and during and _is_within(hit, during) else ""
     return f"[Date: {written_date(day)} ({day:%Y-%m-%d}){words}] {text}"
 
 
