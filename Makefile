@@ -24,7 +24,7 @@ PARALLEL  := -n logical --dist loadfile
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) $(BUILT) ## Fill a bank on an embedded server and ask it eight questions
+demo: $(INSTALLED) $(BUILT) ## Fill a bank on an embedded server and ask it ten questions
 	@$(BIN)/pgrecall demo
 
 test: $(INSTALLED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRECALL_DSN

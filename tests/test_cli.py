@@ -497,13 +497,25 @@ def test_arms_are_named_in_the_order_of_their_say() -> None:
     assert render.found_by(hit) == "key, graph"
 
 
-def test_the_demo_answers_eight_questions_and_says_what_to_try(run: Run) -> None:
+def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGRECALL_RERANKER")
+
     code, out, err = run("demo")
 
     assert (code, err) == (0, "")
-    assert len(re.findall(r"^\d\. ", out.split("Each arm alone")[0], re.MULTILINE)) == 8
-    assert out.count("✓") >= 6
-    assert len(re.findall(r"dates [\d.]+, embedding", out)) == 8
+    *answered, unanswered = re.split(r"^\d+\. ", out.partition("Each arm alone")[0], flags=re.M)[1:]
+    assert len(answered) == 9
+    for told in answered:  # in the first three
+        assert re.search(r"✓ [1-3] ", told)
+        assert re.search(r"\d+% sure; dates [\d.]+, embedding", told)
+    assert re.search(r"I do not know: \d+% sure, and 45% are wanted\.", unanswered)
+    assert "via On 1 February 2026 we changed the pricing of Lantern" in answered[2]
+    assert "via Rui Tavora → reports_to → Graça Monteverde → lives_in → Ilha do Pardal" in (
+        " ".join(answered[3].split())
+    )
+    assert "✓ 1 Jun-ho moved from Utrecht to Leeuwarden" in answered[8]
     (failed,) = re.findall(r"^failed at +(.*)$", out, re.MULTILINE)
     *alone, together = (int(count) for count in failed.split())
     assert len(alone) == len(ARMS)

@@ -233,7 +233,7 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--apply", action="store_true", help="run the statements")
 
     new = add(
-        commands, "demo", actions.run_demo, "fill a bank and ask it eight questions", has_json=False
+        commands, "demo", actions.run_demo, "fill a bank and ask it ten questions", has_json=False
     )
     new.add_argument("--bank", default="demo", help="name of the demo's bank")
 
