@@ -13,7 +13,7 @@ returns setof pgrecall.arm
 language sql immutable parallel safe rows 8
 begin atomic
   values
-    ('key', 1, 3::double precision, '{query}'::text[], 'low', true, 'memory',
+    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', true, 'memory',
      'Memories whose fact_key stands in the query.', null::double precision),
     ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
      'Memories nearest to the embedding of the query.', null),

@@ -66,7 +66,8 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  parsed record := pgrecall_internal._parsed_query(request.query);
+  parsed   record := pgrecall_internal._parsed_query(request.query);
+  expanded text[] := '{}';
 begin
   request.words := parsed.words;
   request.phrases := parsed.phrases;
@@ -75,27 +76,38 @@ begin
     select l.lexeme
     from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
   );
+  if jsonb_typeof(request.options -> 'terms') = 'array' then
+    expanded := array(
+      select l.lexeme
+      from   pgrecall.lexemes((request.bank).text_search_config::regconfig, (
+               select string_agg(t, E'\n')
+               from   jsonb_array_elements_text(request.options -> 'terms') as t)) as l
+      where  l.lexeme <> all (request.lexemes)
+    );
+  end if;
   request.memory_terms := pgrecall_internal._terms(
-    (request.bank).bank_id, 'memory', request.lexemes);
+    (request.bank).bank_id, 'memory', request.lexemes, expanded);
   request.message_terms := pgrecall_internal._terms(
-    (request.bank).bank_id, 'message', request.lexemes);
+    (request.bank).bank_id, 'message', request.lexemes, expanded);
+  request.lexemes := request.lexemes || expanded;
   return request;
 end;
 $$;
 comment on function pgrecall_internal._parsed_request is
-'A request with the words of its query, its phrases, and how rare the words are.';
+'A request with the words of its query and of option terms, its phrases, and how rare the words '
+'are.';
 
 create or replace function pgrecall_internal._check_query(
-  query text, embedding halfvec, hypothetical halfvec, during tstzrange)
+  query text, embedding halfvec, hypothetical halfvec, during tstzrange, is_expanded boolean)
 returns void
 language plpgsql immutable parallel safe
 as $$
 begin
-  if query = '' and num_nonnulls(embedding, hypothetical, during) = 0 then
+  if query = '' and not is_expanded and num_nonnulls(embedding, hypothetical, during) = 0 then
     raise exception using
       errcode = 'RC007',
       message = 'nothing to recall by: the query is empty and there is no embedding',
-      hint    = 'Pass a question, an embedding => or a window during =>.';
+      hint    = 'Pass a question, an embedding =>, a window during => or the option keys or terms.';
   end if;
 end;
 $$;
@@ -224,18 +236,21 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  request pgrecall_internal.request;
-  needs   text[];
+  request     pgrecall_internal.request;
+  needs       text[];
+  is_expanded boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._resolved_options(request.bank, options);
   request.query := pgrecall_internal._asked(query);
   request.embedding := embedding;
   request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
+  is_expanded := 'array' in (jsonb_typeof(request.options -> 'keys'),
+                             jsonb_typeof(request.options -> 'terms'));
   request.during := during;
   if arm is null then
     perform pgrecall_internal._check_query(
-      request.query, embedding, request.hypothetical, during);
+      request.query, embedding, request.hypothetical, during, is_expanded);
   end if;
   perform pgrecall_internal._check_text('query', query);
   perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
@@ -271,13 +286,13 @@ begin
   then
     request.named := pgrecall_internal._named_entities(bank, request.query);
   end if;
-  request.is_only_date := during is not null and request.named = '{}'
+  request.is_only_date := during is not null and request.named = '{}' and not is_expanded
                           and (request.query = '' and embedding is null
                                or pgrecall_internal._is_only_date(request.query));
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if request.query <> ''
+  if (request.query <> '' or is_expanded)
      and (not pgrecall_internal._is_dated(request) or pgrecall_internal._has_timeless(request))
      and (arm is null or needs && '{terms,names}')
   then

@@ -13,6 +13,7 @@ as $$
 declare
   asked text := lower(pgrecall_internal._normalised(request.query));
   words text[] := regexp_split_to_array(left(asked, 2000), '\s+');
+  given text[];
   keys  text[];
 begin
   -- The whole query, and runs of one to five words, with and without the punctuation around them.
@@ -29,6 +30,13 @@ begin
                r.run, '^[^[:alnum:]._+#@/$~-]+|[^[:alnum:]_+#/$%-]+$', '', 'g')
            ]) as k(key)
   );
+  -- What a call names is certain: no key that happens to stand in the query outdoes it.
+  if jsonb_typeof(request.options -> 'keys') = 'array' then
+    given := array(
+      select lower(pgrecall_internal._normalised(btrim(k, E' \t\r\n')))
+      from   jsonb_array_elements_text(request.options -> 'keys') as k);
+    keys := array(select unnest(keys) union select unnest(given));
+  end if;
   execute format(
     $sql$
       select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
@@ -37,7 +45,9 @@ begin
     $sql$,
     pgrecall_internal._union_all(
       $sql$
-        select m.memory_id, length(m.fact_key)::double precision as score
+        select m.memory_id,
+               case when k.key = any ($6) then 1000 else length(m.fact_key) end::double precision
+                 as score
         from   unnest($5) as k(key)
         cross  join lateral (
           -- A range and its order have but one index to come from, however small the planner takes
@@ -52,11 +62,12 @@ begin
         where  m.fact_type = {fact_type} and $sql$ || request.visible_sql, request.fact_types)
   )
   into  memory_ids, scores
-  using (request.bank).bank_id, request.as_of, request.filter, request.depth, keys;
+  using (request.bank).bank_id, request.as_of, request.filter, request.depth, keys, given;
 end;
 $$;
 comment on function pgrecall_internal._key_search is
-'The memories whose key stands in the query, the longest key first.';
+'The memories whose key is among the option keys, with score 1,000, and those whose key stands in '
+'the query, the longest first.';
 
 create or replace function pgrecall_internal._key_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

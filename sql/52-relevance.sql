@@ -21,9 +21,9 @@ return case
     end
     + case when is_embedded then 10.5 else 15 end * case
       when arms ? 'key' then 1
-      else greatest(
+      else least(1, greatest(
         coalesce((arms -> 'lexical' ->> 'score')::double precision / idf_sum, 0),
-        coalesce((arms -> 'message' ->> 'score')::double precision / message_idf_sum, 0))
+        coalesce((arms -> 'message' ->> 'score')::double precision / message_idf_sum, 0)))
     end
     + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;

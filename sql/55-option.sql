@@ -114,7 +114,15 @@ begin atomic
        null, null, null, false),
       ('explain', 'boolean', 'false', 'true, false',
        'Counts the index scans of each arm for its report.',
-       null, null, null, false)
+       null, null, null, false),
+      ('keys', 'text[]', null, '100 texts of 1 to 1000 characters',
+       'Keys of facts that the key arm finds, each as a whole, before those that stand in the '
+       'query. A query may then be empty.',
+       null, 100, null, false),
+      ('terms', 'text[]', null, '100 texts of 1 to 1000 characters',
+       'Synonyms and expansions of the query, which the arms lexical and message look for with '
+       'half the weight of its own words. A query may then be empty.',
+       null, 100, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;
 comment on function pgrecall.recall_options is
@@ -239,6 +247,39 @@ $$;
 comment on function pgrecall_internal._check_arms_option is
 'Raises RC009 for an unknown arm or none, 22023 for what is no array.';
 
+create or replace function pgrecall_internal._check_texts_option(
+  option pgrecall.recall_option, value jsonb)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  hint constant text := format('Write {"%s": ["spring tide", "fix.e-47821"]}.', option.name);
+  bad  jsonb;
+begin
+  if jsonb_typeof(value) <> 'array' then
+    perform pgrecall_internal._invalid_option(option.name, 'an array of texts', value, hint);
+  elsif jsonb_array_length(value) > option.highest then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s holds %s texts, not %s at most',
+                       option.name, jsonb_array_length(value), option.highest),
+      hint    = 'Pass the best of them.';
+  end if;
+  select t.value into bad
+  from   jsonb_array_elements(value) as t
+  where  jsonb_typeof(t.value) <> 'string'
+     or  length(t.value #>> '{}') > 1000 or t.value #>> '{}' !~ '\S'
+  limit  1;
+  if found then
+    perform pgrecall_internal._invalid_option(
+      option.name, 'texts of 1 to 1000 characters', bad, hint);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_texts_option is
+'Raises 22023 unless value is an array of texts, as many as the option takes.';
+
 create or replace function pgrecall_internal._check_option(
   option pgrecall.recall_option, value jsonb)
 returns void
@@ -285,7 +326,11 @@ begin
           option.name, 'an interval longer than 0', value, example);
       end;
     when 'text[]' then
-      perform pgrecall_internal._check_arms_option(value);
+      if option.name = 'arms' then
+        perform pgrecall_internal._check_arms_option(value);
+      else
+        perform pgrecall_internal._check_texts_option(option, value);
+      end if;
     when 'embedding' then
       if kind not in ('array', 'string') then
         perform pgrecall_internal._invalid_option(

@@ -89,7 +89,11 @@ return case
   when 'hypothetical' = any (arm.needs) and request.hypothetical is null
     then 'no hypothetical answer given'
   when 'during' = any (arm.needs) and request.during is null then 'no time window given'
-  when 'query' = any (arm.needs) and request.query = '' then 'no query text given'
+  when 'query' = any (arm.needs) and request.query = ''
+       and not exists (select from unnest(arm.needs) as n
+                       where  n in ('keys', 'terms')
+                         and  jsonb_typeof(request.options -> n) = 'array')
+    then 'no query text given'
   when arm.finds = 'message' and request.filter is not null then 'filters are about memories'
   when request.arms is not null then null
   when array_position('{low,mid,high}', request.options ->> 'budget')

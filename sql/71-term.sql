@@ -5,7 +5,8 @@
 -- the rarest words, and sets of the others, so that about candidate_limit documents are scored. A
 -- lexeme shares its dimension with another one once in a billion pairs: where a bank holds such a
 -- pair, and for documents that are not counted yet, _recheck_lexemes() reads the text again.
-create or replace function pgrecall_internal._terms(bank_id text, kind text, lexemes text[])
+create or replace function pgrecall_internal._terms(
+  bank_id text, kind text, lexemes text[], expanded text[] default '{}')
 returns pgrecall_internal.terms
 language plpgsql stable parallel safe
 set search_path from current
@@ -18,17 +19,20 @@ begin
   where  s.bank_id = _terms.bank_id and s.kind = _terms.kind;
 
   -- Rarest first; a lexeme without statistics counts as rare.
-  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count), sum(t.idf),
+  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count),
+         -- What expands the query adds nothing to what there is to find of it.
+         coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
          bool_or(t.is_shared)
   into   terms.dimensions, terms.idfs, terms.counts, terms.idf_sum, terms.is_shared
   from (
     select pgrecall_internal._dimension(q.lexeme) as dimension,
            coalesce(l.document_count, 0)::bigint as count,
-           ln(1 + (greatest(terms.documents, l.document_count, 1)
-                   - coalesce(l.document_count, 0) + 0.5)
-                  / (coalesce(l.document_count, 0) + 0.5)) as idf,
-           l.is_shared
-    from   unnest(lexemes) as q(lexeme)
+           case when q.n > cardinality(lexemes) then 0.5 else 1 end
+           * ln(1 + (greatest(terms.documents, l.document_count, 1)
+                     - coalesce(l.document_count, 0) + 0.5)
+                    / (coalesce(l.document_count, 0) + 0.5)) as idf,
+           q.n > cardinality(lexemes) as is_expanded, l.is_shared
+    from   unnest(lexemes || expanded) with ordinality as q(lexeme, n)
     -- A lookup each, also while the planner takes the table for a small one.
     cross  join lateral (
       select max(x.document_count) filter (where x.lexeme = q.lexeme) as document_count,
@@ -44,8 +48,8 @@ end;
 $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
-'documents of N that hold it; kind is memory or message. idf_sum is what no BM25 score of the '
-'query exceeds.';
+'documents of N that hold it; kind is memory or message. Those that expand the query have half '
+'their IDF. idf_sum is what no BM25 score of the query''s own lexemes exceeds.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,

@@ -354,7 +354,7 @@ def test_every_option_is_declared_with_the_default_that_holds(connection: Connec
     kinds = {"boolean", "integer", "number", "text", "interval", "text[]", "object", "embedding"}
     assert {option.type for option in options.values()} == kinds
     assert [name for name, option in options.items() if not option.is_bank_default] == [
-        *("hypothetical", "explain"),
+        *("hypothetical", "explain", "keys", "terms"),
     ]
 
 
@@ -369,10 +369,11 @@ def out_of_range(option: Any) -> tuple[Any, str]:
     if option.lowest is not None:
         number = f"a number from {int(option.lowest)} to {int(option.highest)}, not -1"
         return {"key": -1}, f'{option.name.rstrip("s")} of arm "key" must be {number}'
+    names = "names" if option.name == "arms" else "texts"
     return {
         "boolean": (1, f"{option.name} must be true or false, not 1"),
         "interval": ("0", f'{option.name} must be an interval longer than 0, not "0"'),
-        "text[]": (1, f"{option.name} must be an array of names, not 1"),
+        "text[]": (1, f"{option.name} must be an array of {names}, not 1"),
         "embedding": (1, f"{option.name} must be an array of numbers, not 1"),
         "object": ([], f"{option.name} must be an object, not []"),
     }[option.type]
@@ -458,6 +459,8 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "reach",
     ),
     "rare_mentions": (0, {"query": "What about the cracked valve in the press?"}, "reach"),
+    "keys": (["depot.9"], {"query": "Who is Cy?"}, "reach"),
+    "terms": (["gondola"], {"query": "Who is Cy?"}, "reach"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
 }
 # Bank reach: causes, a chain of relations, a rare entity in common, and two that say the same.
@@ -477,6 +480,7 @@ REACH: list[dict[str, Any]] = [
     },
     {"text": "The valve in the press cracked.", "entities": ["VX-77"]},
     {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+    {"text": "A gondola waits.", "fact_key": "depot.9"},
     {"text": "We decided on plan 1 for the canteen", "occurred": "2026-01-01"},
     {"text": "We decided on plan 2 for the canteen", "occurred": "2026-02-01"},
 ]

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 ARGUMENTS = ("embedding", "fact_types", "tags", "filter", "top_k", "as_of", "model")
 TOP_K = 10
 EMBEDDINGS = frozenset(("hypothetical",))
-LISTS = frozenset(("arms",))
+LISTS = frozenset(("arms", "keys", "terms"))
 
 
 class SqlOptions(TypedDict, total=False):
@@ -45,6 +45,8 @@ class SqlOptions(TypedDict, total=False):
             but never all. Range: 0 to 1000000 for an arm. Default: the bank's, else {}.
         hypothetical: Embedding of a made-up answer (HyDE), searched with as well. Range: numbers,
             as many as embedding has.
+        keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
+            query. A query may then be empty. Range: 100 texts of 1 to 1000 characters.
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
         named_boost: How much more a memory counts that mentions an entity named in the query: its
@@ -66,6 +68,9 @@ class SqlOptions(TypedDict, total=False):
             to 1. Default: the bank's, else 0.2.
         skip: How many of the best rows to leave out: pages of one order. Range: 0 to 10000.
             Default: the bank's, else 0.
+        terms: Synonyms and expansions of the query, which the arms lexical and message look for
+            with half the weight of its own words. A query may then be empty. Range: 100 texts of 1
+            to 1000 characters.
         time_basis: mentioned takes the time of saying where it is not known when something
             happened. One of: occurred, mentioned. Default: the bank's, else occurred.
         time_mode: boost lifts what occurred in the window of during; filter leaves out all else.
@@ -96,6 +101,7 @@ class SqlOptions(TypedDict, total=False):
     fusion: Literal["score_rrf", "rrf", "linear"] | None
     gates: Mapping[str, object] | None
     hypothetical: Iterable[float] | str | Callable[[str], str] | None
+    keys: Sequence[str] | None
     min_relevance: float | None
     named_boost: float | None
     prefer: Literal["relevant", "latest", "former"] | None
@@ -106,6 +112,7 @@ class SqlOptions(TypedDict, total=False):
     rrf_k: int | None
     similarity_floor: float | None
     skip: int | None
+    terms: Sequence[str] | None
     time_basis: Literal["occurred", "mentioned"] | None
     time_mode: Literal["boost", "filter"] | None
     type_hints: Mapping[str, object] | None
