@@ -129,10 +129,11 @@ returns table (id text, place bigint)
 language sql immutable parallel safe rows 3
 begin atomic
   select f.id, f.place
-  from   jsonb_array_elements_text(via -> 'facts') with ordinality as f(id, place)
+  from   jsonb_array_elements_text(_before_on_path.via -> 'facts') with ordinality as f(id, place)
   where  f.place < coalesce(
            (select min(s.place)
-            from   jsonb_array_elements_text(via -> 'facts') with ordinality as s(id, place)
+            from   jsonb_array_elements_text(_before_on_path.via -> 'facts')
+                     with ordinality as s(id, place)
             where  s.id = _before_on_path.memory_id::text), 5)
     and  f.place < 5;
 end;
