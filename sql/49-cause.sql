@@ -86,47 +86,64 @@ set jit = off
 as $$
 declare
   decay double precision := (request.options ->> 'cause_decay')::double precision;
+  -- One step: links of at most 20 a side from each, and the 100 best facts that they lead to.
+  step  constant text := $sql$
+    link{n} as materialized (
+      select s.memory_id as from_id, n.memory_id, s.score * $6 * n.weight as score,
+             s.path || n.memory_id as path
+      from   step{before} s
+      cross  join lateral (
+        (select o.to_id as memory_id, o.weight
+         from   pgrecall.link o
+         where  o.bank_id = $1 and o.from_id = s.memory_id
+           and  o.kind = any (case when $7 = 'effect' then '{causes,enables,prevents}'
+                                   else '{caused_by}' end::text[])
+         order  by o.weight desc, o.to_id desc
+         limit  20)
+        union all
+        (select i.from_id, i.weight
+         from   pgrecall.link i
+         where  i.bank_id = $1 and i.to_id = s.memory_id
+           and  i.kind = any (case when $7 = 'effect' then '{caused_by}'
+                                   else '{causes,enables,prevents}' end::text[])
+         order  by i.weight desc, i.from_id desc
+         limit  20)
+      ) as n
+      where  n.memory_id <> all (s.path)
+    ),
+    step{n} as materialized (
+      select b.*
+      from (
+        select distinct on (l.memory_id) l.memory_id, l.score, l.path
+        from   link{n} l
+        order  by l.memory_id, l.score desc
+      ) as b
+      order  by b.score desc, b.memory_id desc
+      limit  100
+    )
+  $sql$;
 begin
   execute format(
     $sql$
-      with recursive walk (memory_id, score, step, path) as (
-        select s.memory_id, s.strength, 0, array[s.memory_id]
+      with step0 as (
+        select s.memory_id, s.strength as score, array[s.memory_id] as path
         from   unnest($4, $5) as s(memory_id, strength)
-        union all
-        select n.memory_id, w.score * $6 * n.weight, w.step + 1, w.path || n.memory_id
-        from   walk w
-        cross  join lateral (
-          (select o.to_id as memory_id, o.weight
-           from   pgrecall.link o
-           where  o.bank_id = $1 and o.from_id = w.memory_id
-             and  o.kind = any (case when $7 = 'effect' then '{causes,enables,prevents}'
-                                     else '{caused_by}' end::text[])
-           order  by o.weight desc, o.to_id desc
-           limit  20)
-          union all
-          (select i.from_id, i.weight
-           from   pgrecall.link i
-           where  i.bank_id = $1 and i.to_id = w.memory_id
-             and  i.kind = any (case when $7 = 'effect' then '{caused_by}'
-                                     else '{causes,enables,prevents}' end::text[])
-           order  by i.weight desc, i.from_id desc
-           limit  20)
-        ) as n
-        where  w.step < 3 and n.memory_id <> all (w.path)
       ),
+      %s, %s, %s,
       reached as (
         select distinct on (w.memory_id) w.memory_id,
                -- Of a root cause the far end is meant: what has no further cause.
                case when $7 = 'root'
-                 then w.score / $6 ^ w.step * case when e.is_end then 1 else 0.5 end
+                 then w.score / $6 ^ w.step * case when w.memory_id in (
+                        select from_id from link1 union all select from_id from link2
+                        union all select from_id from link3) then 0.5 else 1 end
                  else w.score end as score,
                w.path
-        from   walk w
-        cross  join lateral (
-          -- Not in, for it is hashed: the walk is read once for all.
-          select w.path not in (select f.path[1 : f.step] from walk f) as is_end
-        ) as e
-        where  w.step > 0
+        from (
+          select s.*, 1 as step from step1 s
+          union all select s.*, 2 from step2 s
+          union all select s.*, 3 from step3 s
+        ) as w
         order  by w.memory_id, w.score desc
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
@@ -146,6 +163,9 @@ begin
         limit  20
       ) as t
     $sql$,
+    replace(replace(step, '{n}', '1'), '{before}', '0'),
+    replace(replace(step, '{n}', '2'), '{before}', '1'),
+    replace(replace(step, '{n}', '3'), '{before}', '2'),
     request.visible_sql)
   into  memory_ids, scores, vias
   using (request.bank).bank_id, request.as_of, request.filter, seeds, strengths, decay, direction,
@@ -153,7 +173,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._cause_search is
-'What causal links lead to from the seeds within three steps, with the path of memory ids.';
+'What causal links lead to from the seeds within three steps, with the path of memory ids. Each '
+'step goes on from the 100 best facts, so that hubs of causes cost no more.';
 
 create or replace function pgrecall_internal._cause_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
