@@ -74,7 +74,8 @@ create type pgrecall.recalled as (
   proof_count    integer,
   occurred_start timestamptz,
   occurred_end   timestamptz,
-  via            jsonb
+  via            jsonb,
+  conflicts_with bigint[]
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -82,7 +83,9 @@ comment on type pgrecall.recalled is
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
-'infinity. via: the path of relations or causes that led to the row, where an arm followed one.';
+'infinity. via: the path of relations or causes that led to the row, where an arm followed one. '
+'conflicts_with: the memories, found or not, that say something else of the same: under the same '
+'fact_key, or by a relation that leads elsewhere (single_relations of the bank); null: none.';
 
 create type pgrecall.arm_report as (
   arm          text,

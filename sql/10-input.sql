@@ -71,13 +71,14 @@ create type pgrecall_internal.fact_row as (
   names        pgrecall_internal.fact_name[],
   relations    pgrecall_internal.fact_relation[],
   links        pgrecall_internal.fact_link[],
-  vectors      pgrecall_internal.fact_vector[]
+  vectors      pgrecall_internal.fact_vector[],
+  expires_at   timestamptz
 );
 comment on type pgrecall_internal.fact_row is
 'A fact that retain() was given, checked. n: position in the array, from 1. Defaults are filled '
-'in, but mentioned_at is null where it was not given. names: the entities it lists, then the ends '
-'of its relations, in the order given. vectors: embeddings of the bank''s model and of the one '
-'that it is being re-embedded with.';
+'in, but mentioned_at and expires_at are null where they were not given. names: the entities it '
+'lists, then the ends of its relations, in the order given. vectors: embeddings of the bank''s '
+'model and of the one that it is being re-embedded with.';
 
 create type pgrecall_internal.fact_mention as (
   n          integer,

@@ -72,6 +72,33 @@ $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query.';
 
+create or replace function pgrecall_internal._marked(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  place  integer;
+  others bigint[];
+begin
+  for place, others in
+    select h.n, c.others
+    from   pgrecall_internal._conflicts(
+             request.bank, array(select h.memory_id from unnest(hits) as h where h.kind = 'memory'),
+             request.as_of) as c
+    join   (select u.rank as n, u.memory_id from unnest(hits) as u where u.kind = 'memory') as h
+      on   h.memory_id = c.memory_id
+  loop
+    place := place - (hits[1]).rank + 1;
+    hits[place].conflicts_with := others;
+  end loop;
+  return hits;
+end;
+$$;
+comment on function pgrecall_internal._marked is
+'The rows of an answer, each with the memories that it conflicts with.';
+
 create or replace function pgrecall_internal._completed(
   request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
   places integer[])
@@ -84,8 +111,9 @@ declare
   idf_sum      double precision := (request.memory_terms).idf_sum;
   message_sum  double precision := (request.message_terms).idf_sum;
   is_embedded  boolean := request.embedding is not null;
+  hits         pgrecall.recalled[];
 begin
-  return array(
+  hits := array(
     select (
       row_number() over (
         order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
@@ -95,7 +123,7 @@ begin
         r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
       r.proof_count, lower(r.occurred), upper(r.occurred),
       (select a.value -> 'via' from jsonb_each(r.arms) as a
-       where a.value ? 'via' order by a.key limit 1))::pgrecall.recalled
+       where a.value ? 'via' order by a.key limit 1), null)::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
@@ -116,6 +144,7 @@ begin
     offset skip
     limit  request.top_k
   );
+  return pgrecall_internal._marked(request, hits);
 end;
 $$;
 comment on function pgrecall_internal._completed is
