@@ -1,12 +1,12 @@
 -- Facts: table memory, and the functions that its indexes use.
 --
 -- A row is one fact, as retain() wrote it. It is never changed in what it says: what corrects it
--- sets valid_to and keeps in corrections how the row was before, and forget() deletes it.
--- Embeddings, mentions, relations and links are in tables of their own and refer to it by (bank_id,
--- memory_id). Every key and every index begins with bank_id, so that banks do not slow each other
--- down and can be distributed; the lexical index hashes the bank into its keys instead, since GIN
--- cannot order. content_hash makes retain() idempotent. lexical_weights is a sparse vector of BM25
--- weights without the IDF, which changes with each document and is multiplied in at query time.
+-- sets valid_to and writes down in corrections how the row was; forget() deletes it. Embeddings,
+-- mentions, relations and links are in tables of their own and refer to it by (bank_id, memory_id).
+-- Every key and every index begins with bank_id, so that banks do not slow each other down and can
+-- be distributed; the lexical index hashes the bank into its keys instead, since GIN cannot order.
+-- content_hash makes retain() idempotent. lexical_weights is a sparse vector of BM25 weights
+-- without the IDF, which changes with each document and is multiplied in at query time.
 
 -- Indexes use the functions below: a change of one needs a migration that rebuilds its indexes.
 

@@ -3,12 +3,13 @@
 -- A fact holds from the time it was said at (valid_from) until the next fact of its key, or the
 -- next that leads its relation elsewhere, was said: so a recall as of any time finds what was known
 -- last. Only facts that are retained with replace end others, and are ended by others that were
--- said later: one that arrives late ends what was said before it and is itself over where the next
--- began. Facts that were said at the same time follow each other in the order in which they were
--- retained. A fact that states several relations ends as a whole; relations that ended by
--- themselves (valid_to) are history and replace nothing. All that a batch replaces is found at
--- once, sorted by key or relation and time, in n log n. The facts of a key are read from the time
--- of the earliest of the batch on; those of a relation of an entity all.
+-- said later: one that arrives late ends what was said before it, and is itself over where the next
+-- began. Of facts that were said at the same time the one retained later follows.
+-- A fact that states several relations ends as a whole. A relation that ended by itself (valid_to)
+-- is history and replaces nothing.
+-- All that a batch replaces is found at once, sorted by key or relation and time, in n log n. The
+-- facts of a key are read from the time of the earliest of the batch on, those of a relation of an
+-- entity all.
 create or replace function pgrecall_internal._end_memories(
   bank text, kind text, correction_id bigint, memory_ids bigint[], ends timestamptz[],
   successors bigint[])

@@ -207,7 +207,8 @@ begin
   order  by array_position(_corrected.memory_ids, m.memory_id);
 end;
 $$;
-comment on function pgrecall_internal._corrected is 'Memories after a correction, in the order given.';
+comment on function pgrecall_internal._corrected is
+'Memories after a correction, in the order given.';
 
 create or replace function pgrecall.supersede(
   bank          text,

@@ -1,4 +1,4 @@
-"""Corrections: facts that replace, expire, contradict and repeat one another, and what undoes them."""
+"""Facts that replace, expire, contradict and repeat one another, and what undoes that."""
 
 from __future__ import annotations
 
@@ -534,7 +534,8 @@ def test_equal_texts_of_the_same_are_merged_and_their_proofs_added(bank: Connect
     ]
     assert rows(
         bank,
-        "select memory_id, superseded_by from pgrecall.memory where valid_to is not null order by 1",
+        "select memory_id, superseded_by from pgrecall.memory"
+        " where valid_to is not null order by 1",
     ) == [(found[1], found[0]), (found[2], found[0])]
     assert (
         value(bank, "select proof_count from pgrecall.memory where memory_id = %s", found[0]) == 4
@@ -565,7 +566,7 @@ def test_one_group_of_a_consolidation_is_undone_alone(bank: Connection) -> None:
 
 
 def test_consolidating_changes_nothing_as_of_before(bank: Connection) -> None:
-    facts = [fact | {"mentioned_at": "2024-01-01"} for fact in DUPLICATES]
+    facts = [{**fact, "mentioned_at": "2024-01-01"} for fact in DUPLICATES]
     retain(bank, facts)
 
     call(bank, "consolidate", bank="b", dry_run=False)

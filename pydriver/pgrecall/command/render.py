@@ -27,6 +27,8 @@ from pgrecall.models import (
     ArmReport,
     Bank,
     BankStatistics,
+    Consolidated,
+    Corrected,
     Degradation,
     Hit,
     IndexStep,
@@ -72,6 +74,12 @@ def when(hit: Hit) -> str:
     return day(start or end or hit.mentioned_at)
 
 
+def contradicted(hit: Hit) -> str:
+    """Name the memories that contradict a hit, on a line of their own."""
+    others = ", ".join(map(str, hit.conflicts_with))
+    return f"\ncontradicted by {others}" if others else ""
+
+
 def found_by(hit: Hit, *, is_long: bool = False) -> str:
     """Name the arms that found a hit, the one with the most say first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
@@ -100,7 +108,7 @@ def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
     for hit in hits:
         table.add_row(
             str(hit.rank),
-            Text(line(hit.text)),
+            Text(line(hit.text) + contradicted(hit)),
             when(hit),
             Text(hit.fact_type or hit.kind),
             found_by(hit, is_long=is_long),
@@ -252,6 +260,37 @@ def index_table(steps: Iterable[IndexStep]) -> Table:
             Text(line(step.reason)),
             "" if step.estimated_bytes is None else size(step.estimated_bytes),
             "" if step.estimated_seconds is None else duration(step.estimated_seconds),
+        )
+    return table
+
+
+def corrected_table(memories: Iterable[Corrected]) -> Table:
+    """Make a table of memories that a correction changed."""
+    table = _table("id", "memory", "from", "to", "superseded by")
+    table.columns[1].ratio = 1
+    for memory in memories:
+        table.add_row(
+            str(memory.memory_id),
+            Text(line(memory.text)),
+            day(memory.valid_from),
+            day(memory.valid_to),
+            str(memory.superseded_by or ""),
+        )
+    return table
+
+
+def merged_table(merged: Iterable[Consolidated]) -> Table:
+    """Make a table of memories that are merged into others."""
+    table = _table("stays", "text", "ends", "text", "similarity", "sources")
+    table.columns[1].ratio = table.columns[3].ratio = 1
+    for pair in merged:
+        table.add_row(
+            str(pair.kept_id),
+            Text(line(pair.kept_text)),
+            str(pair.memory_id),
+            Text(line(pair.text)),
+            f"{pair.similarity:.2f}",
+            f"{pair.proof_count:,}",
         )
     return table
 
