@@ -507,7 +507,7 @@ def test_relations_that_follow_one_another_do_not_conflict(bank: Connection) -> 
 
 # Consolidating
 
-DUPLICATES = [
+DUPLICATES: list[dict[str, object]] = [
     {"text": "Ana leads Atlas", "entities": ["Ana"], "source_id": "a", "proof_count": 2},
     {"text": "ana  leads ATLAS", "entities": ["Ana"], "source_id": "b", "confidence": 0.5},
     {"text": "Ana leads Atlas", "entities": ["Ana"], "source_id": "c", "confidence": 0.9},
@@ -566,7 +566,7 @@ def test_one_group_of_a_consolidation_is_undone_alone(bank: Connection) -> None:
 
 
 def test_consolidating_changes_nothing_as_of_before(bank: Connection) -> None:
-    facts = [{**fact, "mentioned_at": "2024-01-01"} for fact in DUPLICATES]
+    facts = [dict(fact, mentioned_at="2024-01-01") for fact in DUPLICATES]
     retain(bank, facts)
 
     call(bank, "consolidate", bank="b", dry_run=False)

@@ -37,6 +37,7 @@ from pgrecall.models import (
 
 WIDTH = 100
 TEXT_LENGTH = 240
+_IDS = ("superseded_by", "conflicts_with")
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -343,8 +344,8 @@ def _jsonable(value: object, name: str = "") -> object:
     if isinstance(value, Mapping):
         return {str(key): _jsonable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(part) for part in value]
-    if name.endswith("_id") and isinstance(value, int):
+        return [_jsonable(part, name) for part in value]
+    if isinstance(value, int) and (name.endswith("_id") or name in _IDS):
         return str(value)
     return value
 
