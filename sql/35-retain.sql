@@ -204,7 +204,10 @@ create or replace function pgrecall_internal._set_expiry(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
   if not exists (select from unnest(facts) as f where f.expires_at is not null) then

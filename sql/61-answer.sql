@@ -72,33 +72,6 @@ $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query.';
 
-create or replace function pgrecall_internal._marked(
-  request pgrecall_internal.request, hits pgrecall.recalled[])
-returns pgrecall.recalled[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  place  integer;
-  others bigint[];
-begin
-  for place, others in
-    select h.n, c.others
-    from   pgrecall_internal._conflicts(
-             request.bank, array(select h.memory_id from unnest(hits) as h where h.kind = 'memory'),
-             request.as_of) as c
-    join   (select u.rank as n, u.memory_id from unnest(hits) as u where u.kind = 'memory') as h
-      on   h.memory_id = c.memory_id
-  loop
-    place := place - (hits[1]).rank + 1;
-    hits[place].conflicts_with := others;
-  end loop;
-  return hits;
-end;
-$$;
-comment on function pgrecall_internal._marked is
-'The rows of an answer, each with the memories that it conflicts with.';
-
 create or replace function pgrecall_internal._completed(
   request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
   places integer[])

@@ -16,7 +16,11 @@ create or replace function pgrecall_internal._end_memories(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
+-- A lookup for each; without statistics the planner would read the whole bank instead.
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
   update pgrecall.memory m
@@ -92,9 +96,10 @@ create or replace function pgrecall_internal._replace(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 -- The planner knows nothing of a batch, and would join it with itself row by row.
 set enable_nestloop = off
+set jit = off
 set enable_seqscan = off
 as $$
 declare

@@ -16,6 +16,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 -- The planner knows nothing of the rows below, and would join them row by row.
 set enable_nestloop = off
+set jit = off
 as $$
 begin
   return query
