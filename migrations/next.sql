@@ -342,6 +342,14 @@ create type pgrecall_internal.fact_mention as (
   kind       text,
   kind_class text
 );
+create type pgrecall_internal.slot_member as (
+  slot      text,
+  memory_id bigint,
+  value     text,
+  said_at   timestamptz,
+  ends_at   timestamptz,
+  is_said   boolean
+);
 create type pgrecall_internal.message_row as (
   n            integer,
   session_id   text,

@@ -93,6 +93,19 @@ comment on type pgrecall_internal.fact_mention is
 'A name in a stored fact, to be resolved to an entity. n: position of the fact in the array, from '
 '1. The other attributes are as in fact_row and fact_name.';
 
+create type pgrecall_internal.slot_member as (
+  slot      text,
+  memory_id bigint,
+  value     text,
+  said_at   timestamptz,
+  ends_at   timestamptz,
+  is_said   boolean
+);
+comment on type pgrecall_internal.slot_member is
+'A fact among those that replace one another. slot: a key, or a relation of an entity. value: what '
+'the fact says of it; only another value replaces it. said_at: when the fact was said. ends_at: '
+'its valid_to. is_said: retain() was given it just now.';
+
 create type pgrecall_internal.message_row as (
   n            integer,
   session_id   text,

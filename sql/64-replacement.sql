@@ -91,25 +91,19 @@ comment on function pgrecall_internal._said_facts is
 'The facts of a batch that replace others. slot: what they are a value of, a key or a relation of '
 'an entity. value: a fact of another value replaces it; of a key every fact is another.';
 
-create or replace function pgrecall_internal._replace(
+create or replace function pgrecall_internal._slot_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
+returns setof pgrecall_internal.slot_member
+language plpgsql stable parallel safe rows 100
 set search_path from current
+-- The planner knows nothing of a batch; it would join it with itself row by row.
 set plan_cache_mode = force_generic_plan
--- The planner knows nothing of a batch, and would join it with itself row by row.
-set enable_nestloop = off
 set jit = off
+set enable_nestloop = off
 set enable_seqscan = off
 as $$
-declare
-  ended      bigint[];
-  ends       timestamptz[];
-  successors bigint[];
 begin
-  if mode = 'none' then
-    return;
-  end if;
+  return query
   with said as materialized (
     select * from pgrecall_internal._said_facts(bank, mode, facts, memory_ids)
   ),
@@ -122,11 +116,13 @@ begin
     select o.slot, m.memory_id, m.memory_id::text as value, m.valid_from, m.valid_to
     from   slot o
     cross  join lateral (
+      -- A range and its order have but one index to come from.
       select x.memory_id, x.valid_from, x.valid_to
       from   pgrecall.memory x
       where  x.bank_id = bank.bank_id and x.fact_key is not null
-        and  lower(pgrecall_internal._normalised(x.fact_key)) = o.fact_key
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between o.fact_key and o.fact_key
         and  coalesce(x.valid_to, 'infinity'::timestamptz) > o.since
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
       offset 0
     ) as m
     where  o.fact_key is not null
@@ -152,53 +148,75 @@ begin
       offset 0
     ) as m
     where  o.from_id is not null
-  ),
-  -- In the order of time; what the batch says counts from when the batch says it.
-  placed as materialized (
-    select m.slot, m.memory_id, m.value, m.valid_to, s.memory_id is not null as is_said,
-           coalesce(s.said_at, m.valid_from) as said_at,
-           row_number() over (
-             partition by m.slot
-             order by coalesce(s.said_at, m.valid_from), coalesce(s.n, 0), m.memory_id) as place
-    from   member m
-    left   join said s on s.slot = m.slot and s.memory_id = m.memory_id
-  ),
-  compared as (
-    select p.*,
-           p.value <> lag(p.value) over (partition by p.slot order by p.place) as is_other,
-           p.is_said and p.value <> lag(p.value) over (
-             partition by p.slot, p.is_said order by p.place) as is_other_said
-    from   placed p
-  ),
-  -- The next with another value: of any for what the batch says, else of what the batch says.
-  next as materialized (
-    select c.*,
-           min(c.place) filter (where c.is_other) over following as next_other,
-           min(c.place) filter (where c.is_said) over following as next_said,
-           min(c.place) filter (where c.is_other_said) over following as next_other_said
-    from   compared c
-    window following as (
-             partition by c.slot order by c.place
-             rows between 1 following and unbounded following)
-  ),
-  replaced as (
-    select a.slot, a.memory_id, a.valid_to,
-           case
-             when a.is_said then a.next_other
-             when s.value <> a.value then s.place
-             else s.next_other_said
-           end as by_place
-    from   next a
-    left   join next s on s.slot = a.slot and s.place = a.next_said
   )
-  select array_agg(e.memory_id), array_agg(e.said_at), array_agg(e.successor_id)
+  select m.slot, m.memory_id, m.value, coalesce(s.said_at, m.valid_from), m.valid_to,
+         s.memory_id is not null
+  from   member m
+  left   join said s on s.slot = m.slot and s.memory_id = m.memory_id
+  order  by m.slot, coalesce(s.said_at, m.valid_from) desc, coalesce(s.n, 0) desc,
+         m.memory_id desc;
+end;
+$$;
+comment on function pgrecall_internal._slot_members is
+'The facts of each slot that a batch says something of, the last first, those of the batch counted '
+'from when the batch says them. Left out are facts that were over by then.';
+
+create or replace function pgrecall_internal._replace(
+  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  member     pgrecall_internal.slot_member;
+  later      pgrecall_internal.slot_member;  -- the next in time
+  said       pgrecall_internal.slot_member;  -- and the next that the batch says
+  other      pgrecall_internal.slot_member;  -- the next after a member with another value
+  other_said pgrecall_internal.slot_member;  -- the same of what the batch says
+  successor  pgrecall_internal.slot_member;
+  ended      bigint[] := '{}';
+  ends       timestamptz[] := '{}';
+  successors bigint[] := '{}';
+begin
+  if mode = 'none' then
+    return;
+  end if;
+  for member in
+    select m.* from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m
+  loop
+    if later.slot is distinct from member.slot then
+      later := null;
+      said := null;
+      other := null;
+      other_said := null;
+    end if;
+    if later.value <> member.value then
+      other := later;
+    end if;
+    if said.value <> member.value then
+      successor := said;
+    else
+      successor := other_said;
+    end if;
+    if member.is_said then
+      other_said := successor;
+      said := member;
+      successor := other;
+    end if;
+    later := member;
+    if successor.said_at < coalesce(member.ends_at, 'infinity') then
+      ended := ended || member.memory_id;
+      ends := ends || successor.said_at;
+      successors := successors || successor.memory_id;
+    end if;
+  end loop;
+  select array_agg(e.memory_id), array_agg(e.ends_at), array_agg(e.successor_id)
   into   ended, ends, successors
   from (
-    select distinct on (r.memory_id) r.memory_id, b.said_at, b.memory_id as successor_id
-    from   replaced r
-    join   placed b on b.slot = r.slot and b.place = r.by_place
-    where  (r.valid_to is null or r.valid_to > b.said_at) and b.memory_id <> r.memory_id
-    order  by r.memory_id, b.said_at, b.memory_id
+    select distinct on (u.memory_id) u.memory_id, u.ends_at, u.successor_id
+    from   unnest(ended, ends, successors) as u(memory_id, ends_at, successor_id)
+    where  u.successor_id <> u.memory_id
+    order  by u.memory_id, u.ends_at, u.successor_id
   ) as e;
   if ended is not null then
     perform pgrecall_internal._end_memories(
@@ -207,5 +225,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._replace is
-'Ends what the facts of a batch replace, after they were stored with their relations. One query, '
-'and long for it, since every step needs the order of the one before.';
+'Ends what the facts of a batch replace, after they were stored with their relations: a fact of '
+'the batch by the next of its slot with another value, any other by the next of the batch.';

@@ -21,16 +21,19 @@ begin
   select h.memory_id, o.memory_id
   from   unnest(hits) as h
   cross  join lateral (
+    -- A range and its order have but one index to come from.
     select m.memory_id
     from   pgrecall.memory m
     where  m.bank_id = _key_conflicts.bank and m.fact_key is not null
       and  lower(pgrecall_internal._normalised(m.fact_key))
-             = lower(pgrecall_internal._normalised(h.fact_key))
+             between lower(pgrecall_internal._normalised(h.fact_key))
+             and     lower(pgrecall_internal._normalised(h.fact_key))
       and  coalesce(m.valid_to, 'infinity'::timestamptz) > _key_conflicts.as_of
       and  m.valid_from <= _key_conflicts.as_of and m.memory_id <> h.memory_id
       and  lower(pgrecall_internal._normalised(m.text))
              <> lower(pgrecall_internal._normalised(h.text))
       and  (m.occurred && h.occurred) is not false
+    order  by lower(pgrecall_internal._normalised(m.fact_key))
     limit  20
   ) as o
   where  h.fact_key is not null;
