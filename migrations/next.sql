@@ -4,7 +4,7 @@
 -- drop public: arm_plan, bank_statistics, entity_walk, explain_recall, graph_arm, hybrid_recall
 -- drop public: hypothetical_arm, key_arm, lexemes, lexical_arm, link_expansion, message_arm
 -- drop public: query_entities, retain, retain_messages, rrf, score_rrf, semantic_arm, temporal_arm
--- drop public: type_hints
+-- drop public: supersede, type_hints
 -- drop column: bank.weights, bank.fusion, bank.rrf_k, bank.similarity_floor, bank.candidate_limit
 -- drop column: bank.type_hints, bank.widen_below
 
@@ -39,6 +39,7 @@ alter type pgrecall.recalled add attribute proof_count integer;
 alter type pgrecall.recalled add attribute occurred_start timestamptz;
 alter type pgrecall.recalled add attribute occurred_end timestamptz;
 alter type pgrecall.recalled add attribute via jsonb;
+alter type pgrecall.recalled add attribute conflicts_with bigint[];
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -258,6 +259,28 @@ create type pgrecall.recall_checked as (
   milliseconds       real,
   exact_milliseconds real
 );
+create type pgrecall.near_copy as (
+  memory_id       bigint,
+  text            text,
+  similarity      double precision,
+  shared_entities text[],
+  is_same_source  boolean
+);
+create type pgrecall.corrected as (
+  memory_id     bigint,
+  text          text,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint
+);
+create type pgrecall.consolidated as (
+  kept_id     bigint,
+  memory_id   bigint,
+  kept_text   text,
+  text        text,
+  similarity  double precision,
+  proof_count integer
+);
 create type pgrecall_internal.fact_name as (
   name       text,
   alias      text,
@@ -307,7 +330,8 @@ create type pgrecall_internal.fact_row as (
   names        pgrecall_internal.fact_name[],
   relations    pgrecall_internal.fact_relation[],
   links        pgrecall_internal.fact_link[],
-  vectors      pgrecall_internal.fact_vector[]
+  vectors      pgrecall_internal.fact_vector[],
+  expires_at   timestamptz
 );
 create type pgrecall_internal.fact_mention as (
   n          integer,
@@ -317,6 +341,14 @@ create type pgrecall_internal.fact_mention as (
   alias      text,
   kind       text,
   kind_class text
+);
+create type pgrecall_internal.slot_member as (
+  slot      text,
+  memory_id bigint,
+  value     text,
+  said_at   timestamptz,
+  ends_at   timestamptz,
+  is_said   boolean
 );
 create type pgrecall_internal.message_row as (
   n            integer,
@@ -340,16 +372,23 @@ create cast (text as pgrecall_internal.period)
 create cast (varchar as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;
 
--- Keys are compared in Unicode form NFKC. The index takes over the name of the old one below.
+-- Keys are compared in Unicode form NFKC, and found by their end. The index takes over the name of
+-- the old one below.
 create index if not exists memory_bank_id_fact_key_new_idx
-  on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)))
+  on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)),
+                      coalesce(valid_to, 'infinity'::timestamptz))
   where fact_key is not null;
+create index if not exists memory_bank_id_content_hash_idx
+  on pgrecall.memory (bank_id, content_hash)
+  where valid_to is not null;
 create index if not exists memory_bank_id_fact_type_occurred_new_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;
 -- The newest relations of an entity are read without reading all of them.
 create index if not exists relation_bank_id_from_id_relation_id_idx
   on pgrecall.relation (bank_id, from_id, relation_id);
+create index if not exists relation_bank_id_from_id_kind_relation_id_idx
+  on pgrecall.relation (bank_id, from_id, kind, relation_id);
 create index if not exists relation_bank_id_to_id_relation_id_idx
   on pgrecall.relation (bank_id, to_id, relation_id);
 -- Names are compared in Unicode form NFKC too.
@@ -468,3 +507,12 @@ alter table pgrecall.bank add column lexical_backend text not null default 'spar
 alter table pgrecall.bank add constraint bank_lexical_backend_check
   check (lexical_backend in ('sparsevec', 'pg_textsearch'));
 alter table pgrecall.memory add column lexical_document text;
+
+-- Corrections.
+alter table pgrecall.bank add column replace text not null default 'none';
+alter table pgrecall.bank add column single_relations text[] not null default '{}';
+alter table pgrecall.bank add constraint bank_replace_check
+  check (replace in ('none', 'key', 'relation', 'both'));
+alter table pgrecall.bank add constraint bank_single_relations_check
+  check (array_position(single_relations, null) is null);
+alter table pgrecall.memory add column corrections jsonb;

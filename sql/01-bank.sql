@@ -30,6 +30,8 @@ create table pgrecall.bank (
   next_dimensions      integer,
   previous_model       text,
   lexical_backend      text not null default 'sparsevec',
+  replace              text not null default 'none',
+  single_relations     text[] not null default '{}',
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -50,7 +52,9 @@ create table pgrecall.bank (
   constraint bank_next_model_check check (next_model <> '' and next_model <> embedding_model),
   constraint bank_next_dimensions_check check (next_dimensions between 1 and 4000),
   constraint bank_next_check check ((next_model is null) = (next_dimensions is null)),
-  constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch'))
+  constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch')),
+  constraint bank_replace_check check (replace in ('none', 'key', 'relation', 'both')),
+  constraint bank_single_relations_check check (array_position(single_relations, null) is null)
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -107,6 +111,14 @@ comment on column pgrecall.bank.previous_model is
 comment on column pgrecall.bank.lexical_backend is
 'What answers the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
 'the extension pg_textsearch that lexical_index_plan() asks for.';
+comment on column pgrecall.bank.replace is
+'Which facts end older ones when they are retained. none: no fact. key: a fact ends those of its '
+'fact_key. relation: a fact ends those that lead the same relation of the same entity elsewhere. '
+'both: the two.';
+comment on column pgrecall.bank.single_relations is
+'Kinds of relations that lead from an entity to one other at a time, such as lives_in: facts that '
+'lead them elsewhere conflict, and replace one another where replace says so. Empty: every kind, '
+'where replace is relation or both.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -1,8 +1,8 @@
 -- Facts: table memory, and the functions that its indexes use.
 --
--- A row is one fact, as retain() wrote it. It is never changed in what it says: supersede() sets
--- valid_to, forget() deletes it. Embeddings, mentions, relations and links are in tables of their
--- own and refer to it by (bank_id, memory_id).
+-- A row is one fact, as retain() wrote it. It is never changed in what it says: what corrects it
+-- sets valid_to and writes down in corrections how the row was; forget() deletes it. Embeddings,
+-- mentions, relations and links are in tables of their own and refer to it by (bank_id, memory_id).
 -- Every key and every index begins with bank_id, so that banks do not slow each other down and can
 -- be distributed; the lexical index hashes the bank into its keys instead, since GIN cannot order.
 -- content_hash makes retain() idempotent. lexical_weights is a sparse vector of BM25 weights
@@ -77,6 +77,7 @@ create table pgrecall.memory (
   lexical_weights sparsevec not null default '{}/1000000000',
   created_at      timestamptz not null default now(),
   lexical_document text,
+  corrections     jsonb,
   constraint memory_pkey primary key (bank_id, memory_id),
   constraint memory_bank_id_fact_type_fkey
     foreign key (bank_id, fact_type) references pgrecall.fact_type (bank_id, fact_type)
@@ -109,7 +110,7 @@ comment on column pgrecall.memory.proof_count is 'Number of independent sources 
 comment on column pgrecall.memory.valid_from is
 'Known from here on: when it was said or stored, whichever is earlier. as_of compares with it.';
 comment on column pgrecall.memory.valid_to is
-'No longer held true from here on. Null: still held true.';
+'No longer held true from here on; ahead of now: it expires then. Null: held true without end.';
 comment on column pgrecall.memory.superseded_by is 'The memory that replaced this one.';
 comment on column pgrecall.memory.content_hash is
 'SHA-256 of what makes the fact the same fact: retaining it again stores nothing.';
@@ -122,11 +123,19 @@ comment on column pgrecall.memory.lexical_weights is
 comment on column pgrecall.memory.lexical_document is
 'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
 'with another lexical_backend.';
+comment on column pgrecall.memory.corrections is
+'What corrected the fact, the latest last, each with the values of the row before: [{"kind": '
+'"supersede", "correction_id": 7, "replaced_by": 5, "valid_to": null, "superseded_by": null, '
+'"proof_count": 1}]. unsupersede() takes the last away. Null: nothing.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;
+create index memory_bank_id_content_hash_idx on pgrecall.memory (bank_id, content_hash)
+  where valid_to is not null;
+-- By their end, so that the current facts of a key are found without reading its history.
 create index memory_bank_id_fact_key_idx
-  on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)))
+  on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)),
+                      coalesce(valid_to, 'infinity'::timestamptz))
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;

@@ -102,5 +102,7 @@ create unique index relation_bank_id_memory_id_key
   on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id);
 create index relation_bank_id_from_id_relation_id_idx
   on pgrecall.relation (bank_id, from_id, relation_id);
+create index relation_bank_id_from_id_kind_relation_id_idx
+  on pgrecall.relation (bank_id, from_id, kind, relation_id);
 create index relation_bank_id_to_id_relation_id_idx
   on pgrecall.relation (bank_id, to_id, relation_id);

@@ -74,7 +74,8 @@ create type pgrecall.recalled as (
   proof_count    integer,
   occurred_start timestamptz,
   occurred_end   timestamptz,
-  via            jsonb
+  via            jsonb,
+  conflicts_with bigint[]
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -85,7 +86,9 @@ comment on type pgrecall.recalled is
 'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
 'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
 'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
-'200 characters of each; none that the filter leaves out), each where it applies.';
+'200 characters of each; none that the filter leaves out), each where it applies. '
+'conflicts_with: the memories, found or not, that say something else of the same: under the same '
+'fact_key, or by a relation that leads elsewhere (single_relations of the bank); null: none.';
 
 create type pgrecall.arm_report as (
   arm          text,

@@ -130,3 +130,38 @@ comment on type pgrecall.recall_checked is
 'A row of recall_check(), one for each fact type. path: the index that answered, or that the '
 'search was exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors '
 'found. milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
+
+create type pgrecall.near_copy as (
+  memory_id       bigint,
+  text            text,
+  similarity      double precision,
+  shared_entities text[],
+  is_same_source  boolean
+);
+comment on type pgrecall.near_copy is
+'A row of near_copies(). memory_id, text: the memory that says nearly the same. similarity: 0 to '
+'1, of the embeddings, or of the words where one has none. shared_entities: names of the entities '
+'that both mention. is_same_source: both have the same source_id.';
+
+create type pgrecall.corrected as (
+  memory_id     bigint,
+  text          text,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint
+);
+comment on type pgrecall.corrected is
+'A memory as supersede(), unsupersede() or unconsolidate() leaves it; with dry_run, as it would.';
+
+create type pgrecall.consolidated as (
+  kept_id     bigint,
+  memory_id   bigint,
+  kept_text   text,
+  text        text,
+  similarity  double precision,
+  proof_count integer
+);
+comment on type pgrecall.consolidated is
+'A row of consolidate(), one for each memory that ends. kept_id, kept_text: the memory that it is '
+'merged into. memory_id, text: the one that ends. similarity: 1 for the same text, else of the '
+'embeddings. proof_count: that of the kept memory, which is the sum of all merged into it.';

@@ -71,13 +71,14 @@ create type pgrecall_internal.fact_row as (
   names        pgrecall_internal.fact_name[],
   relations    pgrecall_internal.fact_relation[],
   links        pgrecall_internal.fact_link[],
-  vectors      pgrecall_internal.fact_vector[]
+  vectors      pgrecall_internal.fact_vector[],
+  expires_at   timestamptz
 );
 comment on type pgrecall_internal.fact_row is
 'A fact that retain() was given, checked. n: position in the array, from 1. Defaults are filled '
-'in, but mentioned_at is null where it was not given. names: the entities it lists, then the ends '
-'of its relations, in the order given. vectors: embeddings of the bank''s model and of the one '
-'that it is being re-embedded with.';
+'in, but mentioned_at and expires_at are null where they were not given. names: the entities it '
+'lists, then the ends of its relations, in the order given. vectors: embeddings of the bank''s '
+'model and of the one that it is being re-embedded with.';
 
 create type pgrecall_internal.fact_mention as (
   n          integer,
@@ -91,6 +92,19 @@ create type pgrecall_internal.fact_mention as (
 comment on type pgrecall_internal.fact_mention is
 'A name in a stored fact, to be resolved to an entity. n: position of the fact in the array, from '
 '1. The other attributes are as in fact_row and fact_name.';
+
+create type pgrecall_internal.slot_member as (
+  slot      text,
+  memory_id bigint,
+  value     text,
+  said_at   timestamptz,
+  ends_at   timestamptz,
+  is_said   boolean
+);
+comment on type pgrecall_internal.slot_member is
+'A fact among those that replace one another. slot: a key, or a relation of an entity. value: what '
+'the fact says of it; only another value replaces it. said_at: when the fact was said. ends_at: '
+'its valid_to. is_said: retain() was given it just now.';
 
 create type pgrecall_internal.message_row as (
   n            integer,

@@ -183,7 +183,7 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s must be between 0 and 1, not %s', name, coalesce(value::text, 'null')),
-      hint    = format('Pass %s => 0.5, for example; 0 is the default.', name);
+      hint    = format('Pass %s => 0.9, for example.', name);
   end if;
 end;
 $$;

@@ -260,7 +260,7 @@ begin
   perform pgrecall_internal._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
     'mentioned_at', 'confidence', 'proof_count', 'entities', 'relations', 'links', 'questions',
-    'embedding', 'embeddings']);
+    'embedding', 'embeddings', 'expires_at']);
   read.n := index + 1;
   read.text := pgrecall_internal._string_field(place || '.text', fact -> 'text', true);
   read.context := pgrecall_internal._string_field(place || '.context', fact -> 'context');
@@ -289,6 +289,13 @@ begin
   read.occurred := pgrecall_internal._span_field(place || '.occurred', fact -> 'occurred');
   read.mentioned_at := pgrecall_internal._time_field(
     place || '.mentioned_at', fact -> 'mentioned_at');
+  read.expires_at := pgrecall_internal._time_field(place || '.expires_at', fact -> 'expires_at');
+  if read.expires_at <= least(read.mentioned_at, now()) then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.expires_at',
+      format('%s is not after the fact was said', left((fact -> 'expires_at')::text, 80)),
+      'A fact expires after its mentioned_at, which is now where it is not given.');
+  end if;
   read.confidence := coalesce(
     pgrecall_internal._fraction_field(place || '.confidence', fact -> 'confidence'), 1);
   if fact ->> 'proof_count' is not null and (

@@ -1,4 +1,4 @@
--- Writing, forgetting and superseding facts.
+-- Writing and forgetting facts.
 --
 -- retain() is a sequence of steps, each a function: _pin_model() fixes the model and the length of
 -- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
@@ -6,7 +6,8 @@
 -- relations and links.
 -- The bank is locked from the first statement to the end of the transaction. A batch is written
 -- whole or not at all. content_hash identifies a fact: retaining it again stores nothing new and
--- returns the memory that is there.
+-- returns the memory that is there. Facts that replace older ones are compared with these last, by
+-- _replace() (64-replacement.sql).
 -- Plans are not kept (force_custom_plan): a plan made for an empty bank would read the whole table
 -- in a full one.
 
@@ -72,7 +73,7 @@ comment on function pgrecall_internal._pin_model is
 'model by the first model named; returns the bank as it is then. Errors: RC004, RC005, RC006.';
 
 create or replace function pgrecall_internal._store_memories(
-  bank pgrecall.bank, facts pgrecall_internal.fact_row[], is_linked boolean,
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
   average_length double precision)
 returns bigint[]
 language plpgsql volatile parallel unsafe
@@ -85,18 +86,19 @@ begin
   with stored as (
     insert into pgrecall.memory as m
            (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
-            mentioned_at, confidence, proof_count, valid_from, content_hash, is_linked,
+            mentioned_at, confidence, proof_count, valid_from, valid_to, content_hash, is_linked,
             lexical_length, lexical_weights, lexical_document)
     select bank.bank_id, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
            i.metadata, i.occurred, coalesce(i.mentioned_at, now()), i.confidence, i.proof_count,
-           least(i.mentioned_at, now()), i.content_hash, _store_memories.is_linked, x.length,
-           x.weights,
+           least(i.mentioned_at, now()), i.expires_at, i.content_hash, _store_memories.is_linked,
+           x.length, x.weights,
            pgrecall_internal._lexical_document(bank, i.text, i.context, i.fact_key)
     from (
       select distinct on (f.content_hash)
              f.n, f.fact_type, f.text, f.context, f.fact_key, f.source_id, f.tags, f.metadata,
-             f.occurred, f.mentioned_at, f.confidence, f.proof_count, f.content_hash
+             f.occurred, f.mentioned_at, f.confidence, f.proof_count, f.content_hash, f.expires_at
       from   unnest(facts) as f
+      where  known_ids[f.n] is null
       order  by f.content_hash, f.n
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
@@ -113,30 +115,61 @@ comment on function pgrecall_internal._store_memories is
 'Writes the memories of facts that the bank does not hold yet; returns their ids.';
 
 create or replace function pgrecall_internal._memory_ids(
-  bank text, facts pgrecall_internal.fact_row[])
+  bank text, facts pgrecall_internal.fact_row[], replace text)
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  -- A lookup for each, whatever the planner assumes of a table that was not analysed yet.
+  -- Lookups for each, whatever the planner assumes of a table that was not analysed yet. A fact
+  -- that has ended is known only where storing it anew would change nothing: it expires then
+  -- anyway, it was replaced at that time and would be again, or its copy holds.
   return array(
     select known.memory_id
-    from   unnest(facts) as f
-    cross  join lateral (
-      select m.memory_id
-      from   pgrecall.memory m
-      where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
-        and  m.valid_to is null
+    from (
+      select u.n, u.content_hash, u.mentioned_at, u.expires_at,
+             replace in ('key', 'both') and u.fact_key is not null
+             or replace in ('relation', 'both') and u.relations <> '{}' as is_replacing,
+             replace in ('key', 'both') and u.fact_key is not null and u.mentioned_at is null
+             and u.n < max(u.n) filter (where u.mentioned_at is null) over (
+                         partition by lower(pgrecall_internal._normalised(u.fact_key)))
+               as is_passed
+      from   unnest(facts) as u
+    ) as f
+    left   join lateral (
+      select c.memory_id
+      from (
+        (select m.memory_id, 1 as place
+         from   pgrecall.memory m
+         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+           and  m.valid_to is null
+         limit  1)
+        union all
+        (select m.memory_id, 2 as place
+         from   pgrecall.memory m
+         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+           and  m.valid_to is not null
+           and  (m.valid_to > now() or m.valid_to = f.expires_at
+                 or f.is_replacing and m.superseded_by is not null
+                    and (f.is_passed or m.valid_from = f.mentioned_at)
+                 or m.corrections -> -1 ->> 'kind' = 'consolidate'
+                    and exists (select from pgrecall.memory k
+                                where  k.bank_id = _memory_ids.bank
+                                  and  k.memory_id = m.superseded_by and k.valid_to is null))
+         order  by m.memory_id desc
+         limit  1)
+      ) as c
+      order  by c.place
       limit  1
-    ) as known
+    ) as known on true
     order  by f.n
   );
 end;
 $$;
 comment on function pgrecall_internal._memory_ids is
-'The memories that hold facts, in the order of the facts.';
+'The memories that hold facts, in the order of the facts; null for one that the bank does not '
+'hold. replace: how they replace others, as for retain().';
 
 create or replace function pgrecall_internal._raise_proof_counts(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -166,6 +199,36 @@ $$;
 comment on function pgrecall_internal._raise_proof_counts is
 'Raises the proof_count of memories to that of facts where it is greater.';
 
+create or replace function pgrecall_internal._set_expiry(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  if not exists (select from unnest(facts) as f where f.expires_at is not null) then
+    return;
+  end if;
+  update pgrecall.memory m
+  set    valid_to = e.expires_at
+  from (
+    select distinct on (1) memory_ids[f.n] as memory_id, f.expires_at
+    from   unnest(facts) as f
+    where  f.expires_at is not null
+    order  by 1, f.n desc
+  ) as e
+  where  m.bank_id = _set_expiry.bank and m.memory_id = e.memory_id
+    and  m.superseded_by is null and m.valid_to is distinct from e.expires_at
+    and  (m.valid_to is null or m.valid_to > now()) and m.valid_from <= e.expires_at;
+end;
+$$;
+comment on function pgrecall_internal._set_expiry is
+'Sets when memories that facts were known by before expire: as the last of the facts says.';
+
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns void
@@ -188,7 +251,11 @@ comment on function pgrecall_internal._store_embeddings is
 'while the bank is being re-embedded.';
 
 create or replace function pgrecall.retain(
-  bank text, facts jsonb, model text default null, link text default 'now')
+  bank    text,
+  facts   jsonb,
+  model   text default null,
+  link    text default 'now',
+  replace text default null)
 returns setof pgrecall.retained
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -202,6 +269,7 @@ declare
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
   fact_rows  pgrecall_internal.fact_row[];
+  mode       text := coalesce(retain.replace, locked.replace);
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
@@ -213,6 +281,12 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('link must be "now" or "deferred", not "%s"', link),
       hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
+  end if;
+  if mode not in ('none', 'key', 'relation', 'both') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('replace must be "none", "key", "relation" or "both", not "%s"', mode),
+      hint    = 'With "key" a fact ends the older facts of its fact_key.';
   end if;
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := array(
@@ -226,8 +300,10 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain.bank and s.kind = 'memory';
   new_ids := pgrecall_internal._store_memories(
-    locked, fact_rows, link = 'now', coalesce(average, 20));
-  memory_ids := pgrecall_internal._memory_ids(bank, fact_rows);
+    locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
+    coalesce(average, 20));
+  memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
+  perform pgrecall_internal._set_expiry(bank, fact_rows, memory_ids);
   perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_entities(bank, fact_rows);
@@ -237,6 +313,7 @@ begin
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
+  perform pgrecall_internal._replace(locked, mode, fact_rows, memory_ids);
   -- To tell whether a refresh is due, new facts are counted, up to a tenth of the bank. So this is
   -- not done for each fact, but about ten times before a refresh.
   if exists (
@@ -256,13 +333,16 @@ $$;
 comment on function pgrecall.retain is
 'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
-'confidence, proof_count (1), entities, relations, links, questions, embedding, embeddings '
-'({"model": embedding}). All or nothing. A fact that is there already is not stored again, but a '
-'greater proof_count is kept. Returns one row per fact, in order; index counts from 0. model names '
-'what made each embedding. Embeddings of the bank''s model and of the one that it is being '
-'re-embedded with are kept, others are not. link => ''deferred'' leaves semantic and temporal '
-'links to link_pending(). Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 '
-'model, RC006 embedding, RC008 fact type, 22023.';
+'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
+'embeddings ({"model": embedding}). All or nothing. A fact that is there already is not stored '
+'again, but a greater proof_count and a new expires_at are kept. Returns one row per fact, in '
+'order; index counts from 0. model names what made each embedding. Embeddings of the bank''s model '
+'and of the one that it is being re-embedded with are kept, others are not. link => ''deferred'' '
+'leaves semantic and temporal links to link_pending(). replace says which older facts a fact ends, '
+'from the time that it was said at: none, those of its fact_key (key), those that lead the same '
+'relation of the same entity elsewhere (relation), or both; null: as the bank has it. Errors: '
+'RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact '
+'type, 22023.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
@@ -298,31 +378,3 @@ $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
 'other memory mentions; returns how many memories were erased. Errors: RC001.';
-
-create or replace function pgrecall.supersede(
-  bank text, memory_id bigint, superseded_by bigint default null, at timestamptz default now())
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._locked_bank(bank);
-  perform pgrecall_internal._check_memory(bank, memory_id);
-  if superseded_by is not null then
-    perform pgrecall_internal._check_memory(bank, superseded_by);
-  end if;
-  if superseded_by = memory_id then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('memory %s cannot supersede itself', memory_id),
-      hint    = 'Pass the id of the newer memory, or none.';
-  end if;
-  update pgrecall.memory m
-  set    valid_to      = greatest(coalesce(supersede.at, now()), m.valid_from),
-         superseded_by = supersede.superseded_by
-  where  m.bank_id = supersede.bank and m.memory_id = supersede.memory_id;
-end;
-$$;
-comment on function pgrecall.supersede is
-'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
-'earlier times. Errors: RC001, RC010 unknown memory, 22023.';

@@ -84,8 +84,9 @@ declare
   idf_sum      double precision := (request.memory_terms).idf_sum;
   message_sum  double precision := (request.message_terms).idf_sum;
   is_embedded  boolean := request.embedding is not null;
+  hits         pgrecall.recalled[];
 begin
-  return array(
+  hits := array(
     select (
       row_number() over (
         order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
@@ -97,7 +98,7 @@ begin
       (select a.value -> 'via' from jsonb_each(r.arms) as a
        where  a.value ? 'via'
        order  by (a.value ->> 'contribution')::double precision desc, a.key
-       limit  1))::pgrecall.recalled
+       limit  1), null)::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
@@ -118,6 +119,7 @@ begin
     offset skip
     limit  request.top_k
   );
+  return pgrecall_internal._marked(request, hits);
 end;
 $$;
 comment on function pgrecall_internal._completed is

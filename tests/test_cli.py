@@ -111,7 +111,7 @@ def test_a_bad_line_is_named_with_file_and_line(
 ) -> None:
     file = write(tmp_path / "bad.jsonl", {"text": "good"}, "", row)
 
-    code, _, err = run("retain", file, "--bank", "b", "--create", "--no-embed")
+    code, _, err = run("retain", str(file), "--bank", "b", "--create", "--no-embed")
 
     assert code == 1
     assert f"error: {file}, line 3: {problem}\n" in err
@@ -309,6 +309,67 @@ def test_a_memory_is_forgotten(run: Run, bank: str) -> None:
     code, out, _ = run("forget", bank, json.loads(out)["hits"][0]["memory_id"], "12345")
 
     assert (code, out) == (0, "forgot 1 of 2 memories\n")
+
+
+def test_a_memory_is_superseded_with_its_copies_and_restored(run: Run, database: str) -> None:
+    with psycopg.connect(database) as connection:
+        memory = Recall(connection, embedder=None)
+        memory.create_bank("b")
+        sources = [{"text": "Atlas is late", "source_id": source} for source in "abc"]
+        old, _, new = (str(row.memory_id) for row in memory.retain("b", sources))
+    arguments = ("b", old, "--by", new, "--copies", "--at", "2999-01-01")
+
+    listed = run("supersede", *arguments, "--dry-run", "--json")[1]
+    done = run("supersede", *arguments, "--json")[1]
+    restored = run("unsupersede", "b", old)
+
+    assert listed == done
+    ended = json.loads(done)
+    assert [(row["memory_id"], row["superseded_by"]) for row in ended] == [(old, new)]
+    assert restored[0] == 0
+    assert re.search(rf"^ *{old} +Atlas is late +2\d", restored[1], re.MULTILINE)
+    assert run("unsupersede", "b", old)[0] == 1
+
+
+def test_near_duplicates_are_listed_merged_and_parted(run: Run, database: str) -> None:
+    with psycopg.connect(database) as connection:
+        memory = Recall(connection, embedder=None)
+        memory.create_bank("b")
+        memory.retain("b", [{"text": "Atlas is late", "source_id": n} for n in ("x", "y")])
+
+    listed = run("consolidate", "b")[1]
+    merged = json.loads(run("consolidate", "b", "--apply", "--json")[1])
+
+    assert re.search(r"Atlas is late +\d+ +Atlas is late +1\.00 +2 *$", listed, re.MULTILINE)
+    assert "--apply" in listed
+    assert merged[0]["proof_count"] == 2
+    assert run("consolidate", "b")[1] == "no two memories say the same\n"
+    assert run("consolidate", "b", "--undo")[1].count("Atlas is late") == 2
+    assert run("consolidate", "b", "--undo")[1] == "there is nothing to undo\n"
+
+
+def test_facts_of_a_file_replace_one_another_when_asked(
+    run: Run, tmp_path: Path, database: str
+) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text('{"text": "a", "fact_key": "k"}\n{"text": "b", "fact_key": "k"}\n')
+
+    run("retain", str(file), "--bank", "b", "--create", "--no-embed", "--replace", "key")
+    _, out, _ = run("recall", "b", "k", "--no-embed", "--json")
+
+    assert [hit["text"] for hit in json.loads(out)["hits"]] == ["b"]
+
+
+def test_a_contradiction_is_shown(run: Run, tmp_path: Path, database: str) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text('{"text": "a", "fact_key": "k"}\n{"text": "b", "fact_key": "k"}\n')
+    run("retain", str(file), "--bank", "b", "--create", "--no-embed")
+
+    _, out, _ = run("recall", "b", "k", "--no-embed")
+    hits = json.loads(run("recall", "b", "k", "--no-embed", "--json")[1])["hits"]
+
+    assert out.count("contradicted by") == 2
+    assert hits[0]["conflicts_with"] == [hits[1]["memory_id"]]
 
 
 def test_banks_are_created_listed_shown_and_dropped(run: Run) -> None:

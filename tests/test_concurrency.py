@@ -204,6 +204,8 @@ CALLS: dict[str, str] = {
     "retain": """retain('b', '[{"text": "x", "entities": ["Ana"]}]')""",
     "forget": "forget('b', '{1}')",
     "supersede": "supersede('b', (select min(memory_id) from pgrecall.memory))",
+    "consolidate": "consolidate('b', false)",
+    "unconsolidate": "unconsolidate('b')",
     "retain_messages": """retain_messages('b', '[{"text": "x"}]')""",
     "refresh_statistics": "refresh_statistics('b', true)",
     "configure_bank": "configure_bank('b', '{}')",

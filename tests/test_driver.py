@@ -335,6 +335,43 @@ def test_a_question_of_the_past_is_answered_from_what_was_known_then(recall: Rec
     assert leads(reference_time=at - timedelta(days=1)) == ["Ana leads"]
 
 
+def test_facts_replace_one_another_when_asked(recall: Recall) -> None:
+    facts = [{"text": text, "fact_key": "k"} for text in ("one", "two", "three")]
+
+    recall.retain("b", facts[:2], replace="key")
+    recall.retain_many("b", facts[2:], replace="key")
+
+    assert [hit.text for hit in recall.recall("b", "k")] == ["three"]
+
+
+def test_a_contradiction_is_named(recall: Recall) -> None:
+    one, two = recall.retain("b", [{"text": text, "fact_key": "k"} for text in ("one", "two")])
+
+    found = {hit.memory_id: hit.conflicts_with for hit in recall.recall("b", "k")}
+
+    assert found == {one.memory_id: (two.memory_id,), two.memory_id: (one.memory_id,)}
+
+
+def test_corrections_are_listed_made_and_undone(recall: Recall) -> None:
+    facts = [{"text": "Ana leads", "source_id": source} for source in ("x", "y")]
+    one, two = (row.memory_id for row in recall.retain("b", facts))
+    at = datetime.now(timezone.utc) + timedelta(days=1)
+
+    copies = recall.near_copies("b", one, min_similarity=0.9)
+    listed = recall.supersede("b", one, at=at, reach="copies", dry_run=True)
+    ended = recall.supersede("b", one, at=at, reach="copies")
+    restored = recall.unsupersede("b", one)
+    merged = recall.consolidate("b", dry_run=False, min_similarity=0.9, top_k=5)
+    parted = recall.unconsolidate("b")
+
+    assert [(copy.memory_id, copy.is_same_source) for copy in copies] == [(two, False)]
+    assert listed == ended
+    assert [(row.memory_id, row.valid_to) for row in ended] == [(one, at), (two, at)]
+    assert [(row.memory_id, row.valid_to) for row in restored] == [(one, None), (two, None)]
+    assert [(pair.kept_id, pair.memory_id, pair.proof_count) for pair in merged] == [(two, one, 2)]
+    assert [row.memory_id for row in parted] == [one, two]
+
+
 def test_only_what_is_asked_for_comes_back(recall: Recall) -> None:
     recall.retain(
         "b",

@@ -28,6 +28,11 @@ READER = "pgrecall_reader"
 WRITES = {
     "retain": """('{}', '[{{"text": "x", "entities": ["Ana"], "embedding": [1, 0]}}]')""",
     "forget": "('{}', '{{1}}')",
+    "supersede": "('{0}', (select max(memory_id) from pgrecall.memory where bank_id = '{0}'))",
+    "unsupersede": "('{0}', (select max(memory_id) from pgrecall.memory where bank_id = '{0}'"
+    " and corrections is not null))",
+    "consolidate": "('{}', false)",
+    "unconsolidate": "('{}')",
     "retain_messages": """('{}', '[{{"text": "x", "session": "u"}}]')""",
     "log_session": "('{}', 'u')",
     "configure_bank": "('{}', '{{}}')",
@@ -113,6 +118,23 @@ def test_a_reader_writes_nothing(reader: Connection, function: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege), reader.transaction():
         rows(reader, f"select * from pgrecall.{function}{arguments}")
 
+    assert contents(reader) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "near_copies('b', (select max(memory_id) from pgrecall.memory))",
+        "supersede('b', (select max(memory_id) from pgrecall.memory), dry_run => true)",
+        "consolidate('b')",
+    ],
+)
+def test_a_reader_may_see_what_a_correction_would_do(reader: Connection, call: str) -> None:
+    before = contents(reader)
+
+    found = rows(reader, f"select * from pgrecall.{call}")
+
+    assert bool(found) != call.startswith("consolidate")
     assert contents(reader) == before
 
 

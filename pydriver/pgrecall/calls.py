@@ -38,9 +38,12 @@ from pgrecall.models import (
     Bank,
     BankModels,
     BankStatistics,
+    Consolidated,
+    Corrected,
     DuplicateEntities,
     Hit,
     IndexStep,
+    NearCopy,
     PendingText,
     Period,
     Preparation,
@@ -189,11 +192,21 @@ def arms() -> Call[Arm, list[Arm]]:
 
 
 def retain(
-    bank: str, facts: Sequence[object], *, model: str | None, link: str | None
+    bank: str,
+    facts: Sequence[object],
+    *,
+    model: str | None,
+    link: str | None,
+    replace: str | None = None,
 ) -> Call[Retained, list[Retained]]:
     """Write a batch of facts, as made by :func:`plain_facts`."""
     return _records(
-        Retained, "retain", {"bank": bank, "facts": Jsonb(facts)}, model=model, link=link
+        Retained,
+        "retain",
+        {"bank": bank, "facts": Jsonb(facts)},
+        model=model,
+        link=link,
+        replace=replace,
     )
 
 
@@ -211,12 +224,70 @@ def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
 
 
 def supersede(
-    bank: str, memory_id: int, *, superseded_by: int | None, at: datetime | None
-) -> Call[Any, None]:
+    bank: str,
+    memory_id: int,
+    *,
+    superseded_by: int | None,
+    at: datetime | None,
+    reach: str | None,
+    dry_run: bool | None,
+) -> Call[Corrected, list[Corrected]]:
     """End a memory's validity."""
-    return _command(
-        "supersede", {"bank": bank, "memory_id": memory_id}, superseded_by=superseded_by, at=at
+    call = _records(
+        Corrected,
+        "supersede",
+        {"bank": bank, "memory_id": memory_id},
+        superseded_by=superseded_by,
+        at=at,
+        reach=reach,
+        dry_run=dry_run,
     )
+    return replace(call, is_repeatable=False)
+
+
+def near_copies(
+    bank: str,
+    memory_id: int,
+    *,
+    superseded_by: int | None,
+    min_similarity: float | None,
+    as_of: datetime | None,
+) -> Call[NearCopy, list[NearCopy]]:
+    """List the memories that say nearly the same as one."""
+    return _records(
+        NearCopy,
+        "near_copies",
+        {"bank": bank, "memory_id": memory_id},
+        superseded_by=superseded_by,
+        min_similarity=min_similarity,
+        as_of=as_of,
+    )
+
+
+def unsupersede(bank: str, memory_id: int) -> Call[Corrected, list[Corrected]]:
+    """Take the last correction of a memory back."""
+    call = _records(Corrected, "unsupersede", {"bank": bank, "memory_id": memory_id})
+    return replace(call, is_repeatable=False)
+
+
+def consolidate(
+    bank: str, *, dry_run: bool | None, min_similarity: float | None, top_k: int | None
+) -> Call[Consolidated, list[Consolidated]]:
+    """Merge near duplicates, or list them."""
+    return _records(
+        Consolidated,
+        "consolidate",
+        {"bank": bank},
+        dry_run=dry_run,
+        min_similarity=min_similarity,
+        top_k=top_k,
+    )
+
+
+def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
+    """Undo the latest consolidation."""
+    call = _records(Corrected, "unconsolidate", {"bank": bank})
+    return replace(call, is_repeatable=False)
 
 
 def log_session(
@@ -628,6 +699,7 @@ def _hit(column: Mapping[str, Any]) -> Hit:
             "fused_rank": column["rank"],
             "rerank_score": None,
             "final_score": column["score"],
+            "conflicts_with": tuple(column["conflicts_with"] or ()),
         },
     )
 

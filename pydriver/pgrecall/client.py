@@ -31,9 +31,12 @@ from pgrecall.models import (
     ArmReport,
     Bank,
     BankStatistics,
+    Consolidated,
+    Corrected,
     DuplicateEntities,
     Hit,
     IndexStep,
+    NearCopy,
     QueryEntity,
     RecallCheck,
     RecallOption,
@@ -274,6 +277,7 @@ class Recall:
         *,
         model: str | None = None,
         link: str | None = None,
+        replace: str | None = None,
         progress: Progress | None = None,
     ) -> list[Retained]:
         """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
@@ -284,6 +288,9 @@ class Recall:
                 embedded here. Times without a zone are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
+            replace: Which older facts these end from when they were said: "key" those of the same
+                fact_key, "relation" those that lead the same relation of the same entity
+                elsewhere, "both", or "none". Default: as the bank has it.
             progress: Called with how many more facts have been embedded.
 
         Returns:
@@ -296,13 +303,14 @@ class Recall:
             DimensionMismatch: an embedding has not the bank's number of dimensions.
             ModelMismatch: the embeddings are not of the bank's model.
             InvalidEmbedding: an embedding has no direction.
+            InvalidArgument: link or replace is none of these words.
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
         settings = self._settings_for(bank)
         batch = _compute(core.FactBatch, settings, facts, model)
         _compute(batch.embed, progress)
-        return self._run(batch.call(bank, link))
+        return self._run(batch.call(bank, link, replace))
 
     def retain_many(
         self,
@@ -311,6 +319,7 @@ class Recall:
         *,
         model: str | None = None,
         link: str | None = None,
+        replace: str | None = None,
         batch_size: int = core.STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
@@ -324,6 +333,7 @@ class Recall:
             facts: As for :meth:`retain`; `to_index` of a link counts from the start of the stream.
             model: As for :meth:`retain`.
             link: As for :meth:`retain`.
+            replace: As for :meth:`retain`.
             batch_size: Facts in one call, at least 1.
             progress: As for :meth:`retain`.
 
@@ -335,7 +345,9 @@ class Recall:
         for batch in stream.batches(facts, batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
-                rows = self.retain(bank, relinked, model=model, link=link, progress=progress)
+                rows = self.retain(
+                    bank, relinked, model=model, link=link, replace=replace, progress=progress
+                )
             stream.add(rows)
         return stream.retention()
 
@@ -406,7 +418,9 @@ class Recall:
         *,
         superseded_by: int | None = None,
         at: datetime | None = None,
-    ) -> None:
+        reach: str | None = None,
+        dry_run: bool | None = None,
+    ) -> list[Corrected]:
         """End a memory's validity, keeping it for questions about the time before.
 
         Args:
@@ -414,14 +428,115 @@ class Recall:
             memory_id: The memory that no longer holds.
             superseded_by: The memory that takes its place.
             at: From when on. Default: now.
+            reach: "copies" to end what :meth:`near_copies` lists, too. Default: "memory".
+            dry_run: True to only say what would end. Default: False.
+
+        Returns:
+            What ended, this memory first.
 
         Raises:
             BankNotFound: no bank has that name.
             MemoryNotFound: the bank has no such memory.
+            InvalidArgument: the memory would supersede itself, or reach is none of these words.
 
         """
         at = self._settings.moment(at)
-        self._run(calls.supersede(bank, memory_id, superseded_by=superseded_by, at=at))
+        return self._run(
+            calls.supersede(
+                bank, memory_id, superseded_by=superseded_by, at=at, reach=reach, dry_run=dry_run
+            )
+        )
+
+    def near_copies(
+        self,
+        bank: str,
+        memory_id: int,
+        *,
+        superseded_by: int | None = None,
+        min_similarity: float | None = None,
+        as_of: datetime | None = None,
+    ) -> list[NearCopy]:
+        """List the memories that say nearly the same as one, nearest first.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: The memory.
+            superseded_by: One that says something else; what is nearer to it is left out.
+            min_similarity: Least similarity, 0 to 1. Default: 0.85.
+            as_of: Only those that hold at that time. Default: now.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+            InvalidArgument: min_similarity is out of its range.
+
+        """
+        as_of = self._settings.moment(as_of)
+        return self._run(
+            calls.near_copies(
+                bank,
+                memory_id,
+                superseded_by=superseded_by,
+                min_similarity=min_similarity,
+                as_of=as_of,
+            )
+        )
+
+    def unsupersede(self, bank: str, memory_id: int) -> list[Corrected]:
+        """Take the last correction of a memory back, and of those corrected with it.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: A memory that was superseded, replaced or merged.
+
+        Returns:
+            What was restored, this memory first.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+            InvalidArgument: nothing corrected it, or another memory says the same by now.
+
+        """
+        return self._run(calls.unsupersede(bank, memory_id))
+
+    def consolidate(
+        self,
+        bank: str,
+        *,
+        dry_run: bool | None = None,
+        min_similarity: float | None = None,
+        top_k: int | None = None,
+    ) -> list[Consolidated]:
+        """Merge memories that say the same into the most confident of them.
+
+        Args:
+            bank: Name of an existing bank.
+            dry_run: False to merge them. Default: True, which only lists what would be merged.
+            min_similarity: Least similarity of different texts, 0 to 1. Default: 0.95.
+            top_k: How many to merge at most, 1 to 100,000. Default: 1000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return self._run(
+            calls.consolidate(bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k)
+        )
+
+    def unconsolidate(self, bank: str) -> list[Corrected]:
+        """Undo the latest :meth:`consolidate` that still stands.
+
+        Returns:
+            What was restored; nothing where there is nothing to undo.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: another memory says the same as one of them by now.
+
+        """
+        return self._run(calls.unconsolidate(bank))
 
     def log_session(
         self,

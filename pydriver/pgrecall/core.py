@@ -578,9 +578,11 @@ class FactBatch:
                 known = cast("dict[str, object]", place.get("embeddings") or {})
                 place["embeddings"] = {**known, following.model: vector}
 
-    def call(self, bank: str, link: str | None) -> Call[Retained, list[Retained]]:
+    def call(
+        self, bank: str, link: str | None, replace: str | None
+    ) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
-        return calls.retain(bank, self.facts, model=self._model, link=link)
+        return calls.retain(bank, self.facts, model=self._model, link=link, replace=replace)
 
 
 class Refill:

@@ -64,6 +64,8 @@ class Hit:
         via: The path of relations, causes or a rare entity that led to it: names of entities, kinds
             of relations, ids of facts, "path" (names and relations as one line), "text" (what the
             facts before it say); None where no arm followed one.
+        conflicts_with: Keys of memories, found or not, that contradict it: under the same key, or
+            by a relation of which there can be but one.
 
     """
 
@@ -89,6 +91,7 @@ class Hit:
     boost: float = 1.0
     proof_count: int | None = None
     via: Mapping[str, object] | None = None
+    conflicts_with: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,68 @@ class Retained:
     index: int
     memory_id: int
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NearCopy:
+    """A memory that says nearly the same as another.
+
+    Attributes:
+        memory_id: Key of the memory.
+        text: What it says.
+        similarity: How similar the two are, 0 to 1.
+        shared_entities: Names of the entities that both mention.
+        is_same_source: Whether both came from one source.
+
+    """
+
+    memory_id: int
+    text: str
+    similarity: float
+    shared_entities: Sequence[str]
+    is_same_source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A memory as a correction leaves it, or the undoing of one.
+
+    Attributes:
+        memory_id: Key of the memory.
+        text: What it says.
+        valid_from: Known from then on.
+        valid_to: No longer held true from then on; None where it holds.
+        superseded_by: Key of the memory in its place, or None.
+
+    """
+
+    memory_id: int
+    text: str
+    valid_from: datetime | None
+    valid_to: datetime | None
+    superseded_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """A memory that is merged into another.
+
+    Attributes:
+        kept_id: Key of the memory that stays.
+        memory_id: Key of the one that ends.
+        kept_text: What stays.
+        text: What ends.
+        similarity: How similar the two are, 0 to 1; 1 for the same text.
+        proof_count: Number of sources of the one that stays, those of all merged ones included.
+
+    """
+
+    kept_id: int
+    memory_id: int
+    kept_text: str
+    text: str
+    similarity: float
+    proof_count: int
 
 
 @dataclass(frozen=True, slots=True)

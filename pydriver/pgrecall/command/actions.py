@@ -22,7 +22,7 @@ from pgrecall.embedders import (
 )
 from pgrecall.errors import RecallError
 from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
-from pgrecall.models import Degradation, Retention
+from pgrecall.models import Corrected, Degradation, Retention
 from pgrecall.server import resolve_dsn
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: 
                 done = recall.retain_many_messages(options.bank, lines, progress=advance)
             else:
                 link = "deferred" if options.no_link else "now"
-                done = recall.retain_many(options.bank, lines, link=link, progress=advance)
+                done = recall.retain_many(
+                    options.bank, lines, link=link, replace=options.replace, progress=advance
+                )
         except RecallError as error:
             raise lines.located(error) from error
     _print_retention(options, console, done, "messages" if is_messages else "facts")
@@ -321,6 +323,58 @@ def forget(options: argparse.Namespace, console: Console) -> int:
     with Recall.connect(options.dsn) as recall:
         removed = recall.forget(options.bank, options.memory_id)
     console.print(f"forgot {removed:,} of {len(options.memory_id):,} memories")
+    return 0
+
+
+def supersede(options: argparse.Namespace, console: Console) -> int:
+    """End a memory."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        ended = recall.supersede(
+            options.bank,
+            options.memory_id,
+            superseded_by=options.by,
+            at=options.at,
+            reach="copies" if options.copies else None,
+            dry_run=options.dry_run,
+        )
+    return _print_corrected(options, console, ended)
+
+
+def unsupersede(options: argparse.Namespace, console: Console) -> int:
+    """Restore a memory."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        restored = recall.unsupersede(options.bank, options.memory_id)
+    return _print_corrected(options, console, restored)
+
+
+def consolidate(options: argparse.Namespace, console: Console) -> int:
+    """List or merge near duplicates, or undo that."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        if options.undo:
+            return _print_corrected(options, console, recall.unconsolidate(options.bank))
+        merged = recall.consolidate(
+            options.bank, dry_run=not options.apply, min_similarity=options.min_similarity
+        )
+    if options.json:
+        _print_json(console, merged)
+    elif not merged:
+        console.print("no two memories say the same")
+    else:
+        console.print(render.merged_table(merged))
+        if not options.apply:
+            console.print("Merge them with --apply; --undo takes that back.", style="dim")
+    return 0
+
+
+def _print_corrected(
+    options: argparse.Namespace, console: Console, memories: Sequence[Corrected]
+) -> int:
+    if options.json:
+        _print_json(console, memories)
+    elif memories:
+        console.print(render.corrected_table(memories))
+    else:
+        console.print("there is nothing to undo")
     return 0
 
 

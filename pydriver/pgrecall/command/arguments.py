@@ -132,6 +132,11 @@ def parser() -> argparse.ArgumentParser:
             new.add_argument(
                 "--no-link", action="store_true", help="leave links to the command link"
             )
+            new.add_argument(
+                "--replace",
+                choices=("none", "key", "relation", "both"),
+                help="end older facts of the same key, or relation; default: as the bank has it",
+            )
 
     new = add(
         commands, "link", actions.link, "link what was retained without links", has_json=False
@@ -208,6 +213,30 @@ def parser() -> argparse.ArgumentParser:
     new = add(commands, "forget", actions.forget, "erase memories", has_json=False)
     new.add_argument("bank")
     new.add_argument("memory_id", type=int, nargs="+")
+
+    new = add(commands, "supersede", actions.supersede, "end a memory that no longer holds")
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int)
+    new.add_argument("--by", type=int, metavar="ID", help="the memory that takes its place")
+    new.add_argument("--at", type=_moment, metavar="TIME", help="from when on; now")
+    new.add_argument("--copies", action="store_true", help="end its near copies, too")
+    new.add_argument("--dry-run", action="store_true", help="only say what would end")
+
+    new = add(commands, "unsupersede", actions.unsupersede, "take back what ended a memory")
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int)
+
+    new = add(commands, "consolidate", actions.consolidate, "list or merge near duplicates")
+    new.add_argument("bank")
+    new.add_argument(
+        "--min-similarity",
+        type=float,
+        metavar="SHARE",
+        help="least similarity of different texts; 0.95",
+    )
+    which = new.add_mutually_exclusive_group()
+    which.add_argument("--apply", action="store_true", help="merge them")
+    which.add_argument("--undo", action="store_true", help="undo the latest merge")
 
     new = add(commands, "reembed", actions.reembed_bank, "give a bank another embedding model")
     new.add_argument("bank")

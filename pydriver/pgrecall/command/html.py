@@ -203,6 +203,7 @@ def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
         ("confidence", "" if hit.confidence in (None, 1) else f"{hit.confidence:.2f}"),
         ("sources", "" if hit.proof_count in (None, 1) else str(hit.proof_count)),
         ("id", str(hit.memory_id)),
+        ("contradicted by", ", ".join(map(str, hit.conflicts_with))),
     ):
         if value:
             yield name, value

@@ -27,6 +27,8 @@ from pgrecall.models import (
     ArmReport,
     Bank,
     BankStatistics,
+    Consolidated,
+    Corrected,
     Degradation,
     Hit,
     IndexStep,
@@ -35,6 +37,7 @@ from pgrecall.models import (
 
 WIDTH = 100
 TEXT_LENGTH = 240
+_IDS = ("superseded_by", "conflicts_with")
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -81,6 +84,12 @@ def path(hit: Hit) -> str:
     return line(str(told or via.get("direction", "")))
 
 
+def contradicted(hit: Hit) -> str:
+    """Name the memories that contradict a hit, on a line of their own."""
+    others = ", ".join(map(str, hit.conflicts_with))
+    return f"\ncontradicted by {others}" if others else ""
+
+
 def found_by(hit: Hit, *, is_long: bool = False) -> str:
     """Name the arms that found a hit, the one with the most say first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
@@ -102,10 +111,12 @@ def reranked(hit: Hit) -> list[str]:
 
 
 def answer(hit: Hit, style: str = "") -> Text:
-    """Write the text of a hit and, on a line of its own, what led to it."""
+    """Write the text of a hit and, on lines of their own, what led to it and contradicts it."""
     text = Text(line(hit.text), style=style)
     told = path(hit)
-    return text.append(f"\nvia {told}", style="dim") if told else text
+    if told:
+        text.append(f"\nvia {told}", style="dim")
+    return text.append(contradicted(hit))
 
 
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
@@ -272,6 +283,37 @@ def index_table(steps: Iterable[IndexStep]) -> Table:
     return table
 
 
+def corrected_table(memories: Iterable[Corrected]) -> Table:
+    """Make a table of memories that a correction changed."""
+    table = _table("id", "memory", "from", "to", "superseded by")
+    table.columns[1].ratio = 1
+    for memory in memories:
+        table.add_row(
+            str(memory.memory_id),
+            Text(line(memory.text)),
+            day(memory.valid_from),
+            day(memory.valid_to),
+            str(memory.superseded_by or ""),
+        )
+    return table
+
+
+def merged_table(merged: Iterable[Consolidated]) -> Table:
+    """Make a table of memories that are merged into others."""
+    table = _table("stays", "text", "ends", "text", "similarity", "sources")
+    table.columns[1].ratio = table.columns[3].ratio = 1
+    for pair in merged:
+        table.add_row(
+            str(pair.kept_id),
+            Text(line(pair.kept_text)),
+            str(pair.memory_id),
+            Text(line(pair.text)),
+            f"{pair.similarity:.2f}",
+            f"{pair.proof_count:,}",
+        )
+    return table
+
+
 def size(count: int) -> str:
     """Write a number of bytes."""
     amount, unit = float(count), ""
@@ -322,8 +364,8 @@ def _jsonable(value: object, name: str = "") -> object:
             value = {**value, "facts": [str(fact) for fact in value["facts"]]}
         return {str(key): _jsonable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(part) for part in value]
-    if name.endswith("_id") and isinstance(value, int):
+        return [_jsonable(part, name) for part in value]
+    if isinstance(value, int) and (name.endswith("_id") or name in _IDS):
         return str(value)
     return value
 

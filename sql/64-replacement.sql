@@ -1,0 +1,229 @@
+-- Facts that replace one another: of one key, or of one relation of one entity.
+--
+-- A fact holds from the time it was said at (valid_from) until the next fact of its key, or the
+-- next that leads its relation elsewhere, was said: so a recall as of any time finds what was known
+-- last. Only facts that are retained with replace end others, and are ended by others that were
+-- said later: one that arrives late ends what was said before it, and is itself over where the next
+-- began. Of facts that were said at the same time the one retained later follows.
+-- A fact that states several relations ends as a whole. A relation that ended by itself (valid_to)
+-- is history and replaces nothing.
+-- All that a batch replaces is found at once, sorted by key or relation and time, in n log n. The
+-- facts of a key are read from the time of the earliest of the batch on, those of a relation of an
+-- entity all.
+create or replace function pgrecall_internal._end_memories(
+  bank text, kind text, correction_id bigint, memory_ids bigint[], ends timestamptz[],
+  successors bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+-- A lookup for each; without statistics the planner would read the whole bank instead.
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  update pgrecall.memory m
+  set    valid_to      = greatest(e.ends_at, m.valid_from),
+         superseded_by = e.successor_id,
+         corrections   = pgrecall_internal._corrections(
+                           m, _end_memories.kind, _end_memories.correction_id, e.successor_id,
+                           case when e.successor_id is null then memory_ids end)
+  from   unnest(memory_ids, ends, successors) as e(memory_id, ends_at, successor_id)
+  where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id;
+end;
+$$;
+comment on function pgrecall_internal._end_memories is
+'Ends memories, each at its time and by its successor, if any, and writes down how they were '
+'before.';
+
+create or replace function pgrecall_internal._corrections(
+  memory pgrecall.memory, kind text, correction_id bigint, replaced_by bigint, members bigint[])
+returns jsonb
+language sql stable parallel safe
+return coalesce((memory).corrections, '[]') || jsonb_strip_nulls(jsonb_build_object(
+  'kind', kind, 'correction_id', correction_id, 'replaced_by', replaced_by, 'members', members,
+  'valid_to', (memory).valid_to, 'superseded_by', (memory).superseded_by,
+  'proof_count', (memory).proof_count));
+comment on function pgrecall_internal._corrections is
+'The corrections of a memory and one more, with the values that the row has now; what is null is '
+'left out. members: the memories that were corrected with it, where none replaced them.';
+
+create or replace function pgrecall_internal._said_facts(
+  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,
+               said_at timestamptz, n integer)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  with said as materialized (
+    select memory_ids[f.n] as memory_id, max(f.n) as n,
+           lower(pgrecall_internal._normalised(f.fact_key)) as fact_key,
+           least(max(f.mentioned_at), now()) as said_at,
+           bool_or(f.relations <> '{}') as has_relations
+    from   unnest(facts) as f
+    group  by 1, 3
+  )
+  select 'key ' || s.fact_key, s.fact_key, null::bigint, null::text, s.memory_id,
+         s.memory_id::text, s.said_at, s.n
+  from   said s
+  where  mode in ('key', 'both') and s.fact_key is not null
+  union all
+  select format('%s %s', r.from_id, r.kind), null::text, r.from_id, r.kind, s.memory_id,
+         string_agg(r.to_id::text, ' ' order by r.to_id), s.said_at, s.n
+  from   said s
+  cross  join lateral (
+    select x.from_id, x.kind, x.to_id
+    from   pgrecall.relation x
+    where  x.bank_id = bank.bank_id and x.memory_id = s.memory_id
+      and  (x.valid_to is null or x.valid_to > s.said_at)
+    offset 0
+  ) as r
+  where  mode in ('relation', 'both') and s.has_relations
+    and  (bank.single_relations = '{}' or r.kind = any (bank.single_relations))
+  group  by s.memory_id, s.said_at, s.n, r.from_id, r.kind;
+end;
+$$;
+comment on function pgrecall_internal._said_facts is
+'The facts of a batch that replace others. slot: what they are a value of, a key or a relation of '
+'an entity. value: a fact of another value replaces it; of a key every fact is another.';
+
+create or replace function pgrecall_internal._slot_members(
+  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns setof pgrecall_internal.slot_member
+language plpgsql stable parallel safe rows 100
+set search_path from current
+-- The planner knows nothing of a batch; it would join it with itself row by row.
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_nestloop = off
+set enable_seqscan = off
+as $$
+begin
+  return query
+  with said as materialized (
+    select * from pgrecall_internal._said_facts(bank, mode, facts, memory_ids)
+  ),
+  slot as materialized (
+    select s.slot, s.fact_key, s.from_id, s.kind, min(s.said_at) as since
+    from   said s
+    group  by s.slot, s.fact_key, s.from_id, s.kind
+  ),
+  member as (
+    select o.slot, m.memory_id, m.memory_id::text as value, m.valid_from, m.valid_to
+    from   slot o
+    cross  join lateral (
+      -- A range and its order have but one index to come from.
+      select x.memory_id, x.valid_from, x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = bank.bank_id and x.fact_key is not null
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between o.fact_key and o.fact_key
+        and  coalesce(x.valid_to, 'infinity'::timestamptz) > o.since
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
+      offset 0
+    ) as m
+    where  o.fact_key is not null
+    union all
+    select o.slot, m.memory_id, m.value, m.valid_from, m.valid_to
+    from   slot o
+    cross  join lateral (
+      select r.memory_id, r.value, x.valid_from, x.valid_to
+      from (
+        select e.memory_id, string_agg(e.to_id::text, ' ' order by e.to_id) as value
+        from   pgrecall.relation e
+        where  e.bank_id = bank.bank_id and e.from_id = o.from_id and e.kind = o.kind
+          and  (e.valid_to is null or e.valid_to > o.since)
+        group  by e.memory_id
+      ) as r
+      cross  join lateral (
+        select y.valid_from, y.valid_to
+        from   pgrecall.memory y
+        where  y.bank_id = bank.bank_id and y.memory_id = r.memory_id
+          and  coalesce(y.valid_to, 'infinity'::timestamptz) > o.since
+        limit  1
+      ) as x
+      offset 0
+    ) as m
+    where  o.from_id is not null
+  )
+  select m.slot, m.memory_id, m.value, coalesce(s.said_at, m.valid_from), m.valid_to,
+         s.memory_id is not null
+  from   member m
+  left   join said s on s.slot = m.slot and s.memory_id = m.memory_id
+  order  by m.slot, coalesce(s.said_at, m.valid_from) desc, coalesce(s.n, 0) desc,
+         m.memory_id desc;
+end;
+$$;
+comment on function pgrecall_internal._slot_members is
+'The facts of each slot that a batch says something of, the last first, those of the batch counted '
+'from when the batch says them. Left out are facts that were over by then.';
+
+create or replace function pgrecall_internal._replace(
+  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  member     pgrecall_internal.slot_member;
+  later      pgrecall_internal.slot_member;  -- the next in time
+  said       pgrecall_internal.slot_member;  -- and the next that the batch says
+  other      pgrecall_internal.slot_member;  -- the next after a member with another value
+  other_said pgrecall_internal.slot_member;  -- the same of what the batch says
+  successor  pgrecall_internal.slot_member;
+  ended      bigint[] := '{}';
+  ends       timestamptz[] := '{}';
+  successors bigint[] := '{}';
+begin
+  if mode = 'none' then
+    return;
+  end if;
+  for member in
+    select m.* from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m
+  loop
+    if later.slot is distinct from member.slot then
+      later := null;
+      said := null;
+      other := null;
+      other_said := null;
+    end if;
+    if later.value <> member.value then
+      other := later;
+    end if;
+    if said.value <> member.value then
+      successor := said;
+    else
+      successor := other_said;
+    end if;
+    if member.is_said then
+      other_said := successor;
+      said := member;
+      successor := other;
+    end if;
+    later := member;
+    if successor.said_at < coalesce(member.ends_at, 'infinity') then
+      ended := ended || member.memory_id;
+      ends := ends || successor.said_at;
+      successors := successors || successor.memory_id;
+    end if;
+  end loop;
+  select array_agg(e.memory_id), array_agg(e.ends_at), array_agg(e.successor_id)
+  into   ended, ends, successors
+  from (
+    select distinct on (u.memory_id) u.memory_id, u.ends_at, u.successor_id
+    from   unnest(ended, ends, successors) as u(memory_id, ends_at, successor_id)
+    where  u.successor_id <> u.memory_id
+    order  by u.memory_id, u.ends_at, u.successor_id
+  ) as e;
+  if ended is not null then
+    perform pgrecall_internal._end_memories(
+      bank.bank_id, 'retain', nextval('pgrecall.id_seq'), ended, ends, successors);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._replace is
+'Ends what the facts of a batch replace, after they were stored with their relations: a fact of '
+'the batch by the next of its slot with another value, any other by the next of the batch.';

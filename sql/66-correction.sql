@@ -1,0 +1,368 @@
+-- Corrections: a memory that no longer holds is ended, with its near copies if asked, and undone.
+--
+-- supersede() sets valid_to: a recall finds the memory only as of earlier times. Whatever ends a
+-- memory (supersede, a fact that replaces it, consolidate) writes down in its column corrections
+-- how the row was before; unsupersede() takes the last correction back, of this memory and of those
+-- that the same correction ended, and the rows are then as they were, column by column.
+-- near_copies() finds memories that say the same in other words. It looks at a bounded number: the
+-- nearest in meaning, those of the same key, source and entities. Two texts that differ in a number
+-- or in a negation say different things however near they are, and so does one that is nearer to
+-- what takes the place of the memory.
+create or replace function pgrecall_internal._distinctions(content text)
+returns text[]
+language plpgsql immutable parallel safe
+as $$
+begin
+  return array(
+    select distinct m[1]
+    from   regexp_matches(
+             lower(content),
+             '(\d+|\m(?:no|not|never|without|nicht|kein|keine|keinen|nie|ohne|sin|nunca|pas|jamais|'
+             'sans|non|mai|senza|niet|geen|nooit|zonder|não|sem)\M|n[''’]t\M)', 'g') as m
+    order  by 1
+  );
+end;
+$$;
+comment on function pgrecall_internal._distinctions is
+'Numbers and negations in a text, sorted: what makes two texts of nearly the same words differ.';
+
+create or replace function pgrecall_internal._text_embedding(bank pgrecall.bank, memory_id bigint)
+returns halfvec
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return (
+    select e.embedding
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.memory_id = _text_embedding.memory_id
+      and  e.model = coalesce(bank.embedding_model, '') and e.kind = 'text'
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall_internal._text_embedding is
+'The embedding of a memory''s text by the model of the bank; null where it has none.';
+
+create or replace function pgrecall_internal._likeness(
+  embedding halfvec, other_embedding halfvec, weights sparsevec, other_weights sparsevec,
+  out similarity double precision, out words double precision)
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  -- Without a word there is no direction to compare: the distance is not a number.
+  words := coalesce(nullif(1 - (weights <=> other_weights), 'NaN'), 0);
+  similarity := coalesce(1 - (embedding <=> other_embedding), words);
+end;
+$$;
+comment on function pgrecall_internal._likeness is
+'Cosine similarity of the embeddings of two memories, or of their words where one has none; and of '
+'their words.';
+
+create or replace function pgrecall_internal._near_candidates(
+  bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
+  as_of timestamptz)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select s.memory_id
+    from   pgrecall.semantic_arm(
+             bank.bank_id, embedding, array[memory.fact_type], as_of => _near_candidates.as_of,
+             depth => 50) as s
+    where  embedding is not null
+    union
+    (select k.memory_id
+     from   pgrecall.memory k
+     where  k.bank_id = bank.bank_id and k.fact_key is not null
+       and  lower(pgrecall_internal._normalised(k.fact_key))
+              = lower(pgrecall_internal._normalised(memory.fact_key))
+       and  coalesce(k.valid_to, 'infinity'::timestamptz) > _near_candidates.as_of
+     limit  50)
+    union
+    (select d.memory_id
+     from   pgrecall.memory d
+     where  d.bank_id = bank.bank_id and d.source_id = memory.source_id
+     order  by d.memory_id desc
+     limit  50)
+    union
+    select x.memory_id
+    from   unnest(entity_ids[:10]) as e(entity_id)
+    cross  join lateral (
+      select n.memory_id
+      from   pgrecall.mention n
+      where  n.bank_id = bank.bank_id and n.entity_id = e.entity_id
+        and  n.fact_type = memory.fact_type
+      order  by n.memory_id desc
+      limit  50
+    ) as x
+  );
+end;
+$$;
+comment on function pgrecall_internal._near_candidates is
+'Memories that may be near copies of one: at most 50 nearest in meaning, 50 of its key, 50 of its '
+'source, and 50 of each of ten entities.';
+
+create or replace function pgrecall.near_copies(
+  bank           text,
+  memory_id      bigint,
+  superseded_by  bigint default null,
+  min_similarity double precision default 0.85,
+  as_of          timestamptz default now())
+returns setof pgrecall.near_copy
+language plpgsql volatile parallel unsafe rows 5
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  found_bank  pgrecall.bank := pgrecall_internal._bank(bank);
+  memory      pgrecall.memory;
+  successor   pgrecall.memory;
+  vector      halfvec;
+  next_vector halfvec;
+  entity_ids  bigint[];
+begin
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  if superseded_by is not null then
+    perform pgrecall_internal._check_memory(bank, superseded_by);
+  end if;
+  perform pgrecall_internal._check_share('min_similarity', min_similarity);
+  select m.* into memory from pgrecall.memory m
+  where  m.bank_id = near_copies.bank and m.memory_id = near_copies.memory_id;
+  select m.* into successor from pgrecall.memory m
+  where  m.bank_id = near_copies.bank and m.memory_id = near_copies.superseded_by;
+  vector := pgrecall_internal._text_embedding(found_bank, memory_id);
+  next_vector := pgrecall_internal._text_embedding(found_bank, superseded_by);
+  entity_ids := array(
+    select x.entity_id from pgrecall.mention x
+    where  x.bank_id = near_copies.bank and x.memory_id = near_copies.memory_id
+    order  by x.entity_id
+  );
+  return query
+  select c.memory_id, c.text, c.similarity, c.names, c.is_same_source
+  from (
+    select m.memory_id, m.text, a.similarity, a.words, e.names, e.has_all, m.lexical_weights,
+           coalesce(m.source_id = memory.source_id, false) as is_same_source, v.embedding
+    from   unnest(pgrecall_internal._near_candidates(
+             found_bank, memory, vector, entity_ids, coalesce(near_copies.as_of, now()))) as i(id)
+    cross  join lateral (
+      select y.*
+      from   pgrecall.memory y
+      where  y.bank_id = near_copies.bank and y.memory_id = i.id
+      limit  1
+    ) as m
+    cross  join lateral (
+      select pgrecall_internal._text_embedding(found_bank, m.memory_id) as embedding
+      offset 0
+    ) as v
+    cross  join lateral pgrecall_internal._likeness(
+             vector, v.embedding, memory.lexical_weights, m.lexical_weights) as a
+    cross  join lateral (
+      select coalesce(array_agg(n.name order by n.name), '{}') as names,
+             count(*) = cardinality(entity_ids) as has_all
+      from   pgrecall.mention x
+      join   pgrecall.entity n on n.bank_id = near_copies.bank and n.entity_id = x.entity_id
+      where  x.bank_id = near_copies.bank and x.memory_id = m.memory_id
+        and  x.entity_id = any (entity_ids)
+    ) as e
+    where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
+      and  m.valid_from <= coalesce(near_copies.as_of, now())
+      and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
+      and  pgrecall_internal._distinctions(m.text) = pgrecall_internal._distinctions(memory.text)
+  ) as c
+  left   join lateral pgrecall_internal._likeness(
+           next_vector, c.embedding, successor.lexical_weights, c.lexical_weights) as o
+    on   successor.memory_id is not null
+  where  c.similarity >= near_copies.min_similarity
+    and  (c.has_all or c.is_same_source and c.names <> '{}')
+    and  c.memory_id is distinct from near_copies.superseded_by
+    and  (successor.memory_id is null
+          or c.similarity + c.words > o.similarity + o.words)
+  order  by c.similarity desc, c.memory_id desc;
+end;
+$$;
+comment on function pgrecall.near_copies is
+'Current memories that say what a memory says in nearly the same words, nearest first: of its '
+'type, as similar as min_similarity (0 to 1), with its numbers and negations, and with all its '
+'entities, or some of them and the same source. What is nearer to superseded_by than to the memory '
+'is none. It is what supersede() with reach => ''copies'' ends. Errors: RC001, RC010 unknown '
+'memory, 22023.';
+
+create or replace function pgrecall_internal._corrected(bank text, memory_ids bigint[])
+returns setof pgrecall.corrected
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
+  from   pgrecall.memory m
+  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
+  order  by array_position(_corrected.memory_ids, m.memory_id);
+end;
+$$;
+comment on function pgrecall_internal._corrected is
+'Memories after a correction, in the order given.';
+
+create or replace function pgrecall.supersede(
+  bank          text,
+  memory_id     bigint,
+  superseded_by bigint default null,
+  at            timestamptz default now(),
+  reach         text default 'memory',
+  dry_run       boolean default false)
+returns setof pgrecall.corrected
+language plpgsql volatile parallel unsafe rows 2
+set search_path from current
+as $$
+declare
+  ends_at timestamptz := coalesce(at, now());
+  ids     bigint[] := array[memory_id];
+begin
+  if dry_run then
+    perform pgrecall_internal._bank(bank);
+  else
+    perform pgrecall_internal._locked_bank(bank);
+  end if;
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  if superseded_by is not null then
+    perform pgrecall_internal._check_memory(bank, superseded_by);
+  end if;
+  if superseded_by = memory_id then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('memory %s cannot supersede itself', memory_id),
+      hint    = 'Pass the id of the newer memory, or none.';
+  elsif reach is null or reach not in ('memory', 'copies') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('reach must be "memory" or "copies", not "%s"', reach),
+      hint    = 'With "copies" what near_copies() lists ends with the memory.';
+  elsif reach = 'copies' then
+    ids := ids || array(
+      select c.memory_id
+      from   pgrecall.near_copies(bank, memory_id, superseded_by, as_of => ends_at) as c);
+  end if;
+  if dry_run then
+    return query
+    select c.memory_id, c.text, c.valid_from, greatest(ends_at, c.valid_from),
+           supersede.superseded_by
+    from   pgrecall_internal._corrected(bank, ids) as c;
+    return;
+  end if;
+  perform pgrecall_internal._end_memories(
+    bank, 'supersede', nextval('pgrecall.id_seq'), ids,
+    array_fill(ends_at, array[cardinality(ids)]),
+    array_fill(superseded_by, array[cardinality(ids)]));
+  return query
+  select * from pgrecall_internal._corrected(bank, ids);
+end;
+$$;
+comment on function pgrecall.supersede is
+'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
+'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
+'Returns what it ended, as it is then. unsupersede() undoes it. Errors: RC001, RC010 unknown '
+'memory, 22023.';
+
+create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  memory_id bigint;
+  other_id  bigint;
+begin
+  select m.memory_id, o.memory_id into memory_id, other_id
+  from   pgrecall.memory m
+  join   pgrecall.memory o
+    on   o.bank_id = _restore.bank and o.content_hash = m.content_hash and o.valid_to is null
+  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
+    and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
+  limit  1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('memory %s cannot hold again: memory %s says the same since',
+                       memory_id, other_id),
+      hint    = format('Forget the later one first: select pgrecall.forget(%L, ''{%s}'');',
+                       bank, other_id);
+  end if;
+  update pgrecall.memory m
+  set    valid_to      = (c.before ->> 'valid_to')::timestamptz,
+         superseded_by = (
+           select s.memory_id from pgrecall.memory s
+           where  s.bank_id = _restore.bank
+             and  s.memory_id = (c.before ->> 'superseded_by')::bigint),
+         proof_count   = (c.before ->> 'proof_count')::integer,
+         corrections   = nullif(m.corrections - -1, '[]')
+  from (
+    select x.memory_id, x.corrections -> -1 as before
+    from   pgrecall.memory x
+    where  x.bank_id = _restore.bank and x.memory_id = any (_restore.memory_ids)
+  ) as c
+  where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
+end;
+$$;
+comment on function pgrecall_internal._restore is
+'Takes back the last correction of each of these memories. Errors: 22023 where one of them would '
+'hold beside a memory with the same content.';
+
+create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
+returns setof pgrecall.corrected
+language plpgsql volatile parallel unsafe rows 2
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  last jsonb;
+  ids  bigint[];
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  last := (
+    select m.corrections -> -1 from pgrecall.memory m
+    where  m.bank_id = unsupersede.bank and m.memory_id = unsupersede.memory_id
+  );
+  if last is null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('nothing is written down that ended memory %s', memory_id),
+      hint    = 'It was never corrected, or by a release before 0.2.0.';
+  end if;
+  ids := array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = unsupersede.bank
+      and  m.memory_id in (
+             select unsupersede.memory_id
+             union all
+             select (last ->> 'replaced_by')::bigint
+             union all
+             select k.value::bigint from jsonb_array_elements_text(last -> 'members') as k
+             union all
+             select s.memory_id from pgrecall.memory s
+             where  s.bank_id = unsupersede.bank
+               and  s.superseded_by = (last ->> 'replaced_by')::bigint)
+      and  m.corrections -> -1 -> 'correction_id' = last -> 'correction_id'
+      and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
+    order  by m.memory_id <> unsupersede.memory_id, m.memory_id
+  );
+  perform pgrecall_internal._restore(bank, ids);
+  return query
+  select * from pgrecall_internal._corrected(bank, ids);
+end;
+$$;
+comment on function pgrecall.unsupersede is
+'Takes back the last correction of a memory: what supersede(), a fact that replaced it or '
+'consolidate() changed in its row, and in the rows that were corrected with it for the same '
+'successor. A row that was corrected again since stays as it is. Returns the restored memories, '
+'this one first. Errors: RC001, RC010 unknown memory, 22023 nothing to take back, or another '
+'memory has the same content by now.';

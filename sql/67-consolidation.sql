@@ -1,0 +1,169 @@
+-- Consolidation: near duplicates become one memory.
+--
+-- Two current memories are one where they are of one type, key, time of occurrence and entities,
+-- have the same numbers and negations, and have the same text, but for case and spaces, or are as
+-- similar as asked by a semantic link. The one with more confidence stays, of equal ones the one
+-- that was said last; the others end now and point to it, and its proof_count is the sum of theirs.
+-- As of earlier times all of them are found. A memory is merged only into one that stays itself:
+-- chains of ever less similar ones do not collapse.
+-- Texts are grouped by sorting and links are bounded for each memory, so the work is n log n in the
+-- memories of the bank.
+create or replace function pgrecall_internal._duplicates(
+  bank text, min_similarity double precision, top_k integer)
+returns table (kept_id bigint, memory_id bigint, similarity double precision)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+-- The planner knows nothing of the rows below, and would join them row by row.
+set enable_nestloop = off
+set jit = off
+as $$
+begin
+  return query
+  with current as materialized (
+    select m.memory_id, n.normal,
+           jsonb_build_array(
+             m.fact_type, lower(pgrecall_internal._normalised(m.fact_key)), m.occurred::text,
+             pgrecall_internal._distinctions(m.text),
+             array(
+               select x.entity_id from pgrecall.mention x
+               where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id
+               order  by x.entity_id)) as likeness,
+           row_number() over (
+             order by m.confidence desc, m.mentioned_at desc, m.memory_id desc) as place
+    from   pgrecall.memory m
+    cross  join lateral (
+      select sha256(convert_to(lower(regexp_replace(
+               btrim(pgrecall_internal._normalised(m.text)), '[[:space:]]+', ' ', 'g')),
+               'UTF8')) as normal
+      offset 0
+    ) as n
+    where  m.bank_id = _duplicates.bank and m.valid_to is null
+  ),
+  pair as (
+    select c.memory_id, first_value(c.memory_id) over same as other_id,
+           first_value(c.place) over same as other_place, 1::double precision as similarity
+    from   current c
+    window same as (partition by c.likeness, c.normal order by c.place)
+    union all
+    select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
+           case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
+           least(a.place, b.place) as other_place, x.weight::double precision as similarity
+    from   pgrecall.link x
+    join   current a on a.memory_id = x.from_id
+    join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
+    where  x.bank_id = _duplicates.bank and x.kind = 'semantic'
+      and  x.weight >= _duplicates.min_similarity
+  ),
+  -- Each points to the best that it equals, which is itself where there is no better one.
+  best as materialized (
+    select distinct on (p.memory_id) p.memory_id, p.other_id, p.similarity
+    from   pair p
+    order  by p.memory_id, p.other_place, p.similarity desc
+  )
+  select d.other_id, d.memory_id, d.similarity
+  from   best d
+  join   best k on k.memory_id = d.other_id and k.other_id = k.memory_id
+  where  d.other_id <> d.memory_id
+  order  by d.similarity desc, d.memory_id
+  limit  top_k;
+end;
+$$;
+comment on function pgrecall_internal._duplicates is
+'Memories to be merged (memory_id) and those to merge them into (kept_id), most similar first.';
+
+create or replace function pgrecall.consolidate(
+  bank           text,
+  dry_run        boolean default true,
+  min_similarity double precision default 0.95,
+  top_k          integer default 1000)
+returns setof pgrecall.consolidated
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  correction_id bigint;
+  kept          bigint[];
+  merged        bigint[];
+  similarities  double precision[];
+  kept_ids      bigint[];
+  counts        integer[];
+begin
+  if dry_run is distinct from false then
+    perform pgrecall_internal._bank(bank);
+  else
+    perform pgrecall_internal._locked_bank(bank);
+  end if;
+  perform pgrecall_internal._check_share('min_similarity', min_similarity);
+  perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
+  select coalesce(array_agg(d.kept_id), '{}'), coalesce(array_agg(d.memory_id), '{}'),
+         array_agg(d.similarity)
+  into   kept, merged, similarities
+  from   pgrecall_internal._duplicates(bank, min_similarity, top_k) as d;
+  select array_agg(g.memory_id), array_agg(g.total)
+  into   kept_ids, counts
+  from (
+    select m.memory_id, least(m.proof_count + sum(o.proof_count), 2147483647)::integer as total
+    from   unnest(kept, merged) as p(kept_id, memory_id)
+    join   pgrecall.memory m on m.bank_id = consolidate.bank and m.memory_id = p.kept_id
+    join   pgrecall.memory o on o.bank_id = consolidate.bank and o.memory_id = p.memory_id
+    group  by m.memory_id, m.proof_count
+  ) as g;
+  if dry_run is not distinct from false and merged <> '{}' then
+    correction_id := nextval('pgrecall.id_seq');
+    perform pgrecall_internal._end_memories(
+      bank, 'consolidate', correction_id, merged,
+      array_fill(now(), array[cardinality(merged)]), kept);
+    update pgrecall.memory m
+    set    proof_count = g.total,
+           corrections = pgrecall_internal._corrections(
+                           m, 'consolidate', correction_id, m.memory_id, null)
+    from   unnest(kept_ids, counts) as g(memory_id, total)
+    where  m.bank_id = consolidate.bank and m.memory_id = g.memory_id;
+  end if;
+  return query
+  select k.memory_id, m.memory_id, k.text, m.text, p.similarity, g.total
+  from   unnest(kept, merged, similarities) as p(kept_id, memory_id, similarity)
+  join   pgrecall.memory k on k.bank_id = consolidate.bank and k.memory_id = p.kept_id
+  join   pgrecall.memory m on m.bank_id = consolidate.bank and m.memory_id = p.memory_id
+  join   unnest(kept_ids, counts) as g(memory_id, total) on g.memory_id = p.kept_id
+  order  by k.memory_id, p.similarity desc, m.memory_id;
+end;
+$$;
+comment on function pgrecall.consolidate is
+'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
+'numbers and negations, and with the same text but for case and spaces, or a semantic link of '
+'min_similarity between them, which have 0.7 or more. The most confident stays, of equal ones the '
+'latest; the others end now and point to it, and their proof counts are added up. dry_run, which '
+'is the default, only lists the pairs, at most top_k; call it again until it returns none. '
+'unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
+
+create or replace function pgrecall.unconsolidate(bank text)
+returns setof pgrecall.corrected
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  ids bigint[];
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  with last as (
+    select m.memory_id, (m.corrections -> -1 ->> 'correction_id')::bigint as correction_id
+    from   pgrecall.memory m
+    where  m.bank_id = unconsolidate.bank and m.corrections -> -1 ->> 'kind' = 'consolidate'
+  )
+  select array_agg(l.memory_id order by l.memory_id)
+  into   ids
+  from   last l
+  where  l.correction_id = (select max(x.correction_id) from last x);
+  perform pgrecall_internal._restore(bank, ids);
+  return query
+  select * from pgrecall_internal._corrected(bank, ids);
+end;
+$$;
+comment on function pgrecall.unconsolidate is
+'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
+'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
+'Errors: RC001, 22023 another memory has the content of one by now.';
