@@ -53,8 +53,9 @@ lint: $(INSTALLED) $(BUILT) ## Check formats, types and the house rules
 readme: $(INSTALLED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
 	@$(BIN)/python tests/readme.py
 
-generate: $(INSTALLED) $(BUILT) ## Write client.py from aio.py, and options.py from a database
+generate: $(INSTALLED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
+	@$(BIN)/python pydriver/embedder_graph.py
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
