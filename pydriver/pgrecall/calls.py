@@ -50,6 +50,7 @@ from pgrecall.models import (
     Reembedding,
     Retained,
     RetainedMessage,
+    StoredEmbedding,
     Turn,
     TypeHint,
 )
@@ -195,6 +196,13 @@ def retain(
     return _records(
         Retained, "retain", {"bank": bank, "facts": Jsonb(facts)}, model=model, link=link
     )
+
+
+def stored_embeddings(
+    bank: str, facts: Sequence[object]
+) -> Call[StoredEmbedding, list[StoredEmbedding]]:
+    """List the embeddings that a bank has of facts."""
+    return _records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
 
 
 def retain_messages(
