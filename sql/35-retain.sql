@@ -275,7 +275,9 @@ as $$
 declare
   searched   pgrecall.bank := pgrecall_internal._bank(bank);
   fact_types text[] := array(
-    select t.fact_type from pgrecall.fact_type t where t.bank_id = stored_embeddings.bank order by 1
+    select t.fact_type from pgrecall.fact_type t
+    where  t.bank_id = stored_embeddings.bank
+    order  by 1
   );
 begin
   perform pgrecall_internal._check_array('facts', facts);

@@ -535,7 +535,7 @@ def _degradation(arm: ArmReport) -> Degradation:
 class FactBatch:
     """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded.
 
-    What the bank holds already is not embedded again, but sent with the embedding that it has there:
+    What the bank holds already is not embedded again, but sent with the embedding it has there:
     so a fact that is forgotten meanwhile is not stored without one.
 
     Attributes:
