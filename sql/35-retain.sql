@@ -310,10 +310,10 @@ begin
 end;
 $$;
 comment on function pgrecall.stored_embeddings is
-'The embeddings that the bank has of facts, in the format of retain(), and of their questions: what '
-'need not be embedded to retain these facts again. Embeddings of all models, in order of index, '
-'kind, ordinal and model; none of facts that are new. Reads only. Errors: RC001, RC003 naming fact '
-'and field, RC008 fact type.';
+'The embeddings that the bank has of facts and of the questions they answer. facts is as for '
+'retain(); what is returned can be passed to it instead of being made again. Of all models, in '
+'order of index, kind, ordinal and model; none of facts that are new. Reads only. Errors: RC001, '
+'RC003 naming fact and field, RC008 fact type.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
