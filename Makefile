@@ -87,7 +87,7 @@ clean: ## Remove everything that make made, the virtual environment too
 # What the demo needs; the weights of the embedder come with the build.
 $(INSTALLED): pydriver/pyproject.toml pydriver/hatch_build.py
 	@mkdir -p $(VENV); : >$(LOG)
-	@$(call step,virtual environment in $(VENV),$(PYTHON) -m venv $(VENV))
+	@$(call step,virtual environment in $(VENV); the log is $(LOG),$(PYTHON) -m venv $(VENV))
 	@$(call step,pgrecall with the models that it runs,$(BIN)/python -m pip install -e 'pydriver[all]')
 	@touch $@
 
