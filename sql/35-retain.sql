@@ -302,10 +302,13 @@ begin
       and  m.valid_to is null
     limit  1
   ) as known
-  join   pgrecall.embedding e
-         on e.bank_id = stored_embeddings.bank and e.memory_id = known.memory_id
-  where  e.kind = 'text'
-     or  e.text = f.fact #>> array['questions', e.ordinal::text, 'text']
+  cross  join lateral (
+    select x.kind, x.ordinal, x.model, x.embedding
+    from   pgrecall.embedding x
+    where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
+      and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
+    offset 0  -- a lookup for each fact, as in _memory_ids()
+  ) as e
   order  by f.n, e.kind, e.ordinal, e.model;
 end;
 $$;

