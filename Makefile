@@ -6,8 +6,12 @@ PG_CONFIG ?= pg_config
 VENV      := .venv
 BIN       := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
+LOG       := $(VENV)/install.log
+ALL       := 'pydriver[all,eval,sentence-transformers,dev]'
 EXTENSION := pydriver/pgrecall/extension
 BUILT     := $(EXTENSION)/pgrecall.control
+WEIGHTS   := pydriver/pgrecall/embedder/weights
 
 # The suite runs on each, one after the other; on the server of PGRECALL_DSN alone where that is set.
 POSTGRES  := $(if $(PGRECALL_DSN),given,$(or $(PGRECALL_PG),18 16))
@@ -27,16 +31,16 @@ help: ## Print what can be made
 demo: $(INSTALLED) $(BUILT) ## Fill a bank on an embedded server and ask it ten questions
 	@$(BIN)/pgrecall demo
 
-test: $(INSTALLED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRECALL_DSN
+test: $(DEVELOPED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRECALL_DSN
 	@for version in $(POSTGRES); do \
 	  echo "== tests on PostgreSQL: $$version"; \
 	  PGRECALL_PG=$$version $(PYTEST) $(PARALLEL) || exit 1; \
 	done
 
-test-fast: $(INSTALLED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
+test-fast: $(DEVELOPED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
 	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast $(PARALLEL)
 
-test-all-routes: $(INSTALLED) $(BUILT) ## Run the tests once for each way to install
+test-all-routes: $(DEVELOPED) $(BUILT) ## Run the tests once for each way to install
 	@for route in $(ROUTES); do \
 	  echo "== tests with pgrecall installed by: $$route"; \
 	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) $(PARALLEL) --route $$route || exit 1; \
@@ -44,17 +48,18 @@ test-all-routes: $(INSTALLED) $(BUILT) ## Run the tests once for each way to ins
 
 check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push
 
-lint: $(INSTALLED) $(BUILT) ## Check formats, types and the house rules
+lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(PYTEST) -q tests/test_house_rules.py
 
-readme: $(INSTALLED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
+readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
 	@$(BIN)/python tests/readme.py
 
-generate: $(INSTALLED) $(BUILT) ## Write client.py from aio.py, and options.py from a database
+generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
+	@$(BIN)/python pydriver/embedder_graph.py
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
@@ -62,13 +67,13 @@ install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
 	install -d "$$($(PG_CONFIG) --sharedir)/extension"
 	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
 
-bench-smoke: $(INSTALLED) $(BUILT) ## Run every benchmark on little data, under a minute each
+bench-smoke: $(DEVELOPED) $(BUILT) ## Run every benchmark on little data, under a minute each
 	@$(call run_benchmarks,--smoke)
 
-bench: $(INSTALLED) $(BUILT) ## Run every benchmark in full
+bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full
 	@$(call run_benchmarks,--full)
 
-release: $(INSTALLED) ## Freeze a release: make release VERSION=1.2.3
+release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
 	$(PYTHON) -I pydriver/pgrecall/build.py --set-version $(VERSION)
 	$(MAKE) check
@@ -76,18 +81,21 @@ release: $(INSTALLED) ## Freeze a release: make release VERSION=1.2.3
 	@echo "Now commit migrations/ and the version, and tag the commit v$(VERSION)."
 
 clean: ## Remove everything that make made, the virtual environment too
-	rm -rf $(VENV) $(EXTENSION) pydriver/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTENSION) $(WEIGHTS) pydriver/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find pydriver tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# torch goes first and alone, so that the reader sees what takes so long. Where the package index has
-# a CPU build of it, that is the one.
-$(INSTALLED): pydriver/pyproject.toml
-	@echo "== 1 of 3: virtual environment in $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
-	@echo "== 2 of 3: torch, the largest download"
-	@$(BIN)/python -m pip install torch==2.13.0
-	@echo "== 3 of 3: pgrecall with everything it can use"
-	@$(BIN)/python -m pip install -e 'pydriver[all,dev]'
+# What the demo needs; the weights of the embedder come with the build.
+$(INSTALLED): pydriver/pyproject.toml pydriver/hatch_build.py
+	@mkdir -p $(VENV); : >$(LOG)
+	@$(call step,virtual environment in $(VENV); the log is $(LOG),$(PYTHON) -m venv $(VENV))
+	@$(call step,pgrecall with the models that it runs,$(BIN)/python -m pip install -e 'pydriver[all]')
+	@touch $@
+
+# What the tests need as well. torch goes first and alone, for its version: where the package index
+# has a CPU build of it, that is the one.
+$(DEVELOPED): $(INSTALLED)
+	@$(call step,torch for the tests; the largest download,$(BIN)/python -m pip install torch==2.13.0)
+	@$(call step,sentence-transformers and what tests need,$(BIN)/python -m pip install -e $(ALL))
 	@touch $@
 
 # Needs Python alone, no virtual environment: make install runs on database servers.
@@ -95,6 +103,12 @@ SOURCES := sql migrations $(wildcard sql/*.sql migrations/*.sql migrations/frame
            pydriver/pgrecall/build.py pydriver/pgrecall/_version.py
 $(BUILT): $(SOURCES)
 	@$(PYTHON) -I pydriver/pgrecall/build.py
+
+# A line for the reader, the rest for the log; its end where the step fails.
+define step
+echo "== $(1)"; $(2) >>$(LOG) 2>&1 || { \
+  echo "failed; the end of $(LOG):" >&2; tail -n 20 $(LOG) >&2; exit 1; }
+endef
 
 define run_benchmarks
 for file in $$(grep -l '__main__' bench/*.py | grep -v /train_); do \

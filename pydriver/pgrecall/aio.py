@@ -287,7 +287,7 @@ class AsyncRecall:
         Args:
             bank: Name of an existing bank.
             facts: Mappings in the documented format, or bare texts. What has no embedding is
-                embedded here. Times without a zone are UTC.
+                embedded here, unless the bank knows the fact. Times without a zone are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts these end from when they were said: "key" those of the same
@@ -311,6 +311,8 @@ class AsyncRecall:
         """
         settings = await self._settings_for(bank)
         batch = await _compute(core.FactBatch, settings, facts, model)
+        if batch.needs_embeddings:
+            batch.add_stored(await self._run(batch.stored_call(bank)))
         await _compute(batch.embed, progress)
         return await self._run(batch.call(bank, link, replace))
 

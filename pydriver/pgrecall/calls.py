@@ -53,6 +53,7 @@ from pgrecall.models import (
     Reembedding,
     Retained,
     RetainedMessage,
+    StoredEmbedding,
     Turn,
     TypeHint,
 )
@@ -208,6 +209,13 @@ def retain(
         link=link,
         replace=replace,
     )
+
+
+def stored_embeddings(
+    bank: str, facts: Sequence[object]
+) -> Call[StoredEmbedding, list[StoredEmbedding]]:
+    """List the embeddings that a bank has of facts."""
+    return _records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
 
 
 def retain_messages(

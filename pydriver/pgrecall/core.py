@@ -43,6 +43,7 @@ from pgrecall.models import (
     Retained,
     RetainedMessage,
     Retention,
+    StoredEmbedding,
     Timings,
 )
 from pgrecall.options import ARGUMENTS, EMBEDDINGS, TOP_K, SqlOptions
@@ -532,7 +533,15 @@ def _degradation(arm: ArmReport) -> Degradation:
 
 
 class FactBatch:
-    """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded."""
+    """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded.
+
+    What the bank holds already is not embedded again, but sent with the embedding it has there:
+    so a fact that is forgotten meanwhile is not stored without one.
+
+    Attributes:
+        needs_embeddings: Whether the bank has to be asked for those.
+
+    """
 
     def __init__(self, settings: Settings, facts: Iterable[Fact], model: str | None) -> None:
         """Copy the facts into what JSON can hold.
@@ -546,9 +555,28 @@ class FactBatch:
         self.facts = calls.plain_facts(facts)
         self._settings = settings
         self._model = model or settings.model
+        self._stored: dict[tuple[int, str], str] = {}
+        self.needs_embeddings = any(
+            settings.next_embedder is not None
+            or (settings.embedder is not None and place.get("embedding") is None)
+            for fact in self.facts
+            for place in _places(fact)
+        )
+
+    def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
+        """Return the call that asks for the embeddings that the bank has."""
+        return calls.stored_embeddings(bank, self.facts)
+
+    def add_stored(self, embeddings: list[StoredEmbedding]) -> None:
+        """Note embeddings that the bank has."""
+        for stored in embeddings:
+            place: Any = self.facts[stored.index]
+            if stored.kind == "question":
+                place = place["questions"][stored.ordinal]
+            self._stored[id(place), stored.model] = calls.vector_text(stored.embedding)
 
     def embed(self, progress: Progress | None = None) -> None:
-        """Embed the facts and questions that came without. Takes long, sends nothing.
+        """Embed facts and questions that neither brought nor have one. Takes long, sends nothing.
 
         Raises:
             EmbedderUnavailable: the embedder cannot work.
@@ -564,19 +592,32 @@ class FactBatch:
         embedder, following = self._settings.embedder, self._settings.next_embedder
         bare = [place for place in places if place.get("embedding") is None]
         if embedder is not None and bare:
-            for place, vector in zip(bare, _vectors(embedder, bare), strict=True):
+            name = embedder.model if following is not None else self._model or embedder.model
+            for place, vector in zip(bare, self._vectors(embedder, name, bare), strict=True):
                 if following is None:
                     place["embedding"] = vector
                 else:  # by name: the bank may be switched before this arrives
                     place["embeddings"] = {embedder.model: vector}
             if following is None:
-                self._model = self._model or embedder.model
+                self._model = name
         # What has no embedding of the bank's own model cannot be found, and is not retained so.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
-            for place, vector in zip(own, _vectors(following, own), strict=True):
+            vectors = self._vectors(following, following.model, own)
+            for place, vector in zip(own, vectors, strict=True):
                 known = cast("dict[str, object]", place.get("embeddings") or {})
                 place["embeddings"] = {**known, following.model: vector}
+
+    def _vectors(
+        self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
+    ) -> Iterator[str]:
+        """Give each place its embedding: the one that is stored, else a new one."""
+        new = [place for place in places if (id(place), model) not in self._stored]
+        texts = [str(place["text"]) for place in new]
+        if texts:
+            for place, vector in zip(new, embedder.embed(texts), strict=True):
+                self._stored[id(place), model] = calls.vector_text(vector)
+        return (self._stored[id(place), model] for place in places)
 
     def call(
         self, bank: str, link: str | None, replace: str | None
@@ -735,11 +776,6 @@ def _places(fact: object) -> Iterator[dict[str, object]]:
             text = place.get("text")
             if isinstance(text, str) and text.strip():
                 yield cast("dict[str, object]", place)
-
-
-def _vectors(embedder: Embedder, places: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    for vector in embedder.embed([str(place["text"]) for place in places]):
-        yield calls.vector_text(vector)
 
 
 def _zone(zone: str | tzinfo | None) -> tzinfo:

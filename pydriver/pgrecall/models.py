@@ -363,6 +363,26 @@ class RecallCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredEmbedding:
+    """An embedding that a bank has of a fact.
+
+    Attributes:
+        index: Position of the fact among those that were asked about, from 0.
+        kind: "text", or "question" for one that the fact answers.
+        ordinal: Which question, from 0.
+        model: Name of the model; empty when that is not known.
+        embedding: As the connection reads it: a vector's text, or an object of pgvector's.
+
+    """
+
+    index: int
+    kind: str
+    ordinal: int
+    model: str
+    embedding: object
+
+
+@dataclass(frozen=True, slots=True)
 class PendingText:
     """A text that has still to be embedded with the next model.
 

@@ -26,7 +26,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pgrecall.errors import RerankerUnavailable
-from pgrecall.loading import quiet_loading
+from pgrecall.loading import THREADS, cores, quiet_loading
 from pgrecall.models import Hit, Period
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ _MODEL = "model.onnx"
 _REMEMBERED = 10_000
 _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # no text needs more of them for that many tokens
-_THREADS = 8
 _PRIOR = 2.5  # power of the share of the best fused score
 _UNSEEN = ("graph", "key")  # arms that go by what does not stand in the text
 _PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
@@ -226,7 +225,7 @@ class CrossEncoderReranker(_Model):
         except ImportError as error:
             raise RerankerUnavailable(
                 f"cannot rerank: package {error.name} is missing",
-                hint="Run: pip install 'pgrecall[embed]'",
+                hint="Run: pip install 'pgrecall[sentence-transformers]'",
             ) from error
         try:
             with quiet_loading():
@@ -297,7 +296,7 @@ class OnnxReranker(_Model):
             feed = {name: array([values[name]], int64) for name in names}
             return float(session.run(None, feed)[0].item())
 
-        threads = self._threads or min(_cores(), _THREADS)
+        threads = self._threads or min(cores(), THREADS)
         with ThreadPoolExecutor(threads) as pool:  # of this call alone: it outlives no fork
             return [found for found in pool.map(answer, texts) if found is not None]
 
@@ -582,12 +581,6 @@ def _foreign_share(tokenizer: Any, query: str) -> float:
         if query[start].isalpha() and (start == 0 or not query[start].isupper()):
             odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
     return sum(odd) / (1 + len(odd))  # as if one more were known: one rare word is no language
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _sigmoid(value: float) -> float:

