@@ -334,12 +334,8 @@ comment on function pgrecall_internal._request is
 
 create or replace function pgrecall_internal._is_dated(request pgrecall_internal.request)
 returns boolean
-language plpgsql immutable parallel safe
-as $$
-begin
-  return request.is_only_date and request.query <> '' and request.arms is null
-         and request.options ->> 'budget' <> 'high';
-end;
-$$;
+language sql immutable parallel safe
+return request.is_only_date and request.query <> '' and request.arms is null
+       and request.options ->> 'budget' <> 'high';
 comment on function pgrecall_internal._is_dated is
 'Whether a recall is narrowed to the arms that answer a query that is only a date.';

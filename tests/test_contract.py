@@ -808,7 +808,7 @@ def test_an_arm_is_added_by_a_file_and_a_row(
     last = max(int(place) for place in re.findall(r"\('\w+', (\d+), ", registry))
     assert last >= 11
     rows_of_arms, rest = registry.split(";\nend;", 1)
-    row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', false, 'memory', 'The newest.')"
+    row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', false, 'memory', 'The newest.', null)"
     (copied / "25-arm.sql").write_text(f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8")
     servers.run_script(server, empty_database, build.full_script())
 
