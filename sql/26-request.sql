@@ -60,26 +60,6 @@ return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
 comment on function pgrecall_internal._asked is
 'A query without white space around it, its first 16,000 characters, empty when null.';
 
-create or replace function pgrecall_internal._without_relative_time(words text)
-returns text
-language sql immutable parallel safe
-return regexp_replace(words,
-  '\m(yesterday|today|tonight|tomorrow|recently|lately|gestern|heute|ayer|hoy|hier|ieri|oggi'
-  '|aujourd''hui|gisteren|vandaag|ontem|hoje)\M'
-  '|\m(last|next|past|this|previous|coming|current)( few| couple of| \w+)?'
-  ' (day|week|weekend|fortnight|month|quarter|year|decade|night|morning|afternoon|evening'
-  '|spring|summer|autumn|fall|winter)s?\M'
-  '|\m\w+ (minute|hour|day|week|fortnight|month|year|decade)s? ago\M'
-  '|\m(letzte|vorige|vergangene|nächste|kommende|diese)[nrms]? (woche|monat|jahr|wochenende)\M'
-  '|\m(semana|mes|año|mês|ano) (pasad|passad|próxim|que viene)\w*'
-  '|\m(semaine|mois|année|an|week-end) (derni|prochain|pass)\w*'
-  '|\m(settimana|mese|anno) (scors|prossim|passat)\w*'
-  '|\m(vorige?|afgelopen|volgende?|komende) (week|maand|jaar|weekend)\M',
-  ' ', 'gi');
-comment on function pgrecall_internal._without_relative_time is
-'The words of a query without times such as last week: of what happened then, hardly a text has '
-'these words.';
-
 create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
@@ -94,10 +74,7 @@ begin
   request.excluded := parsed.excluded;
   request.lexemes := array(
     select l.lexeme
-    from   pgrecall.lexemes(
-             (request.bank).text_search_config::regconfig,
-             case when request.during is null then parsed.words
-                  else pgrecall_internal._without_relative_time(parsed.words) end) as l
+    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
   );
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(

@@ -116,6 +116,8 @@ return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
   '|incident|incidents|occurrence|occurrences|highlight|highlights|recap|summary|summarise'
   '|summarize|overview|notable|noteworthy|remarkable|special|unusual|interesting|important'
   '|take|takes|took|taken|place|come|came|up|out|how|please|can|could|worth|mentioning|knowing'
+  '|bring|brings|brought|like|look|looked|unfold|unfolded|arise|arose|pass|passed|transpire'
+  '|transpired|else|much|exactly|so'
   '|january|february|march|april|may|june|july|august|september|october|november|december'
   '|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec'
   '|monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tue|tues|wed|thu|thur|thurs|fri'
