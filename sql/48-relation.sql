@@ -19,6 +19,9 @@ returns table (entity_id bigint, is_before boolean, place integer, word text, is
                meanings text[])
 language plpgsql stable parallel safe rows 10
 set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   lexicon jsonb := pgrecall.default_relation_words();
@@ -137,6 +140,9 @@ returns setof pgrecall_internal.chain_edge
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_former constant boolean := request.options ->> 'prefer' = 'former';
@@ -208,6 +214,7 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Its plans are kept, also those made while a table was small.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return 0.1 + 0.4 * greatest(0, (
@@ -283,6 +290,9 @@ create or replace function pgrecall_internal._told_path(
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return (
@@ -324,6 +334,9 @@ create or replace function pgrecall_internal._chain(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
+-- Its plans are kept, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- The words on both sides of the name bind in any order that keeps each side from near to far:
@@ -390,7 +403,7 @@ begin
       and  (w.hops = 4 or w.after + w.before = 2 + (select count(*) from word))
   ),
   -- The best way; of ways that guess as much as it, the best eight.
-  way as (
+  way as materialized (
     select c.after, c.reached, c.stated, c.last, c.rest, c.certainty, v.via
     from   complete c
     cross  join lateral (
