@@ -1,14 +1,14 @@
--- Filter expressions: a condition as a user writes it in PostgreSQL's notation,
+-- Filter expressions: a condition in PostgreSQL's notation,
 --
 --   confidence > 0.8 and metadata->>'team' = 'core' and tags @> array['deploy']
 --
 -- read into the nested JSON arrays of 22-filter.sql, such as ["and", [">", "confidence", 0.8], c].
--- _parsed_filter() is the door; it also takes those arrays as JSON text.
+-- _parsed_filter() is the entry point; it also takes those arrays as JSON text.
 --
--- A recursive-descent parser reads the tokens of 37-filter-token.sql: or, and, not;
--- comparison; operand. Its functions take the number of the first token to read and return that of
--- the first one they did not read (at). Text of the user is compared and copied, it never becomes
--- SQL. Time and memory grow with the length of the text; nesting is at most 50 deep.
+-- A recursive-descent parser reads the tokens of 37-filter-token.sql: or, and, not; comparison;
+-- operand. Its functions take the number of the first token to read and return that of the first
+-- one they did not read (at). Text of the user is compared and copied; it does not become SQL. Time
+-- and memory grow with the length of the text; nesting is at most 50 deep.
 --
 -- A condition is a JSON array, an operand an object: at, and column, value, strings, period or any.
 create or replace function pgrecall_internal._filter_values(
@@ -28,7 +28,7 @@ begin
   end if;
   loop
     if tokens -> at ->> 0 = '''' and tokens -> (at + 1) ->> 0 in (',', closing) then
-      -- By far the most frequent case, without a call.
+      -- Fast path for the most frequent case.
       elements := array_append(elements, tokens -> at -> 1);
       at := at + 1;
     else
@@ -142,7 +142,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_primary is
-'Reads an operand without what may follow it, or what stands in parentheses. Errors: RC011.';
+'Reads an operand without its suffixes, or a parenthesised expression. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_operand(
   tokens jsonb, depth integer, inout at integer, out node jsonb,
@@ -175,7 +175,7 @@ begin
       node := node || jsonb_build_object('column', 'metadata.' || (tokens -> (at + 1) ->> 1));
       at := at + 2;
       if tokens -> at ->> 0 = '::' then
-        -- PostgreSQL would cast the key.
+        -- In PostgreSQL such a cast would apply to the key.
         perform pgrecall_internal._refuse_filter(
           'expected parentheses around what is cast before {}', tokens, at);
       end if;
@@ -346,8 +346,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_comparison is
-'Reads a comparison, a condition in parentheses, or an operand that is followed by no operator. '
-'Errors: RC011.';
+'Reads a comparison, a condition in parentheses, or an operand without an operator. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_disjunction(
   tokens jsonb, depth integer, inout at integer, out node jsonb)
@@ -371,7 +370,7 @@ begin
     at := part.at;
     code := tokens -> at ->> 0;
     if jsonb_typeof(node) = 'object' then
-      -- In parentheses it may be a part of a comparison that goes on behind them.
+      -- In parentheses it may be an operand of a comparison that continues after them.
       if depth > 0 and negations = 0 and any_of = '{}' and all_of = '{}' and code = ')' then
         return;
       end if;
@@ -394,8 +393,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_disjunction is
-'Reads conditions with or, and and not between them, up to the first token that goes with none; in '
-'parentheses also an operand alone. Errors: RC011.';
+'Reads conditions joined by or, and and not, up to the first token that belongs to none; in '
+'parentheses also a single operand. Errors: RC011.';
 
 create or replace function pgrecall_internal._parsed_filter(filter text)
 returns jsonb

@@ -1,4 +1,4 @@
--- The tokens of a filter expression, and what is read of a single one: types, constants, numbers.
+-- The tokens of a filter expression, and the parsers of single ones: types, constants, numbers.
 --
 -- A tokenizer cuts the text in one pass, by a regular expression; 29-filter-expression.sql reads
 -- the tokens. Tokens are a JSON array of [code, value, position]. The code of a word is the word
@@ -39,7 +39,8 @@ returns jsonb
 language plpgsql immutable parallel safe
 as $$
 declare
-  -- What does not end runs to the end, so that no part of the text is read twice. The longest wins.
+  -- An unterminated token extends to the end, so that no text is read twice. The longest match
+  -- wins.
   pattern constant text := concat_ws('|',
     '\s+',
     '--[^\n]*',
@@ -107,7 +108,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._after_token is
-'The number of the token after this one, which must have the code. Errors: RC011.';
+'The number of the token after this one; this one must have the code. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_type(
   tokens jsonb, inout at integer, out kind text)
