@@ -195,7 +195,7 @@ create or replace function pgrecall_internal._has_timeless(request pgrecall_inte
 returns boolean
 language plpgsql stable parallel safe
 set search_path from current
--- Plans are cached, also from when a table was small: index order is forced.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$

@@ -9,7 +9,7 @@ create or replace function pgrecall_internal._diverse_order(
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare
@@ -58,7 +58,7 @@ create or replace function pgrecall_internal._arranged(
   inout ids bigint[], inout scores double precision[], inout arms jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare
@@ -121,7 +121,7 @@ create or replace function pgrecall_internal._preferred_places(
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare

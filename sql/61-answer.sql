@@ -36,7 +36,7 @@ create or replace function pgrecall_internal._named_hits(
 returns pgrecall.arm_hit[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$

@@ -11,7 +11,7 @@ create or replace function pgrecall_internal._key_conflicts(
 returns table (memory_id bigint, other_id bigint)
 language plpgsql stable parallel safe rows 1
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

@@ -136,7 +136,7 @@ returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
