@@ -26,7 +26,7 @@ begin
   execute format(
     $sql$
       with seed as materialized (
-        -- A hit with low relevance is no seed.
+        -- A hit of low relevance is not a seed.
         select s.memory_id, s.strength * q.quality as strength
         from   pgrecall_internal._best_seeds($4, 5) as s
         cross  join lateral (

@@ -46,7 +46,7 @@ return (
       '|prompted|accounts? for|gave rise to|contributed to|set off|sparked|provoked|grounds for'
       '|thanks to|stems? from|stemmed from|result of|consequence of|down to|what brought|what got'
       '|what drove|what pushed|on account of|culprit|set .* off)\M'
-      -- A negated event has causes too.
+      -- A prevented event has causes too.
       '|\m(what|who|which|how)\M.*\m(prevent(ed|s)?|stop(ped|s)?|avert(ed|s)?|kept?|avoid(ed|s)?'
       '|saved?|spared?|thwart(ed|s)?|hinder(ed|s)?|in the way|foil(ed|s)?|block(ed|s)?|halt(ed|s)?'
       '|ruled? out|impeded?|hampered|held back|forestall(ed|s)?)\M'

@@ -29,7 +29,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._gated_reports is
-'The reports of a run, those of the arms that their gates leave out marked.';
+'The reports of a run, with arms below their gates marked as gated.';
 
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -123,8 +123,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._completed is
-'The rows of an answer from their ids, scores and shares; places is their order, or null for that '
-'of the scores, ties by recency.';
+'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
+'ties by recency.';
 
 create or replace function pgrecall_internal._before_on_path(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
@@ -140,7 +140,7 @@ begin atomic
     and  f.place < 5;
 end;
 comment on function pgrecall_internal._before_on_path is
-'The facts of a path that come before a memory, all where it is not on it; the first four.';
+'The first four facts of a path before a memory, or of the whole path where it is not on it.';
 
 create or replace function pgrecall_internal._with_path_texts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -184,8 +184,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._with_path_texts is
-'The rows of an answer with what the facts before them on their paths say, up to four, 200 '
-'characters of each, as via.text; nothing of a fact that the filter leaves out.';
+'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
+'200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -210,7 +210,7 @@ declare
   places        integer[];
   arranged      record;
 begin
-  -- Ties at the last rank stay in until recency has settled them.
+  -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
   from   pgrecall_internal._fuse(
@@ -241,7 +241,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._answer is
-'The rows of an answer from what the arms found: fused, filtered by relevance, ordered.';
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered.';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -278,5 +278,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recall is
-'One recall: its rows, and the reports of that same run. is_run => false: what would run. It takes '
-'the bank first, so that a cluster can run the whole of it where the bank is.';
+'One recall: its rows, and the reports of that same run. is_run => false: only what would run. The '
+'bank is its first argument, so that a cluster can run all of it on the node of the bank.';

@@ -1,13 +1,12 @@
--- Corrections: a memory that no longer holds is ended, with its near copies if asked, and undone.
+-- Corrections: ending a memory that no longer holds, optionally with near copies, and undoing it.
 --
--- supersede() sets valid_to: a recall finds the memory only as of earlier times. Whatever ends a
--- memory (supersede, a fact that replaces it, consolidate) writes down in its column corrections
--- how the row was before; unsupersede() takes the last correction back, of this memory and of those
--- that the same correction ended, and the rows are then as they were, column by column.
--- near_copies() finds memories that say the same in other words. It looks at a bounded number: the
--- nearest in meaning, those of the same key, source and entities. Two texts that differ in a number
--- or in a negation say different things however near they are, and so does one that is nearer to
--- what takes the place of the memory.
+-- supersede() sets valid_to: a recall finds the memory only as of earlier times. Every operation
+-- that ends a memory (supersede, a fact that replaces it, consolidate) records the previous values
+-- in its column corrections; unsupersede() reverts the last correction, of this memory and of those
+-- that the same correction ended, and the rows are then as before, column by column. near_copies()
+-- finds memories that say the same in other words, among a bounded number of candidates: the
+-- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
+-- or a negation are not copies, nor is one that is more similar to the successor.
 create or replace function pgrecall_internal._distinctions(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -24,7 +23,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._distinctions is
-'Numbers and negations in a text, sorted: what makes two texts of nearly the same words differ.';
+'Numbers and negations in a text, sorted: they distinguish texts of nearly the same words.';
 
 create or replace function pgrecall_internal._text_embedding(bank pgrecall.bank, memory_id bigint)
 returns halfvec
@@ -52,7 +51,7 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  -- Without a word there is no direction to compare: the distance is not a number.
+  -- A text without words has a zero vector, whose cosine distance is NaN.
   words := coalesce(nullif(1 - (weights <=> other_weights), 'NaN'), 0);
   similarity := coalesce(1 - (embedding <=> other_embedding), words);
 end;
@@ -105,7 +104,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Memories that may be near copies of one: at most 50 nearest in meaning, 50 of its key, 50 of its '
+'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 of its key, 50 of its '
 'source, and 50 of each of ten entities.';
 
 create or replace function pgrecall.near_copies(
@@ -187,11 +186,10 @@ begin
 end;
 $$;
 comment on function pgrecall.near_copies is
-'Current memories that say what a memory says in nearly the same words, nearest first: of its '
-'type, as similar as min_similarity (0 to 1), with its numbers and negations, and with all its '
-'entities, or some of them and the same source. What is nearer to superseded_by than to the memory '
-'is none. It is what supersede() with reach => ''copies'' ends. Errors: RC001, RC010 unknown '
-'memory, 22023.';
+'Current memories with nearly the same words as a memory, nearest first: of its type, with a '
+'similarity of min_similarity (0 to 1) or more, its numbers and negations, and all its entities, '
+'or some of them and the same source; not those nearer to superseded_by than to the memory. '
+'supersede() with reach => ''copies'' ends them. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._corrected(bank text, memory_ids bigint[])
 returns setof pgrecall.corrected
@@ -267,8 +265,7 @@ $$;
 comment on function pgrecall.supersede is
 'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
 'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
-'Returns what it ended, as it is then. unsupersede() undoes it. Errors: RC001, RC010 unknown '
-'memory, 22023.';
+'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
 returns void
@@ -312,8 +309,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._restore is
-'Takes back the last correction of each of these memories. Errors: 22023 where one of them would '
-'hold beside a memory with the same content.';
+'Reverts the last correction of each of these memories. Errors: 22023 another current memory has '
+'the same content.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected
@@ -361,8 +358,8 @@ begin
 end;
 $$;
 comment on function pgrecall.unsupersede is
-'Takes back the last correction of a memory: what supersede(), a fact that replaced it or '
-'consolidate() changed in its row, and in the rows that were corrected with it for the same '
-'successor. A row that was corrected again since stays as it is. Returns the restored memories, '
-'this one first. Errors: RC001, RC010 unknown memory, 22023 nothing to take back, or another '
-'memory has the same content by now.';
+'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
+'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
+'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
+'Errors: RC001, RC010 unknown memory, 22023 nothing to revert, or another memory has the same '
+'content by now.';
