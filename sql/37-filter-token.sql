@@ -5,7 +5,7 @@
 -- in lower case, of an operator itself, of a string ', of a quoted identifier ", of a number 0, of
 -- the end empty. Every error is RC011, names the token and its position, and lists columns and
 -- operators.
-create or replace function pgrecall_internal._refuse_filter(
+create or replace function pgrecall_internal._invalid_filter(
   problem text, tokens jsonb default null, at integer default null)
 returns void
 language plpgsql immutable parallel safe
@@ -30,7 +30,7 @@ begin
            'occurred && ''[start,end)''.';
 end;
 $$;
-comment on function pgrecall_internal._refuse_filter is
+comment on function pgrecall_internal._invalid_filter is
 'Raises RC011 with the problem and where it is: {} becomes the token, and its position, counted in '
 'characters from 1, comes last.';
 
@@ -80,7 +80,7 @@ begin
   ) as t
   where  t.word !~ '^\s|^--' and not (t.word ~ '^/\*' and t.word ~ '^/\*.*\*/$');
   if broken is not null then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('the %s that begins at character %s does not end',
              case broken -> 0 ->> 0 when '''' then 'string' when '"' then 'identifier'
                   else 'comment' end,
@@ -99,7 +99,7 @@ language plpgsql immutable parallel safe
 as $$
 begin
   if tokens -> at ->> 0 <> code then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('expected %s, not {}', case code when '0' then 'a number' when '''' then 'a string'
                                          else format('"%s"', code) end),
       tokens, at);
@@ -143,7 +143,7 @@ begin
     kind := 'array';
   end if;
   if kind is null then
-    perform pgrecall_internal._refuse_filter('cannot cast to {}', tokens, first);
+    perform pgrecall_internal._invalid_filter('cannot cast to {}', tokens, first);
   end if;
 end;
 $$;
@@ -161,7 +161,7 @@ begin
   if not (kind = 'time' and coalesce(node -> 'value', 'null') <> 'null'
           or kind = 'array' and node ? 'strings')
   then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('cannot cast {} to %s', case kind when 'array' then 'an array' else 'a ' || kind end),
       tokens, (node ->> 'at')::integer);
   end if;
@@ -179,12 +179,12 @@ language plpgsql immutable parallel safe
 as $$
 begin
   if node -> 'value' = 'null' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('compare "%1$s" with null by: %1$s is null', left(column_name, 200)), tokens,
       (node ->> 'at')::integer);
   end if;
   if not node ? 'value' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('expected a constant to compare "%s" with, not {}', left(column_name, 200)), tokens,
       (node ->> 'at')::integer);
   end if;
@@ -205,7 +205,7 @@ begin
   if word !~ '^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$'
      or (word ~ '\D' and not pg_input_is_valid(word, 'double precision'))
   then
-    perform pgrecall_internal._refuse_filter('expected a number, not {}', tokens, at);
+    perform pgrecall_internal._invalid_filter('expected a number, not {}', tokens, at);
   end if;
   if is_negative then
     word := '-' || word;

@@ -103,7 +103,7 @@ begin
         -- Phrases are checked in score order until there are enough hits.
         branch := format(
           'select c.id, c.score from (%s offset 0) as c '
-          'where pgrecall_internal._is_wanted($6, $7, $8, c.fields) limit $4',
+          'where pgrecall_internal._matches_phrases($6, $7, $8, c.fields) limit $4',
           replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
             case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
             case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));

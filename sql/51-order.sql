@@ -52,7 +52,7 @@ comment on function pgrecall_internal._diverse_order is
 'cosine similarity, 0 to 1, to the nearest of those before; 0 without an embedding. Covers the '
 'first 200; the others follow unchanged. Returns the first top.';
 
-create or replace function pgrecall_internal._arranged(
+create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
   inout ids bigint[], inout scores double precision[], inout arms jsonb[])
@@ -111,12 +111,12 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall_internal._arranged is
+comment on function pgrecall_internal._reordered is
 'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
 'are a half-life and a time; ties by recency, then id; collapse keeps the best row of each '
 'source_id; then the order of _diverse_order().';
 
-create or replace function pgrecall_internal._preferred_places(
+create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, ids bigint[], scores double precision[], arms jsonb[])
 returns integer[]
 language plpgsql stable parallel safe
@@ -172,7 +172,7 @@ begin
   return result;
 end;
 $$;
-comment on function pgrecall_internal._preferred_places is
+comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
 'scores. Rows similar to the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) or at the '
 'end of the same chain of relations, with half its score, are ordered by time; the others stay.';

@@ -47,7 +47,7 @@ comment on function pgrecall_internal._corrections is
 'The corrections of a memory and one more, with the current values of the row, without nulls. '
 'members: the memories corrected with it, where none replaced them.';
 
-create or replace function pgrecall_internal._said_facts(
+create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,
                said_at timestamptz, n integer)
@@ -85,7 +85,7 @@ begin
   group  by s.memory_id, s.said_at, s.n, r.from_id, r.kind;
 end;
 $$;
-comment on function pgrecall_internal._said_facts is
+comment on function pgrecall_internal._batch_members is
 'The facts of a batch that replace others. slot: a key or a relation of an entity. value: a fact '
 'with another value replaces it; for a key every fact is another value.';
 
@@ -103,7 +103,7 @@ as $$
 begin
   return query
   with said as materialized (
-    select * from pgrecall_internal._said_facts(bank, mode, facts, memory_ids)
+    select * from pgrecall_internal._batch_members(bank, mode, facts, memory_ids)
   ),
   slot as materialized (
     select s.slot, s.fact_key, s.from_id, s.kind, min(s.said_at) as since

@@ -7,7 +7,7 @@
 -- finds memories that say the same in other words, among a bounded number of candidates: the
 -- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
 -- or a negation are not copies, nor is one that is more similar to the successor.
-create or replace function pgrecall_internal._distinctions(content text)
+create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
 as $$
@@ -22,7 +22,7 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._distinctions is
+comment on function pgrecall_internal._numbers_and_negations is
 'Numbers and negations in a text, sorted: they distinguish texts of nearly the same words.';
 
 create or replace function pgrecall_internal._text_embedding(bank pgrecall.bank, memory_id bigint)
@@ -44,7 +44,7 @@ $$;
 comment on function pgrecall_internal._text_embedding is
 'The embedding of a memory''s text by the model of the bank; null where it has none.';
 
-create or replace function pgrecall_internal._likeness(
+create or replace function pgrecall_internal._similarities(
   embedding halfvec, other_embedding halfvec, weights sparsevec, other_weights sparsevec,
   out similarity double precision, out words double precision)
 language plpgsql immutable parallel safe
@@ -56,9 +56,9 @@ begin
   similarity := coalesce(1 - (embedding <=> other_embedding), words);
 end;
 $$;
-comment on function pgrecall_internal._likeness is
-'Cosine similarity of the embeddings of two memories, or of their words where one has none; and of '
-'their words.';
+comment on function pgrecall_internal._similarities is
+'similarity: cosine of the embeddings of two memories, or words where one has none. words: cosine '
+'of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -159,7 +159,7 @@ begin
       select pgrecall_internal._text_embedding(found_bank, m.memory_id) as embedding
       offset 0
     ) as v
-    cross  join lateral pgrecall_internal._likeness(
+    cross  join lateral pgrecall_internal._similarities(
              vector, v.embedding, memory.lexical_weights, m.lexical_weights) as a
     cross  join lateral (
       select coalesce(array_agg(n.name order by n.name), '{}') as names,
@@ -172,9 +172,10 @@ begin
     where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
       and  m.valid_from <= coalesce(near_copies.as_of, now())
       and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
-      and  pgrecall_internal._distinctions(m.text) = pgrecall_internal._distinctions(memory.text)
+      and  pgrecall_internal._numbers_and_negations(m.text)
+           = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c
-  left   join lateral pgrecall_internal._likeness(
+  left   join lateral pgrecall_internal._similarities(
            next_vector, c.embedding, successor.lexical_weights, c.lexical_weights) as o
     on   successor.memory_id is not null
   where  c.similarity >= near_copies.min_similarity

@@ -24,7 +24,7 @@ begin
     select m.memory_id, n.normal,
            jsonb_build_array(
              m.fact_type, lower(pgrecall_internal._normalised(m.fact_key)), m.occurred::text,
-             pgrecall_internal._distinctions(m.text),
+             pgrecall_internal._numbers_and_negations(m.text),
              array(
                select x.entity_id from pgrecall.mention x
                where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id

@@ -88,7 +88,7 @@ comment on function pgrecall_internal._relation_conflicts is
 'Memories that lead a relation of a row elsewhere as of a time; kinds of single_relations, or '
 'every kind where the bank names none.';
 
-create or replace function pgrecall_internal._marked(
+create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
@@ -119,5 +119,5 @@ begin
   return hits;
 end;
 $$;
-comment on function pgrecall_internal._marked is
+comment on function pgrecall_internal._with_conflicts is
 'The rows of an answer, each with the memories that it conflicts with.';

@@ -1,7 +1,7 @@
 -- Query syntax of the lexical arms: plain words, which are optional, "phrases in quotes", which
 -- must occur, and -words and -"phrases", which must not.
 --
--- _parsed_query() parses a query, once in a recall. _is_wanted() tests whether a text has the
+-- _parsed_query() parses a query, once in a recall. _matches_phrases() tests whether a text has the
 -- phrases and none of the exclusions: adjacent words, stemmed as the bank's text search
 -- configuration does, identifiers and scripts without spaces as they were typed. Quotes and dashes
 -- in a query of more than 1,000 characters belong to a pasted text and are ignored.
@@ -47,7 +47,7 @@ comment on function pgrecall_internal._parsed_query is
 'Parts of a query: optional words, required phrases ("in quotes"), and excluded words and phrases '
 '(-word, -"in quotes"); phrases and exclusions in Unicode form NFKC.';
 
-create or replace function pgrecall_internal._stands_in(
+create or replace function pgrecall_internal._has_phrase(
   config regconfig, phrase text, fields text[])
 returns boolean
 language plpgsql immutable parallel safe
@@ -87,12 +87,12 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._stands_in is
+comment on function pgrecall_internal._has_phrase is
 'Whether the words of a phrase, in Unicode form NFKC, are adjacent in one of the fields, stemmed '
 'as the configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as '
 'typed.';
 
-create or replace function pgrecall_internal._is_wanted(
+create or replace function pgrecall_internal._matches_phrases(
   config regconfig, phrases text[], excluded text[], fields text[])
 returns boolean
 language plpgsql immutable parallel safe
@@ -100,11 +100,11 @@ set search_path from current
 as $$
 begin
   return (
-    select bool_and(pgrecall_internal._stands_in(config, p, fields)) from unnest(phrases) as p
+    select bool_and(pgrecall_internal._has_phrase(config, p, fields)) from unnest(phrases) as p
   ) is not false and (
-    select bool_or(pgrecall_internal._stands_in(config, x, fields)) from unnest(excluded) as x
+    select bool_or(pgrecall_internal._has_phrase(config, x, fields)) from unnest(excluded) as x
   ) is not true;
 end;
 $$;
-comment on function pgrecall_internal._is_wanted is
+comment on function pgrecall_internal._matches_phrases is
 'Whether the fields contain all phrases and no exclusion.';
