@@ -90,8 +90,8 @@ comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Vectors of one fact type from which index_plan() wants an HNSW index; below half of it, it drops '
-'the index.';
+'Vectors of one fact type from which index_plan() adds an HNSW index; below half of it, it drops '
+'that.';
 comment on column pgrecall.bank.hnsw_m is
 'Neighbours that an element of an HNSW index has, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
