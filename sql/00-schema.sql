@@ -79,7 +79,7 @@ comment on schema pgrecall_internal is
 'Private objects of pgrecall. They may change in any release: use those of schema pgrecall.';
 
 -- One sequence for everything that carries an id: a memory and a message never share one,
--- and a shard is told apart by its range of ids.
+-- and every shard has its own range of ids.
 create sequence pgrecall.id_seq as bigint;
 comment on sequence pgrecall.id_seq is
 'Ids of memories, messages, entities and relations. Give every shard a range of its own.';

@@ -9,7 +9,7 @@
 -- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
 --
--- The types of results that belong to one table stand in 09-result.sql.
+-- The types of the other public functions are in 09-result.sql.
 create type pgrecall.arm_hit as (
   arm       text,
   memory_id bigint,

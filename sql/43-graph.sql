@@ -1,8 +1,8 @@
 -- The graph arm: memories reached by entities, relations and links from the best hits of other
 -- arms.
 --
--- Three parts add up: link expansion from the 20 best hits of the semantic and lexical arms each
--- (53-expansion.sql), the walk along relations from the entities that the query names
+-- It adds up three parts: link expansion from the 20 best hits of the semantic and lexical arms
+-- each (53-expansion.sql), the walk along relations from the entities that the query names
 -- (54-walk.sql), and the temporal neighbours of the best hits that mention a named entity: the
 -- answer often follows them. _expansion_bound() is a cheap upper bound of the first two; where it
 -- is below the floor, the arm is skipped or uses the third part alone.

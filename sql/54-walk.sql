@@ -42,8 +42,8 @@ return (
 comment on function pgrecall.query_hops is
 'How many hops the walk for an English question takes: 3 where two or more are chained in it ("the '
 'captain of Ana''s team", "who hired the man who ..."), counted by possessives, by "of" and by '
-'who, whom and whose inside the question, or where two of these words stand in one that begins '
-'with one; else 2. Looks at the first 500 characters.';
+'who, whom and whose inside the question, or by two of these words in a question that begins with '
+'one; else 2. Reads the first 500 characters.';
 
 create or replace function pgrecall_internal._walk(
   request pgrecall_internal.request, hops integer)

@@ -28,7 +28,7 @@ VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
 LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
-# What a semicolon may stand in, and the semicolon.
+# Tokens that may contain a semicolon, and the semicolon.
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1|'(?:[^']|'')*'|"(?:[^"]|"")*"|;""", re.DOTALL
 )
@@ -312,9 +312,9 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
     """Split logic and all comments into statements before and after the swap.
 
     Most run before, so that tables are locked for less time: the body of a plpgsql function is not
-    read before it is called. A body in SQL is resolved at once, as is a view; the row type of a view,
-    of a private table or of one that the swap makes may be there only after it. A comment is late
-    when the swap has a word of its object's name.
+    read before it is called. A body in SQL is resolved at once, as is a view; the row type of a
+    view, of a private table or of one that the swap makes may exist only after it. A comment is
+    late when the swap has a word of its object's name.
     """
     words = set(re.findall(r"\w+", swap))
     sources = _sources()

@@ -600,7 +600,7 @@ class FactBatch:
                     place["embeddings"] = {embedder.model: vector}
             if following is None:
                 self._model = name
-        # What has no embedding of the bank's own model cannot be found, and is not retained so.
+        # A fact without an embedding of the bank's model cannot be found, so it is not retained.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             vectors = self._vectors(following, following.model, own)

@@ -171,7 +171,7 @@ def may_be_version(error: psycopg.Error) -> bool:
 
 
 def other_version(error: psycopg.Error, schema: str | None) -> InstallError | None:
-    """Say which side to upgrade, where a statement failed since the versions differ.
+    """Name the side to upgrade, where a statement failed since the versions differ.
 
     Args:
         error: What the database raised; one of which :func:`may_be_version` is true.
