@@ -18,7 +18,7 @@ returns table (entity_id bigint, is_before boolean, place integer, word text, is
                meanings text[])
 language plpgsql stable parallel safe rows 10
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -139,7 +139,7 @@ returns setof pgrecall_internal.chain_edge
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -289,7 +289,7 @@ create or replace function pgrecall_internal._told_path(
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -333,7 +333,7 @@ create or replace function pgrecall_internal._chain(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$

@@ -294,7 +294,7 @@ def _update_extension(connection: Connection) -> None:
         )
 
 
-# Effects of the statements of a delta on tables: (pattern, lock, rate in bytes a second of the named
+# Effects of statements of a delta on tables: (pattern, lock, rate in bytes a second of the named
 # table, None for nothing to read).
 _EFFECTS: tuple[tuple[str, str | None, float | None], ...] = (
     (
