@@ -1,10 +1,10 @@
 -- pgrecall: the memory of an AI agent, in PostgreSQL.
 --
 -- This file checks what the database must have, makes the two schemas, and the sequence of all ids.
--- Schema pgrecall holds what users call and read; pgrecall_internal what it is made of, which may
--- change in any release. All scripts run inside one transaction, whichever route runs them:
+-- Schema pgrecall holds what users call and read; pgrecall_internal holds private objects, which
+-- may change in any release. All scripts run inside one transaction, whichever route runs them:
 -- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. Installs and upgrades
--- wait for one another. Nothing is made when a check fails, and every failure has the code RC012
+-- wait for one another. Nothing is created when a check fails, and every failure has the code RC012
 -- and a hint.
 
 -- Functions freeze this search_path (set search_path from current), so that no caller's path
@@ -55,7 +55,7 @@ begin
 end;
 $$;
 
--- The path holds until the transaction ends. Without one, nothing below may succeed.
+-- The path holds until the transaction ends; outside a transaction the script must fail.
 do $$
 begin
   if current_setting('search_path') not like 'pg_catalog, %, pg_temp' then
@@ -64,7 +64,7 @@ begin
       message = 'this script was not run in one transaction',
       hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
   end if;
-  -- Loads the library of pgvector: before, only a superuser makes a function that sets hnsw.*.
+  -- Loads pgvector's library: before that, only a superuser can create functions that set hnsw.*.
   execute 'select ''[1]''::halfvec';
 
   create schema pgrecall;
@@ -72,15 +72,14 @@ begin
 end;
 $$;
 comment on schema pgrecall is
-'Memory of AI agents: banks of facts, found again by meaning, words, relations and time. Start at '
+'Memory of AI agents: banks of facts, recalled by meaning, words, relations and time. Start at '
 'pgrecall.hybrid_recall().';
 
 comment on schema pgrecall_internal is
-'What the functions of pgrecall are made of. Nothing here is promised to stay: use those of schema '
-'pgrecall.';
+'Private objects of pgrecall. They may change in any release: use those of schema pgrecall.';
 
 -- One sequence for everything that carries an id: a memory and a message never share one,
--- and a shard is told apart by its range of ids.
+-- and every shard has its own range of ids.
 create sequence pgrecall.id_seq as bigint;
 comment on sequence pgrecall.id_seq is
 'Ids of memories, messages, entities and relations. Give every shard a range of its own.';

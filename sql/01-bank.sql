@@ -2,8 +2,8 @@
 -- their keys, and one call touches one bank.
 --
 -- bank holds what belongs to the data: the embedding model that is pinned, the text search
--- configuration, how words are weighed when they are stored, how vectors are indexed. The defaults
--- for recalls are a jsonb of their own, options, so that a new option is no change of the table;
+-- configuration, how words are weighted when they are stored, how vectors are indexed. The defaults
+-- for recalls are a jsonb of their own, options, so that a new option does not change the table;
 -- recall_options() declares them and configure_bank() checks them.
 --
 -- fact_type lists the kinds of memory that a bank holds.
@@ -73,10 +73,10 @@ comment on column pgrecall.bank.bm25_b is
 'Length normalisation of BM25, 0 to 1. Takes effect on stored facts at the next full '
 'refresh_statistics().';
 comment on column pgrecall.bank.context_weight is
-'What a word in the context of a fact counts beside one in its text, as in BM25F; 0: nothing. '
-'Takes effect on stored facts at the next full refresh_statistics().';
+'Weight of words in the context of a fact relative to its text, as in BM25F; 0: ignored. Takes '
+'effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
-'What a word in the fact_key counts, as context_weight.';
+'Weight of words in the fact_key, as context_weight.';
 comment on column pgrecall.bank.options is
 'Defaults of this bank for the options of a recall, {"diversity": 0.2}: those of recall_options() '
 'that configure_bank() was given. Read them with bank_options().';
@@ -87,34 +87,35 @@ comment on column pgrecall.bank.time_settings is
 'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
 '"day_first": true, "recent_days": 30, "few": 3}, any of them.';
 comment on column pgrecall.bank.message_context_weight is
-'What a word in the messages right before and after one counts beside a word in its own text, as '
-'in BM25F; 0: nothing. Takes effect on stored messages at the next full refresh_statistics().';
+'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
+'0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Vectors of one fact type from which index_plan() wants an HNSW index; below half of it, none.';
+'Vectors of one fact type from which index_plan() adds an HNSW index; below half of it, it drops '
+'that.';
 comment on column pgrecall.bank.hnsw_m is
 'Neighbours that an element of an HNSW index has, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
-'Candidates weighed when an HNSW index takes in an element, from twice hnsw_m to 1000.';
+'Candidates considered when an element is inserted into an HNSW index, from twice hnsw_m to 1000.';
 comment on column pgrecall.bank.vector_search is
 'full: by the whole vectors. binary: by the signs of their elements. leading: by their first '
-'leading_dimensions, for models trained for that (Matryoshka). The whole vectors rank what the '
-'last two find.';
+'leading_dimensions, for models trained for that (Matryoshka). Candidates found by the last two '
+'are ranked by their whole vectors.';
 comment on column pgrecall.bank.leading_dimensions is
 'Elements that vector_search leading compares first; all of a shorter vector.';
 comment on column pgrecall.bank.next_model is
-'Model that the bank is being re-embedded with; nothing is searched by it before '
-'reembed_finish(). Null: none.';
+'Model that the bank is being re-embedded with; searches use it only after reembed_finish(). Null: '
+'none.';
 comment on column pgrecall.bank.next_dimensions is 'Length of the embeddings of next_model.';
 comment on column pgrecall.bank.previous_model is
-'Model before the last reembed_finish(), while reembed_clean() has still to remove its '
-'embeddings; empty when it had no name. Null: none.';
+'Model before the last reembed_finish(), until reembed_clean() has removed its embeddings; empty '
+'when it had no name. Null: none.';
 comment on column pgrecall.bank.lexical_backend is
-'What answers the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
+'Index behind the lexical arm: sparsevec, which is exact and needs nothing else, or the index of '
 'the extension pg_textsearch that lexical_index_plan() asks for.';
 comment on column pgrecall.bank.replace is
 'Which facts end older ones when they are retained. none: no fact. key: a fact ends those of its '
-'fact_key. relation: a fact ends those that lead the same relation of the same entity elsewhere. '
-'both: the two.';
+'fact_key. relation: a fact ends those that lead the same relation from the same entity to another '
+'one. both: the two.';
 comment on column pgrecall.bank.single_relations is
 'Kinds of relations that lead from an entity to one other at a time, such as lives_in: facts that '
 'lead them elsewhere conflict, and replace one another where replace says so. Empty: every kind, '
@@ -131,4 +132,4 @@ create table pgrecall.fact_type (
     check (fact_type ~ '^[a-z][a-z0-9_]{0,62}$' and fact_type <> 'message')
 );
 comment on table pgrecall.fact_type is
-'Kinds of memory a bank holds. Every arm asks for each in a branch of its own.';
+'Kinds of memory a bank holds. Every arm queries each in a branch of its own.';

@@ -1,10 +1,10 @@
 -- Facts: table memory, and the functions that its indexes use.
 --
--- A row is one fact, as retain() wrote it. It is never changed in what it says: what corrects it
--- sets valid_to and writes down in corrections how the row was; forget() deletes it. Embeddings,
--- mentions, relations and links are in tables of their own and refer to it by (bank_id, memory_id).
--- Every key and every index begins with bank_id, so that banks do not slow each other down and can
--- be distributed; the lexical index hashes the bank into its keys instead, since GIN cannot order.
+-- A row is one fact, as retain() wrote it. Its content never changes: a correction sets valid_to
+-- and records the previous values in corrections; forget() deletes it. Embeddings, mentions,
+-- relations and links are in tables of their own and refer to it by (bank_id, memory_id). Every key
+-- and every index begins with bank_id, so that banks do not slow each other down and can be
+-- distributed; the lexical index hashes the bank into its keys instead, since GIN cannot order.
 -- content_hash makes retain() idempotent. lexical_weights is a sparse vector of BM25 weights
 -- without the IDF, which changes with each document and is multiplied in at query time.
 
@@ -16,7 +16,7 @@ returns text
 language plpgsql immutable strict parallel safe
 as $$
 begin
-  -- Plain ASCII, as most texts are, and any text in a single-byte encoding.
+  -- Shortcut for plain ASCII, as most texts are, and for single-byte encodings.
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
@@ -24,8 +24,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._normalised is
-'A text as it is compared, in Unicode form NFKC: one code point for an accented letter, wide '
-'letters and digits as plain ones. In a database whose encoding is not UTF8, as it is.';
+'A text in Unicode form NFKC, for comparisons: one code point for an accented letter, wide letters '
+'and digits as plain ones. Unchanged in a database whose encoding is not UTF8.';
 
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
@@ -106,33 +106,34 @@ comment on column pgrecall.memory.occurred is
 'When it happened, half-open; an open side is infinity. Null: unknown.';
 comment on column pgrecall.memory.mentioned_at is 'When it was said.';
 comment on column pgrecall.memory.confidence is 'Confidence in the fact, 0 to 1.';
-comment on column pgrecall.memory.proof_count is 'Number of independent sources that say so.';
+comment on column pgrecall.memory.proof_count is 'Number of independent sources that state it.';
 comment on column pgrecall.memory.valid_from is
 'Known from here on: when it was said or stored, whichever is earlier. as_of compares with it.';
 comment on column pgrecall.memory.valid_to is
-'No longer held true from here on; ahead of now: it expires then. Null: held true without end.';
+'The fact no longer holds from here on; in the future: it expires then. Null: it holds without '
+'end.';
 comment on column pgrecall.memory.superseded_by is 'The memory that replaced this one.';
 comment on column pgrecall.memory.content_hash is
-'SHA-256 of what makes the fact the same fact: retaining it again stores nothing.';
+'SHA-256 of the fields that identify the fact: retaining it again stores nothing.';
 comment on column pgrecall.memory.is_linked is
-'False while link_pending() has still to write its links.';
+'False until link_pending() has written its links.';
 comment on column pgrecall.memory.lexical_length is
 'Number of lexemes, repeated ones counted, those of context and fact_key by their weights.';
 comment on column pgrecall.memory.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
 comment on column pgrecall.memory.lexical_document is
-'The lexemes as numbers, each as often as it counts, for an index of pg_textsearch. Null in banks '
-'with another lexical_backend.';
+'The lexemes as numbers, each repeated by its weighted frequency, for an index of pg_textsearch. '
+'Null in banks with another lexical_backend.';
 comment on column pgrecall.memory.corrections is
-'What corrected the fact, the latest last, each with the values of the row before: [{"kind": '
+'Corrections of the fact, the latest last, each with the previous values of the row: [{"kind": '
 '"supersede", "correction_id": 7, "replaced_by": 5, "valid_to": null, "superseded_by": null, '
-'"proof_count": 1}]. unsupersede() takes the last away. Null: nothing.';
+'"proof_count": 1}]. unsupersede() removes the last. Null: none.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;
 create index memory_bank_id_content_hash_idx on pgrecall.memory (bank_id, content_hash)
   where valid_to is not null;
--- By their end, so that the current facts of a key are found without reading its history.
+-- Ordered by valid_to, so that current facts of a key are found without reading its history.
 create index memory_bank_id_fact_key_idx
   on pgrecall.memory (bank_id, lower(pgrecall_internal._normalised(fact_key)),
                       coalesce(valid_to, 'infinity'::timestamptz))

@@ -23,13 +23,15 @@ create table pgrecall.embedding (
   constraint embedding_ordinal_check check (ordinal >= 0)
 ) partition by hash (bank_id);
 comment on table pgrecall.embedding is
-'Vectors, apart from the facts, so that a bank can be re-embedded beside the old vectors.';
+'Vectors, stored apart from the facts, so that a bank can hold those of two models.';
 comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself. question: of a question that the fact answers.';
-comment on column pgrecall.embedding.ordinal is 'Tells apart the questions of one fact, from 0.';
-comment on column pgrecall.embedding.fact_type is 'As in memory: the arms ask per fact type.';
+comment on column pgrecall.embedding.ordinal is
+'Number of the question among those of one fact, from 0.';
+comment on column pgrecall.embedding.fact_type is
+'As in memory: the arms query each fact type apart.';
 comment on column pgrecall.embedding.text is
 'The question that was embedded; null for the text of the memory, and for a question whose text '
 'was not given, which cannot be re-embedded.';

@@ -2,11 +2,10 @@
 --
 -- A fact names entities; retain() resolves each name to an entity by its aliases (33-mention.sql)
 -- and stores the result as a mention. A name may be an alias of several entities: confidence says
--- how sure an alias or a mention is.
--- A relation is what a fact states of two entities; without the fact it goes. Entities have no
--- further properties: everything that is known of them is in the facts that mention them.
--- mention repeats fact_type, since the graph arm asks for the latest facts per type in the order of
--- the primary key.
+-- how certain an alias or a mention is.
+-- A relation is stated by a fact about two entities; it is deleted with the fact. Entities have no
+-- further properties: everything known about them is in the facts that mention them. mention
+-- repeats fact_type, since the graph arm reads the latest facts per type in primary key order.
 
 create table pgrecall.entity (
   bank_id    text not null,
@@ -58,7 +57,8 @@ create table pgrecall.mention (
   constraint mention_confidence_check check (confidence between 0 and 1)
 );
 comment on table pgrecall.mention is 'Which fact mentions which entity.';
-comment on column pgrecall.mention.fact_type is 'As in memory: the arms ask per fact type.';
+comment on column pgrecall.mention.fact_type is
+'As in memory: the arms query each fact type apart.';
 comment on column pgrecall.mention.confidence is
 'Confidence that the fact means this entity and not another one of the same name, 0 to 1.';
 
@@ -91,11 +91,11 @@ create table pgrecall.relation (
 );
 comment on table pgrecall.relation is 'Typed relations between entities: Ana reports_to Sam.';
 comment on column pgrecall.relation.kind is 'reports_to, lives_in, owns, ...; any word.';
-comment on column pgrecall.relation.memory_id is 'The fact that says so.';
+comment on column pgrecall.relation.memory_id is 'The fact that states it.';
 comment on column pgrecall.relation.confidence is
 'Confidence in the relation, 0 to 1: as given, times the confidence of the two mentions.';
 comment on column pgrecall.relation.valid_from is
-'The relation holds from here on. Null: it always did.';
+'The relation holds from here on. Null: always.';
 comment on column pgrecall.relation.valid_to is 'The relation ended here. Null: it still holds.';
 
 create unique index relation_bank_id_memory_id_key

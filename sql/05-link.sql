@@ -2,8 +2,7 @@
 --
 -- The number of links that a fact has is bounded when it is written, so that neither storage nor
 -- the time of a recall grows with the square of the bank. Links between facts of the same entity
--- are not stored: mentions contain that already. retain() and link_pending() write links
--- (34-link.sql).
+-- are not stored: mentions imply them. retain() and link_pending() write links (34-link.sql).
 -- Deleting a memory deletes its links, in both directions.
 
 create table pgrecall.link (
@@ -28,7 +27,7 @@ comment on table pgrecall.link is
 'Edges between facts, bounded when written: 5 semantic and 1 temporal a fact, causal ones as '
 'given.';
 comment on column pgrecall.link.kind is
-'semantic, temporal, or causal: causes, caused_by, enables, prevents. It is directed.';
+'semantic, temporal, or causal: causes, caused_by, enables, prevents. Directed.';
 comment on column pgrecall.link.weight is
 'semantic: cosine similarity, 0.7 to 1. temporal: 1 at the same time, 0 a day apart. causal: '
 'confidence, 0 to 1.';

@@ -1,9 +1,9 @@
 -- Sessions and raw messages.
 --
--- A message is text as it was said, with its speaker and time. The message arm searches it with
--- BM25, as the lexical arm does with facts (table memory has the same lexical columns), but it has
--- no embedding, no entities and no links. Messages share the sequence of ids with memories, so that
--- an id in an answer is unique.
+-- A message is verbatim text with its speaker and time. The message arm searches it with BM25, as
+-- the lexical arm does with facts (table memory has the same lexical columns), but it has no
+-- embedding, no entities and no links. Messages share the sequence of ids with memories, so that an
+-- id in an answer is unique.
 -- A session groups messages and has a start and an end.
 
 create table pgrecall.session (
@@ -45,7 +45,7 @@ create table pgrecall.message (
   constraint message_lexical_length_check check (lexical_length >= 0)
 );
 comment on table pgrecall.message is
-'Raw conversation, to find also what no fact was extracted from. Written by retain_messages().';
+'Raw conversation; covers what was not extracted as a fact. Written by retain_messages().';
 comment on column pgrecall.message.content_hash is
 'SHA-256 of session, role, speaker, text and time: retaining it again stores nothing.';
 comment on column pgrecall.message.lexical_length is 'Number of lexemes, repeated ones counted.';

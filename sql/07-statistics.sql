@@ -2,8 +2,8 @@
 --
 -- statistics holds the number and the mean length of the documents, lexeme in how many documents
 -- each lexeme occurs, vocabulary a snapshot of the most frequent lexemes. Memories and messages are
--- counted apart. 27-statistics.sql refreshes all three; nothing else writes them.
--- They can be deleted without loss: a full refresh_statistics() counts everything again.
+-- counted separately. 27-statistics.sql refreshes all three; nothing else writes them.
+-- They can be deleted: a full refresh_statistics() rebuilds them.
 
 create table pgrecall_internal.statistics (
   bank_id         text not null,
@@ -23,19 +23,19 @@ create table pgrecall_internal.statistics (
 );
 comment on table pgrecall_internal.statistics is
 'Number and mean length of the documents of a bank, for BM25. A summary like that of ANALYZE: it '
-'is refreshed now and then, not on every write.';
+'is refreshed periodically, not on every write.';
 comment on column pgrecall_internal.statistics.kind is
 'memory or message: each is a collection of its own.';
 comment on column pgrecall_internal.statistics.document_count is 'Number of documents counted.';
 comment on column pgrecall_internal.statistics.average_length is
 'Mean lexical_length of a document.';
 comment on column pgrecall_internal.statistics.weighted_length is
-'The mean that the stored weights were computed with; a refresh computes them again when '
+'The mean that the stored weights were computed with; a refresh recomputes them when '
 'average_length is more than 5 % off.';
 comment on column pgrecall_internal.statistics.watermark is 'Documents up to this id are counted.';
 
--- A generated column uses the function below: a change of it needs a migration that fills the
--- column again.
+-- A generated column uses the function below: changing it needs a migration that recomputes the
+-- column.
 create or replace function pgrecall_internal._dimension(lexeme text)
 returns integer
 language sql immutable parallel safe
@@ -72,8 +72,8 @@ create table pgrecall_internal.vocabulary (
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade
 );
 comment on table pgrecall_internal.vocabulary is
-'The most frequent lexemes of the memories of a bank as they were at a time: what '
-'vocabulary_drift() compares with.';
+'Snapshot of the most frequent lexemes of the memories of a bank, the baseline of '
+'vocabulary_drift().';
 comment on column pgrecall_internal.vocabulary.lexemes is 'At most 5,000, the most frequent first.';
 comment on column pgrecall_internal.vocabulary.taken_at is 'When the snapshot was taken.';
 comment on column pgrecall_internal.vocabulary.is_automatic is

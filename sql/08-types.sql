@@ -1,15 +1,15 @@
--- The row types of the public functions, and the private types that one recall is made of.
+-- Row types of the public recall functions, and the private types used within a recall.
 --
 -- A public function returns a named composite type, never "returns table": an attribute can be
 -- added at the end of a type (alter type ... add attribute) while views, grants and callers of the
 -- function stay as they are. Attributes are never removed, renamed or reordered.
 --
--- pgrecall_internal.period is what the public functions take a window of time as. It is a range
--- over timestamptz of our own, because PostgreSQL lets only the owner of a type add implicit
--- casts: so a tstzrange, a daterange and a text of any client are accepted by one signature. The
+-- pgrecall_internal.period is the parameter type of the public functions for a time window. It is a
+-- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
+-- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
 --
--- The types of results that belong to one table stand in 09-result.sql.
+-- The types of the other public functions are in 09-result.sql.
 create type pgrecall.arm_hit as (
   arm       text,
   memory_id bigint,
@@ -19,9 +19,9 @@ create type pgrecall.arm_hit as (
   via       jsonb
 );
 comment on type pgrecall.arm_hit is
-'What an arm found: the id of a memory or message, its rank in the arm from 1, the score of the '
-'arm (larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity '
-'named in the query; null where it does not. via: the path that led there, {"entities": [...], '
+'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
+'(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
+'in the query; null where it does not. via: the path that led there, {"entities": [...], '
 '"relations": [...], "facts": [...]}; null where there is none.';
 
 create type pgrecall.ranked as (
@@ -30,8 +30,8 @@ create type pgrecall.ranked as (
   score     double precision
 );
 comment on type pgrecall.ranked is
-'A row of an arm that is called alone: the id of a memory, or of a message in message_arm(), its '
-'rank from 1, and its score, larger is better.';
+'A row of an arm function: the id of a memory, or of a message in message_arm(), its rank from 1, '
+'and its score, larger is better.';
 
 create type pgrecall.expanded as (
   memory_id      bigint,
@@ -86,9 +86,9 @@ comment on type pgrecall.recalled is
 'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
 'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
 'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
-'200 characters of each; none that the filter leaves out), each where it applies. '
-'conflicts_with: the memories, found or not, that say something else of the same: under the same '
-'fact_key, or by a relation that leads elsewhere (single_relations of the bank); null: none.';
+'200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
+'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
+'relation that leads elsewhere (single_relations of the bank); null: none.';
 
 create type pgrecall.arm_report as (
   arm          text,
@@ -101,17 +101,17 @@ create type pgrecall.arm_report as (
   hint         text
 );
 comment on type pgrecall.arm_report is
-'What one arm did in a recall. status: ran, gated (ran, but its best score is below its gate), '
-'skipped, failed, or planned where it was asked for without running. reason: why, or how it went. '
-'rows: how many it found. indexes: those that it scanned, where option explain counts them. hint: '
-'not null where something was left out or failed; what to do about it.';
+'Report on one arm of a recall. status: ran, gated (ran, but its best score is below its gate), '
+'skipped, failed, or planned where it was asked for without running. reason: why, or details of '
+'the run. rows: how many it found. indexes: those that it scanned, where option explain counts '
+'them. hint: what to do where something was left out or failed; else null.';
 
 create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
   arms pgrecall.arm_report[]
 );
 comment on type pgrecall.recall_report is
-'One run of a recall: the rows of hybrid_recall(), best first, and what each arm did.';
+'One run of a recall: the rows of hybrid_recall(), best first, and the report on each arm.';
 
 create type pgrecall.recall_option as (
   name            text,
@@ -126,8 +126,8 @@ create type pgrecall.recall_option as (
 );
 comment on type pgrecall.recall_option is
 'An option of a recall. type: boolean, integer, number, text, interval, text[], object or '
-'embedding. range: the values it takes, in words. lowest and highest bound a number, choices '
-'lists the values of a text. is_bank_default: configure_bank() takes it too.';
+'embedding. range: the allowed values, in words. lowest and highest bound a number, choices lists '
+'the values of a text. is_bank_default: configure_bank() takes it too.';
 
 create type pgrecall.arm as (
   arm          text,
@@ -144,9 +144,9 @@ comment on type pgrecall.arm is
 'A row of the registry of arms. place: the order in which they run. weight: the default in the '
 'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
 'looked up for it (names, terms); of an arm that lists keys or terms, the option of that name '
-'stands in for the query. least_budget: low, mid or high. is_for_dates: whether it runs '
-'for a query that is only a date. finds: memory or message. certain_at: the score at which the arm '
-'is certain, for fusion score_rrf; null: its best score, whatever that is.';
+'stands in for the query. least_budget: low, mid or high. is_for_dates: it also runs for a query '
+'that is only a date. finds: memory or message. certain_at: the score at which the arm is certain, '
+'for fusion score_rrf; null: its best score, whatever that is.';
 
 create type pgrecall.bank_model as (
   embedding_model      text,
@@ -162,7 +162,7 @@ create type pgrecall.type_hint as (
   matched   text
 );
 comment on type pgrecall.type_hint is
-'A fact type that the words of a query ask for, null for any, and the first word that says so.';
+'A fact type that the words of a query ask for, null for any, and the first word that implies it.';
 
 create type pgrecall.preparation as (
   embedded_text    text,
@@ -170,7 +170,7 @@ create type pgrecall.preparation as (
   last_session_end timestamptz
 );
 comment on type pgrecall.preparation is
-'What prepare_recall() knows of a question before it is embedded.';
+'The row of prepare_recall(): what is needed before a question is embedded.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -194,14 +194,14 @@ create type pgrecall.path_step as (
 );
 comment on type pgrecall.path_step is
 'A step of path(): from one entity to the next, via a relation or "mentioned with"; memory_id is '
-'the fact that says so.';
+'the fact that states it.';
 
 create type pgrecall.index_statement as (
   statement text,
   reason    text
 );
 comment on type pgrecall.index_statement is
-'A statement that is due for an index, and why.';
+'An index statement to run, and the reason for it.';
 
 create type pgrecall.turn as (
   place      integer,
@@ -224,7 +224,7 @@ create type pgrecall_internal.named_entity as (
   ends_at    integer
 );
 comment on type pgrecall_internal.named_entity is
-'An entity that a query names, as query_entities() finds it, and where its name stands in the '
+'An entity that a query names, as query_entities() finds it, and the position of its name in the '
 'normalised query.';
 
 create type pgrecall_internal.terms as (
@@ -238,9 +238,8 @@ create type pgrecall_internal.terms as (
 );
 comment on type pgrecall_internal.terms is
 'The lexemes of a query as one collection (memories or messages) counts them, rarest first: '
-'dimension in lexical_weights, IDF, number of documents. is_shared: one has its dimension in '
-'common with another lexeme of the bank. documents: how many are counted, with ids up to '
-'watermark.';
+'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
+'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
 
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
@@ -268,11 +267,11 @@ create type pgrecall_internal.request as (
   note          text
 );
 comment on type pgrecall_internal.request is
-'One recall, checked and resolved: what every arm takes. options: every option with the value that '
-'holds. fact_types: those to search now; all_types: those to search when that finds too little. '
+'One recall, checked and resolved: the argument of every arm. options: every option with its '
+'value. fact_types: those to search now; all_types: those to search when that finds too little. '
 'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
-'asked for; null: all that can help. lexemes, memory_terms and message_terms are null where no arm '
-'looks for words. note: how the types were narrowed or widened.';
+'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
+'searches for words. note: how the types were narrowed or widened.';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -283,8 +282,8 @@ create type pgrecall_internal.arm_result as (
   vias       jsonb[]
 );
 comment on type pgrecall_internal.arm_result is
-'What the worker of an arm returns: whether it has anything to work on, why or why not, a hint '
-'where something was left out, and what it found, best first, with the paths that led there.';
+'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '
+'left out, and its hits, best first, with the paths that led there.';
 
 create type pgrecall_internal.chain_edge as (
   to_id     bigint,
@@ -294,13 +293,12 @@ create type pgrecall_internal.chain_edge as (
   is_guess  boolean
 );
 comment on type pgrecall_internal.chain_edge is
-'A relation that a chain may follow: to whom, its kind, whether along its direction, the fact that '
-'states it, and whether the word of the query only might mean it.';
+'A relation that a chain may follow: its target, its kind, whether followed along its direction, '
+'the fact that states it, and whether the match to the word of the query is a guess.';
 
 create type pgrecall_internal.period as range (subtype = timestamptz);
 comment on type pgrecall_internal.period is
-'A window of time as the public functions take it: tstzrange, daterange (days in UTC) and text are '
-'cast to it.';
+'Parameter type for a time window: tstzrange, daterange (days in UTC) and text are cast to it.';
 
 create or replace function pgrecall_internal._period_of_range(range tstzrange)
 returns pgrecall_internal.period
@@ -308,7 +306,8 @@ language plpgsql immutable strict parallel safe
 as $$
 begin
   if isempty(range) then
-    -- Of the type itself: a text would be cast by _period_of_text(), which comes back here.
+    -- Cast from the range type: a text would be cast by _period_of_text(), which recurses into
+    -- this.
     return 'empty'::pgrecall_internal.period;
   end if;
   return pgrecall_internal.period(
@@ -324,7 +323,7 @@ returns pgrecall_internal.period
 language plpgsql immutable strict parallel safe
 as $$
 begin
-  -- A daterange is always half-open. Facts of a day are stored as that day in UTC.
+  -- A daterange is always half-open; facts of a day are stored as that day in UTC.
   return pgrecall_internal._period_of_range(case
     when isempty(range) then 'empty'
     else tstzrange(lower(range)::timestamp at time zone 'UTC',
@@ -357,6 +356,6 @@ create cast (daterange as pgrecall_internal.period)
   with function pgrecall_internal._period_of_dates (daterange) as implicit;
 create cast (text as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;
--- What JDBC sends a string as.
+-- JDBC sends strings as varchar.
 create cast (varchar as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;

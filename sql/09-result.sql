@@ -13,8 +13,8 @@ create type pgrecall.retained as (
 );
 comment on type pgrecall.retained is
 'A row of retain(), one for each fact. index: position of the fact in the array, from 0. '
-'memory_id: the memory that holds it. is_new: this call stored it; false: it was there already, or '
-'earlier in the same array.';
+'memory_id: the memory that holds it. is_new: this call stored it; false: it was already stored, '
+'or occurs earlier in the array.';
 
 create type pgrecall.retained_message as (
   index      integer,
@@ -23,8 +23,8 @@ create type pgrecall.retained_message as (
 );
 comment on type pgrecall.retained_message is
 'A row of retain_messages(), one for each message. index: position of the message in the array, '
-'from 0. message_id: the message as stored. is_new: this call stored it; false: it was there '
-'already, or earlier in the same array.';
+'from 0. message_id: the message as stored. is_new: this call stored it; false: it was already '
+'stored, or occurs earlier in the array.';
 
 create type pgrecall.query_entity as (
   entity_id  bigint,
@@ -35,8 +35,8 @@ create type pgrecall.query_entity as (
 );
 comment on type pgrecall.query_entity is
 'A row of query_entities(). entity_id, name, kind: the entity, as in table entity. matched: the '
-'normalised name of it that occurs in the query. confidence: how sure it is that this name means '
-'this entity, 0 to 1.';
+'normalised name of it that occurs in the query. confidence: certainty, 0 to 1, that this name '
+'means this entity.';
 
 create type pgrecall.duplicate_entity as (
   entity_id  bigint,
@@ -48,8 +48,8 @@ create type pgrecall.duplicate_entity as (
 );
 comment on type pgrecall.duplicate_entity is
 'A row of duplicate_entities(), a pair. entity_id, name: the entity with more mentions, to be '
-'kept. other_id, other_name: the one to merge into it. score: how likely they are one, 0 to 1. '
-'reason: what they have in common, in words.';
+'kept. other_id, other_name: the one to merge into it. score: how likely they are the same, 0 to '
+'1. reason: their common features, in words.';
 
 create type pgrecall.bank_statistic as (
   kind           text,
@@ -62,7 +62,7 @@ create type pgrecall.bank_statistic as (
 comment on type pgrecall.bank_statistic is
 'A row of bank_statistics(). kind: memory or message. document_count: documents counted. '
 'average_length: their mean length in lexemes. lexeme_count: different lexemes in them. waiting: '
-'documents stored since and not counted yet. refreshed_at: when they were counted last.';
+'documents not counted yet. refreshed_at: time of the last count.';
 
 create type pgrecall.lexeme_frequency as (
   lexeme    text,
@@ -91,9 +91,9 @@ create type pgrecall.stored_embedding as (
   embedding halfvec
 );
 comment on type pgrecall.stored_embedding is
-'A row of stored_embeddings(), an embedding that the bank has. index: position of the fact in the '
-'array, from 0. kind: text for the fact itself, question for a question that it answers. ordinal: '
-'number of the question, from 0. model: what made the embedding; empty when that is not known.';
+'A row of stored_embeddings(), a stored embedding. index: position of the fact in the array, from '
+'0. kind: text for the fact itself, question for a question that it answers. ordinal: number of '
+'the question, from 0. model: the model that made the embedding; empty: unknown.';
 
 create type pgrecall.reembedding as (
   model           text,
@@ -108,11 +108,11 @@ create type pgrecall.reembedding as (
 );
 comment on type pgrecall.reembedding is
 'The row of reembed_status(). model, dimensions: those of the bank. next_model, next_dimensions: '
-'those that it is being re-embedded with; null: it is not. previous_model: the model before the '
-'last reembed_finish() while reembed_clean() still has work; null: it has none. vectors: '
-'embeddings of model. pending: those of them that next_model still lacks. textless: questions '
-'retained without their text, which cannot be re-embedded. leftover: memories with embeddings of '
-'another model than these two.';
+'those of the model it is being re-embedded with; null: none. previous_model: the model before the '
+'last reembed_finish() while reembed_clean() still has work; null: none. vectors: embeddings of '
+'model. pending: those of them that next_model still lacks. textless: questions retained without '
+'their text, which cannot be re-embedded. leftover: memories with embeddings of another model than '
+'these two.';
 
 create type pgrecall.index_step as (
   bank_id           text,
@@ -127,7 +127,7 @@ create type pgrecall.index_step as (
 comment on type pgrecall.index_step is
 'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers. action: '
 'create, drop or rename. statement: the SQL. reason: why it is due. index_name: the index that it '
-'creates, drops or that gets this name. estimated_bytes: size of an index to create. '
+'creates or drops, or its new name. estimated_bytes: size of an index to create. '
 'estimated_seconds: time to build it on one core; both null for other actions.';
 
 create type pgrecall.recall_checked as (
@@ -139,9 +139,9 @@ create type pgrecall.recall_checked as (
   exact_milliseconds real
 );
 comment on type pgrecall.recall_checked is
-'A row of recall_check(), one for each fact type. path: the index that answered, or that the '
-'search was exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors '
-'found. milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
+'A row of recall_check(), one for each fact type. path: the index used, or that the search was '
+'exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors found. '
+'milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
 
 create type pgrecall.near_copy as (
   memory_id       bigint,
@@ -151,9 +151,9 @@ create type pgrecall.near_copy as (
   is_same_source  boolean
 );
 comment on type pgrecall.near_copy is
-'A row of near_copies(). memory_id, text: the memory that says nearly the same. similarity: 0 to '
-'1, of the embeddings, or of the words where one has none. shared_entities: names of the entities '
-'that both mention. is_same_source: both have the same source_id.';
+'A row of near_copies(). memory_id, text: the near copy. similarity: 0 to 1, of the embeddings, or '
+'of the words where one has none. shared_entities: names of the entities that both mention. '
+'is_same_source: equal source_id.';
 
 create type pgrecall.corrected as (
   memory_id     bigint,
@@ -163,7 +163,7 @@ create type pgrecall.corrected as (
   superseded_by bigint
 );
 comment on type pgrecall.corrected is
-'A memory as supersede(), unsupersede() or unconsolidate() leaves it; with dry_run, as it would.';
+'A memory after supersede(), unsupersede() or unconsolidate(); with dry_run, as it would be.';
 
 create type pgrecall.consolidated as (
   kept_id     bigint,

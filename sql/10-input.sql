@@ -1,9 +1,9 @@
--- Facts and messages as retain() and retain_messages() work with them: read from JSON once.
+-- Typed rows of facts and messages for retain() and retain_messages(): JSON is read once.
 --
 -- _read_fact() and _read_message() check each element of the array that the caller passed and turn
 -- it into one row of type fact_row or message_row. Everything that is written afterwards (memories,
--- embeddings, entities, relations, links) comes from an array of these rows; no later step looks at
--- JSON again. Names are normalised here, once, since every later step compares them.
+-- embeddings, entities, relations, links) comes from an array of these rows; no later step reads
+-- JSON. Names are normalised here, once, since every later step compares them.
 -- The types are private: no public function takes or returns them.
 
 create type pgrecall_internal.fact_name as (
@@ -102,9 +102,9 @@ create type pgrecall_internal.slot_member as (
   is_said   boolean
 );
 comment on type pgrecall_internal.slot_member is
-'A fact among those that replace one another. slot: a key, or a relation of an entity. value: what '
-'the fact says of it; only another value replaces it. said_at: when the fact was said. ends_at: '
-'its valid_to. is_said: retain() was given it just now.';
+'A fact among those that replace one another. slot: a key, or a relation of an entity. value: the '
+'value it states; only another value replaces it. said_at: when the fact was said. ends_at: its '
+'valid_to. is_said: it is in the current call of retain().';
 
 create type pgrecall_internal.message_row as (
   n            integer,

@@ -2,7 +2,7 @@
 --
 -- _bank() returns the row of a bank or raises RC001. Writers use _locked_bank() instead, which
 -- makes writers of one bank wait for each other; readers never wait. The _check_* functions return
--- nothing and raise an error whose hint says what to pass. They stand before all other logic since
+-- nothing and raise an error whose hint says what to pass. They come before all other logic since
 -- every file uses them.
 -- Fields of JSON objects are checked in 28-field.sql.
 
@@ -46,15 +46,15 @@ begin
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
   for no key update;
   if not found then
-    -- It was dropped while we waited; there may be a new one of that name.
+    -- The bank was dropped during the wait; a new one may have its name.
     perform pgrecall_internal._bank(bank);
     raise exception using
       errcode = 'serialization_failure',
       message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
       hint    = 'Run the statement again.';
   end if;
-  -- The row is also updated, once per transaction: a writer whose snapshot is older than our commit
-  -- then fails (40001) instead of creating an entity twice.
+  -- The row is also updated, once per transaction: a writer whose snapshot is older than this
+  -- commit then fails (40001) instead of creating an entity twice.
   update pgrecall.bank b
   set    created_at = b.created_at
   where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
@@ -69,7 +69,7 @@ create or replace function pgrecall_internal._fact_types(bank text, fact_types t
 returns text[]
 language plpgsql stable parallel safe
 set search_path from current
--- Lookups by index, whatever the statistics say of the bank.
+-- Forces index lookups, whatever the statistics of the bank.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -83,12 +83,12 @@ begin
   from   pgrecall.fact_type t
   where  t.bank_id = _fact_types.bank;
   if fact_types is null then
-    -- Fact types without a memory are left out: each costs a branch to plan.
+    -- Fact types without memories are left out: each adds a branch to plan.
     return array(
       select u
       from   unnest(known) as u
       cross  join lateral (
-        -- A lookup each: the order of an index keeps the planner from reading the whole bank.
+        -- One lookup each: index order keeps the planner from scanning the whole bank.
         (select true from pgrecall.memory m
          where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is not null
          order  by lower(m.occurred)
@@ -134,7 +134,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_memory is
-'Raises RC010 unless a bank has a memory.';
+'Raises RC010 unless the bank holds the memory.';
 
 create or replace function pgrecall_internal._check_entity(bank text, entity_id bigint)
 returns void
@@ -154,7 +154,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_entity is
-'Raises RC013 unless a bank has an entity.';
+'Raises RC013 unless the bank holds the entity.';
 
 create or replace function pgrecall_internal._check_range(
   name text, value bigint, lowest bigint, highest bigint)
@@ -237,7 +237,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_entity_name is
-'Raises 22023 unless a name can name an entity.';
+'Raises 22023 unless a name is valid for an entity.';
 
 create or replace function pgrecall.to_embedding(elements real[])
 returns halfvec
@@ -281,7 +281,7 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  -- The next model is not the bank's model either, also where that has no name.
+  -- The next model also differs from the bank's model where the latter has no name.
   if model <> bank.embedding_model or model = bank.next_model then
     raise exception using
       errcode = 'RC005',

@@ -3,10 +3,10 @@
 -- returns a predicate over alias m of pgrecall.memory, in which the filter itself is parameter $3
 -- of the statement.
 --
--- No word of the filter enters the statement: names of columns and operators are ours, times are
--- written anew, all other values and keys are read from $3. A list of values is checked in one pass
--- and read from $3 as one array, so that time and memory grow with its length; the planner folds it
--- to a constant, which can use an index on the column or else is hashed by the executor.
+-- No text of the filter enters the statement: names of columns and operators come from fixed lists,
+-- times are rewritten, all other values and keys are read from $3. A list of values is checked in
+-- one pass and read from $3 as one array, so that time and memory grow with its length; the planner
+-- folds it to a constant, which can use an index on the column or is hashed by the executor.
 --
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
@@ -27,7 +27,7 @@ begin
                        left(coalesce(value, 'null')::text, 200)),
       hint    = format('The column is of type %s. Test for null with ["is null", column].', type);
   end if;
-  -- An expression: of a plain variable, pg_input_is_valid() keeps the type of the first call.
+  -- An expression: for a plain variable, pg_input_is_valid() caches the type of the first call.
   if not pg_input_is_valid(value #>> '{}', type || '') then
     raise exception using
       errcode = 'RC011',
@@ -35,7 +35,7 @@ begin
       hint    = 'Write times as 2026-03-05 or 2026-03-05T14:00Z.';
   end if;
   if type = 'timestamptz' then
-    -- As we read it: no session's time zone shall move it.
+    -- With its UTC offset: independent of the time zone of the session.
     return format('%L::timestamptz', (value #>> '{}')::timestamptz);
   end if;
   return format('($3 #>> %L)::%s', path, type);
@@ -121,8 +121,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_column is
-'The column that is named at a path of the filter: its name, its type (metadata: a key of it, read '
-'as text), and SQL that reads it. Errors: RC011 naming an unknown column.';
+'The column named at a path of the filter: its name, its type (metadata: a key of it, read as '
+'text), and SQL that reads it. Errors: RC011 naming an unknown column.';
 
 create or replace function pgrecall_internal._filter_period(filter jsonb, path text[])
 returns text
@@ -140,7 +140,7 @@ declare
   );
   is_reversed boolean;
 begin
-  -- timestamptz literals, put together by _filter_value().
+  -- timestamptz literals made by _filter_value().
   execute format('select %s > %s', sides[1], sides[2]) into is_reversed;
   if is_reversed then
     raise exception using
@@ -152,8 +152,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_period is
-'SQL of the range that stands at a path of the filter as [start, end], null for an open side. '
-'Errors: RC011.';
+'SQL of the range at a path of the filter, given as [start, end], null for an open side. Errors: '
+'RC011.';
 
 create or replace function pgrecall_internal._comparison_sql(filter jsonb, path text[])
 returns text
@@ -237,8 +237,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._comparison_sql is
-'The condition at a path of the filter, which compares a column, as SQL. Errors: RC011 naming '
-'what.';
+'The condition at a path of the filter, which compares a column, as SQL. Errors: RC011.';
 
 create or replace function pgrecall_internal._condition_sql(
   filter jsonb, path text[], out sql text, out condition_count integer, out value_count integer)
@@ -297,8 +296,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._condition_sql is
-'The condition at a path of the filter as SQL, with how many conditions and values of lists it '
-'has. Errors: RC011 naming what.';
+'The condition at a path of the filter as SQL, and its numbers of conditions and list values. '
+'Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_sql(filter jsonb)
 returns text
@@ -313,19 +312,18 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_sql is
-'A filter as SQL over alias m of memory; its values stay in parameter $3. Errors: RC011 naming '
-'what.';
+'A filter as SQL over alias m of memory; its values stay in parameter $3. Errors: RC011.';
 
--- Statements of the arms are put together at run time: a branch per fact type, with the type as a
--- constant so that each meets its own index, and the predicate of the filter. Their parameters are
--- $1 bank, $2 as_of, $3 filter, $4 depth, then the arm's own.
+-- Statements of the arms are built at run time: a branch per fact type, with the type as a constant
+-- so that each uses its own index, and the predicate of the filter. Their parameters are $1 bank,
+-- $2 as_of, $3 filter, $4 depth, then the arm's own.
 create or replace function pgrecall_internal._union_all(branch text, fact_types text[])
 returns text
 language sql immutable parallel safe
 return (
   select string_agg('(' || replace(branch, '{fact_type}', quote_literal(t)) || ')',
                     E'\nunion all\n')
-  -- A bank that holds nothing gets the branch of no type, which keeps the statement whole.
+  -- An empty bank gets a branch without a type, which keeps the statement valid.
   from   unnest(case when fact_types = '{}' then array[''] else fact_types end) as t
 );
 comment on function pgrecall_internal._union_all is
@@ -342,4 +340,4 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._visible_sql is
-'Predicate over alias m: held true as of $2, passing the filter ($3).';
+'Predicate over alias m: valid as of $2 and passes the filter ($3).';

@@ -2,9 +2,9 @@
 --
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
--- and addresses also count as typed, so that "max_client_conn" is found exactly.
+-- and addresses are also kept as typed, so that "max_client_conn" is found exactly.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
--- All functions are SQL without tables: the planner puts them into the calling query.
+-- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
 
 create or replace function pgrecall_internal._cjk()
@@ -14,7 +14,7 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
        '\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff'
        '\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff';
 comment on function pgrecall_internal._cjk is
-'The letters of Chinese, Japanese and Korean, for the inside of a bracket expression.';
+'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
 create or replace function pgrecall_internal._spaced(content text)
 returns text

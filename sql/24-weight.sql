@@ -1,11 +1,11 @@
--- BM25 weights of documents: what is computed when a memory or message is written.
+-- BM25 weights of documents, computed when a memory or message is written.
 --
 -- A document is stored as a sparse vector with one weight per lexeme: its term frequency, saturated
 -- and normalised by length, without the IDF. The IDF changes with every document of the bank and is
--- multiplied in at query time; so an inner product of two sparse vectors is the BM25 score.
--- The dimension of a lexeme is a hash of it: two lexemes may share one, which the query repairs.
--- The mean length that the weights need comes from the statistics (27-statistics.sql), which
--- computes the weights again when the mean has moved.
+-- multiplied in at query time; so an inner product of two sparse vectors is the BM25 score. The
+-- dimension of a lexeme is a hash of it: two lexemes may share one, which the query rechecks. The
+-- mean length that the weights need comes from the statistics (27-statistics.sql), which recomputes
+-- the weights when the mean has changed.
 -- Fields (context, fact_key, neighbours of a message) are weighted as in BM25F.
 
 create or replace function pgrecall_internal._to_sparsevec(
@@ -69,8 +69,8 @@ returns text
 language sql immutable parallel safe
 return (hashint8extended(dimension, hashtextextended(bank_id, 0)) & 9223372036854775807)::text;
 comment on function pgrecall_internal._document_word is
-'The word that stands for a lexeme of a bank in lexical_document, by its dimension. Other banks '
-'have other words for it.';
+'The word that stands for a lexeme of a bank in lexical_document, by its dimension. It differs '
+'between banks.';
 
 create or replace function pgrecall_internal._lexical_document(
   bank pgrecall.bank, content text, context text, fact_key text)
@@ -94,7 +94,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lexical_document is
-'What pg_textsearch indexes of a memory: the words of its lexemes, each repeated by its weighted '
+'The text of a memory for pg_textsearch: the words of its lexemes, each repeated by its weighted '
 'frequency, rounded, at least once. Null where the bank has another lexical_backend.';
 
 create or replace function pgrecall_internal._message_context(

@@ -1,13 +1,13 @@
--- The registry of arms: one row for each, and nothing else names them one by one.
+-- The registry of arms: one row for each; no other code lists them.
 --
 -- An arm is one file among 40 to 49 with a worker pgrecall_internal._ARM_arm(request, before,
--- is_planned), which returns pgrecall_internal.arm_result, and one row here. What plans, runs,
--- weighs and reports arms (60-recall.sql) loops over the rows in the order of place and calls the
--- worker by the name of the arm; the words of a row decide when it is left out without being
--- called. So an arm is added by writing its file and its row.
+-- is_planned), which returns pgrecall_internal.arm_result, and one row here. The code that plans,
+-- runs, weights and reports arms (60-run.sql) loops over the rows in the order of place and calls
+-- the worker by the name of the arm; the row decides when it is skipped without a call. An arm is
+-- added by writing its file and its row.
 --
--- place matters where an arm starts from what others found: the graph, and the sources, come after
--- the arms that they start from.
+-- place matters where an arm takes seeds from the hits of others: the graph and source arms come
+-- after these.
 create or replace function pgrecall.arms()
 returns setof pgrecall.arm
 language sql immutable parallel safe rows 8
@@ -45,7 +45,7 @@ returns jsonb
 language sql immutable parallel safe
 return (select jsonb_object_agg(a.arm, a.weight) from pgrecall.arms() as a);
 comment on function pgrecall.default_weights is
-'The weights of the arms in the fusion, where neither bank nor call says otherwise.';
+'The weights of the arms in the fusion, unless bank or call sets others.';
 
 create or replace function pgrecall_internal._arm_names()
 returns text

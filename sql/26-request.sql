@@ -1,12 +1,12 @@
--- A recall is resolved once, at the door, into one value of type pgrecall_internal.request: the row
--- of the bank, the options, the fact types, the filter compiled to a predicate, the entities that
--- the query names, its words and how rare they are. Every arm, and all that comes after the arms,
--- takes this value; nothing is parsed, looked up or compiled a second time in one recall.
+-- A recall is resolved once, on entry, into one value of type pgrecall_internal.request: the row of
+-- the bank, the options, the fact types, the filter compiled to a predicate, the entities that the
+-- query names, its words and their IDF. Every arm and every later step takes this value; nothing is
+-- parsed, looked up or compiled a second time in one recall.
 --
 -- _request() checks every argument of the recall family and raises their errors: RC001 bank, RC004
 -- dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, RC008 fact type, RC009 arm,
--- RC011 filter, 22023 value out of range. What only some arms need (names, words) is looked up
--- where one of those that may run says so in arms().
+-- RC011 filter, 22023 value out of range. Names and words are looked up only where an arm that may
+-- run needs them, by its row in arms().
 create or replace function pgrecall_internal._to_halfvec(embedding anycompatible)
 returns halfvec
 language plpgsql immutable parallel safe
@@ -55,7 +55,7 @@ comment on function pgrecall_internal._range_of_period is 'A window as a tstzran
 create or replace function pgrecall_internal._asked(query text)
 returns text
 language sql immutable parallel safe
--- A pasted book asks about what it begins with.
+-- A very long text is searched by its beginning.
 return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
 comment on function pgrecall_internal._asked is
 'A query without white space around it, its first 16,000 characters, empty when null.';
@@ -94,8 +94,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parsed_request is
-'A request with the words of its query and of option terms, its phrases, and how rare the words '
-'are.';
+'A request with the words of its query and of option terms, their IDF, and its phrases.';
 
 create or replace function pgrecall_internal._check_query(
   query text, embedding halfvec, hypothetical halfvec, during tstzrange, is_expanded boolean)
@@ -119,7 +118,7 @@ returns jsonb
 language plpgsql stable parallel safe
 as $$
 declare
-  -- The spans of a filter are half-open: an end that belongs to the window is let in.
+  -- Ranges in a filter are half-open: an inclusive upper bound is extended.
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
@@ -140,8 +139,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._window_filter is
-'The condition of time_mode filter: what occurred in the window, or with time_basis mentioned was '
-'said in it where it is not known when it happened.';
+'The condition of time_mode filter: occurred overlaps the window, or, with time_basis mentioned '
+'and without occurred, mentioned_at lies in it.';
 
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
@@ -167,7 +166,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._whole_filter is
-'Filter, tags and a window that filters as one condition; null for none.';
+'Filter, tags and the window of time_mode filter as one condition; null: none.';
 
 create or replace function pgrecall_internal._hinted_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
@@ -196,7 +195,7 @@ create or replace function pgrecall_internal._has_timeless(request pgrecall_inte
 returns boolean
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -216,7 +215,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._has_timeless is
-'Whether a bank holds a fact of which nobody said when it happened: only its words tell a date.';
+'Whether a bank holds a fact without occurred, whose date is only in its words.';
 
 create or replace function pgrecall_internal._request(
   bank       text,
@@ -298,7 +297,7 @@ begin
   then
     request := pgrecall_internal._parsed_request(request);
   elsif 'names' = any (needs) then
-    -- How rare an entity is depends on the number of memories.
+    -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
   end if;
   return request;
@@ -306,8 +305,8 @@ end;
 $$;
 comment on function pgrecall_internal._request is
 'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
-'arms need. arm names the one that is called alone, and then the query may be empty. Errors: see '
-'the head of this file.';
+'arms need. arm: the arm that is called alone; the query may then be empty. Errors: see the head '
+'of this file.';
 
 create or replace function pgrecall_internal._is_dated(request pgrecall_internal.request)
 returns boolean

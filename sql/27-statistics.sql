@@ -69,7 +69,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._snapshot_vocabulary is
-'Stores the vocabulary of a bank. An automatic snapshot does not replace one that was asked for.';
+'Stores the vocabulary of a bank. An automatic snapshot does not replace a manual one.';
 
 create or replace function pgrecall_internal._refresh_lengths(bank pgrecall.bank, kind text)
 returns void
@@ -79,8 +79,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
-    -- Only those whose length can differ: the weights of the fields may have changed, and 0.1.0 did
-    -- not normalise texts that are not ASCII.
+    -- Only documents whose length can differ: field weights may have changed, and 0.1.0 did not
+    -- normalise texts that are not ASCII.
     update pgrecall.memory m
     set    lexical_length = (
              pgrecall_internal._document_weights(bank, m.text, m.context, m.fact_key, 1)).length
@@ -94,7 +94,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_lengths is
-'Counts the lexemes of all documents of a kind again.';
+'Recounts the lexemes of all documents of a kind.';
 
 create or replace function pgrecall_internal._refresh_weights(
   bank pgrecall.bank, kind text, average_length double precision, is_full boolean)
@@ -123,8 +123,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_weights is
-'Computes the BM25 weights of all documents of a kind again; is_full: also what pg_textsearch '
-'indexes.';
+'Recomputes the BM25 weights of all documents of a kind; is_full: also their lexical_document.';
 
 create or replace function pgrecall_internal._count_lexemes(
   bank pgrecall.bank, kind text, after bigint)
@@ -200,8 +199,8 @@ begin
   perform pgrecall_internal._count_lexemes(bank, kind, after);
 
   average := (old_length + coalesce(added_length, 0)) / greatest(old_count + added_count, 1);
-  -- Weights are computed again when the mean that they were made with is more than 5 % off, and by
-  -- every full refresh, which may follow a change of k1 or b.
+  -- Weights are recomputed when the mean used for them is more than 5 % off, and by every full
+  -- refresh, which may follow a change of k1 or b.
   if average > 0 and (is_full or abs(weighted / average - 1) > 0.05) then
     weighted := average;
     perform pgrecall_internal._refresh_weights(bank, kind, average, is_full);
@@ -217,8 +216,8 @@ begin
       weighted_length = excluded.weighted_length,
       watermark       = excluded.watermark,
       refreshed_at    = excluded.refreshed_at;
-  -- The vocabulary of the first facts does not show yet what a bank is about: for texts of one kind
-  -- the similarity of that of the first 10,000 and of 50,000 is 0.70, of 1,000 and 50,000 0.42.
+  -- The vocabulary of the first facts is not yet typical of a bank: for texts of one kind the
+  -- similarity between the first 10,000 and 50,000 is 0.70, between 1,000 and 50,000 0.42.
   if kind = 'memory' and coalesce(known.document_count, 0) < 10000 then
     perform pgrecall_internal._snapshot_vocabulary(bank.bank_id, true);
   end if;
@@ -243,7 +242,7 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank.bank_id and s.kind = _refresh_when_due.kind;
   threshold := coalesce(counted, 0) / 10;
-  -- Counting stops at the threshold: it never costs more than storing those documents did.
+  -- Counting stops at the threshold, so it costs less than storing those documents did.
   select count(*) into waiting from (
     select from pgrecall.memory m
     where  _refresh_when_due.kind = 'memory'
@@ -260,8 +259,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_when_due is
-'Refreshes the statistics when the documents not counted yet are more than a tenth of those '
-'counted.';
+'Refreshes the statistics when uncounted documents exceed a tenth of those counted.';
 
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)
 returns void
@@ -343,6 +341,6 @@ end;
 $$;
 comment on function pgrecall.vocabulary_drift is
 'Jaccard similarity, 0 to 1, of the 5,000 most frequent lexemes of the memories of a bank as '
-'counted now and at its snapshot. Below 0.7 the bank is about something else than then. Null '
-'before anything was counted. The snapshot is that of the first 10,000 memories, or of '
-'snapshot_vocabulary(). Errors: RC001.';
+'counted now and at its snapshot. Below 0.7 the subject of the bank has changed. Null before the '
+'first count. The snapshot is that of the first 10,000 memories, or of snapshot_vocabulary(). '
+'Errors: RC001.';

@@ -1,10 +1,10 @@
 -- Fields of JSON objects that callers pass: checked and read in one step.
 --
--- Every *_field function takes the place of a field (facts[3].text) and its value, and returns the
--- value with its SQL type; null when the field is absent or null. A value that does not fit raises
--- RC003 with the place, so that the caller finds it in a batch of thousands.
--- Times are read in UTC, whatever the session says. Only dates and timestamps in figures are times:
--- what else PostgreSQL accepts ("today") would be another time tomorrow.
+-- Every *_field function takes the path of a field (facts[3].text) and its value, and returns the
+-- value with its SQL type; null when the field is absent or null. An invalid value raises RC003
+-- with the path, so that the caller finds it in a large batch.
+-- Times are read in UTC, whatever the session's time zone. Only numeric dates and timestamps are
+-- accepted: "today", which PostgreSQL also accepts, would change its meaning tomorrow.
 
 create or replace function pgrecall_internal._raise_invalid_field(
   place text, problem text, hint text)
@@ -114,7 +114,7 @@ exception when data_exception then
 end;
 $$;
 comment on function pgrecall_internal._time_field is
-'A field that is a date, which is its first instant in UTC, or a timestamp. Errors: RC003.';
+'A field that is a timestamp, or a date, read as its first instant in UTC. Errors: RC003.';
 
 create or replace function pgrecall_internal._span_field(place text, value jsonb)
 returns tstzrange

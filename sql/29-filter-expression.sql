@@ -1,14 +1,14 @@
--- Filter expressions: a condition as a user writes it in PostgreSQL's notation,
+-- Filter expressions: a condition in PostgreSQL's notation,
 --
 --   confidence > 0.8 and metadata->>'team' = 'core' and tags @> array['deploy']
 --
 -- read into the nested JSON arrays of 22-filter.sql, such as ["and", [">", "confidence", 0.8], c].
--- _parsed_filter() is the door; it also takes those arrays as JSON text.
+-- _parsed_filter() is the entry point; it also takes those arrays as JSON text.
 --
--- A recursive-descent parser reads the tokens of 37-filter-token.sql: or, and, not;
--- comparison; operand. Its functions take the number of the first token to read and return that of
--- the first one they did not read (at). Text of the user is compared and copied, it never becomes
--- SQL. Time and memory grow with the length of the text; nesting is at most 50 deep.
+-- A recursive-descent parser reads the tokens of 37-filter-token.sql: or, and, not; comparison;
+-- operand. Its functions take the number of the first token to read and return that of the first
+-- one they did not read (at). Text of the user is compared and copied; it does not become SQL. Time
+-- and memory grow with the length of the text; nesting is at most 50 deep.
 --
 -- A condition is a JSON array, an operand an object: at, and column, value, strings, period or any.
 create or replace function pgrecall_internal._filter_values(
@@ -28,7 +28,7 @@ begin
   end if;
   loop
     if tokens -> at ->> 0 = '''' and tokens -> (at + 1) ->> 0 in (',', closing) then
-      -- By far the most frequent case, without a call.
+      -- Fast path for the most frequent case.
       elements := array_append(elements, tokens -> at -> 1);
       at := at + 1;
     else
@@ -62,18 +62,19 @@ begin
   if code !~ '^[a-z_"]'
      or code in ('and', 'or', 'not', 'in', 'is', 'like', 'ilike', 'between', 'as')
   then
-    perform pgrecall_internal._refuse_filter('expected a column or a constant, not {}', tokens, at);
+    perform pgrecall_internal._invalid_filter(
+      'expected a column or a constant, not {}', tokens, at);
   elsif tokens -> (at + 1) ->> 0 = '(' then
-    perform pgrecall_internal._refuse_filter('function {} is not allowed', tokens, at);
+    perform pgrecall_internal._invalid_filter('function {} is not allowed', tokens, at);
   elsif tokens -> (at + 1) ->> 0 = '.' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('unknown column "%s.%s"', left(name, 200), left(tokens -> (at + 2) ->> 1, 200)),
       tokens, at);
   elsif name not in ('memory_id', 'fact_type', 'text', 'context', 'fact_key', 'source_id', 'tags',
                      'metadata', 'occurred', 'mentioned_at', 'created_at', 'confidence',
                      'proof_count')
   then
-    perform pgrecall_internal._refuse_filter('unknown column {}', tokens, at);
+    perform pgrecall_internal._invalid_filter('unknown column {}', tokens, at);
   end if;
   return jsonb_build_object('at', at, 'column', name);
 end;
@@ -92,7 +93,7 @@ declare
   part  record;
 begin
   if depth > 50 then
-    perform pgrecall_internal._refuse_filter('nested more than 50 deep', tokens, at);
+    perform pgrecall_internal._invalid_filter('nested more than 50 deep', tokens, at);
   end if;
   if code = '(' then
     part := pgrecall_internal._filter_disjunction(tokens, depth + 1, at + 1);
@@ -124,14 +125,14 @@ begin
   elsif code = 'tstzrange' and next = '(' then
     part := pgrecall_internal._filter_values(tokens, depth, ')', 'occurred', at + 2);
     if jsonb_array_length(part.constants) <> 2 then
-      perform pgrecall_internal._refuse_filter('{} takes a start and an end', tokens, start);
+      perform pgrecall_internal._invalid_filter('{} takes a start and an end', tokens, start);
     end if;
     node := jsonb_build_object('at', start, 'period', part.constants);
     at := part.at;
   elsif code = 'any' and next = '(' then
     part := pgrecall_internal._filter_operand(tokens, depth + 1, at + 2);
     if part.node ->> 'column' is distinct from 'tags' then
-      perform pgrecall_internal._refuse_filter('{} takes tags', tokens, start);
+      perform pgrecall_internal._invalid_filter('{} takes tags', tokens, start);
     end if;
     node := jsonb_build_object('at', start, 'any', true);
     at := pgrecall_internal._after_token(tokens, part.at, ')');
@@ -142,7 +143,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_primary is
-'Reads an operand without what may follow it, or what stands in parentheses. Errors: RC011.';
+'Reads an operand without its suffixes, or a parenthesised expression. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_operand(
   tokens jsonb, depth integer, inout at integer, out node jsonb,
@@ -158,7 +159,7 @@ begin
   at := part.at;
   if jsonb_typeof(node) = 'array' then
     if not allow_condition then
-      perform pgrecall_internal._refuse_filter(
+      perform pgrecall_internal._invalid_filter(
         'expected a column or a constant, not {}', tokens, start);
     end if;
     return;
@@ -170,17 +171,17 @@ begin
       at := part.at;
     elsif node ->> 'column' = 'metadata' then
       if coalesce(tokens -> (at + 1) ->> 0 <> '''' or tokens -> (at + 1) ->> 1 = '', true) then
-        perform pgrecall_internal._refuse_filter('expected a key, not {}', tokens, at + 1);
+        perform pgrecall_internal._invalid_filter('expected a key, not {}', tokens, at + 1);
       end if;
       node := node || jsonb_build_object('column', 'metadata.' || (tokens -> (at + 1) ->> 1));
       at := at + 2;
       if tokens -> at ->> 0 = '::' then
-        -- PostgreSQL would cast the key.
-        perform pgrecall_internal._refuse_filter(
+        -- In PostgreSQL such a cast would apply to the key.
+        perform pgrecall_internal._invalid_filter(
           'expected parentheses around what is cast before {}', tokens, at);
       end if;
     else
-      perform pgrecall_internal._refuse_filter('{} reads a key of metadata alone', tokens, at);
+      perform pgrecall_internal._invalid_filter('{} reads a key of metadata alone', tokens, at);
     end if;
   end loop;
 end;
@@ -195,7 +196,7 @@ language plpgsql immutable parallel safe
 as $$
 begin
   if not node ? 'column' or node ->> 'column' in ('tags', 'metadata', 'occurred') then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       case when node ? 'column' then 'this operator does not take column {}'
            else 'expected a column, not {}' end,
       tokens, (node ->> 'at')::integer);
@@ -223,7 +224,7 @@ begin
   if sides[1] is null or (sides[1] = '(' and sides[2] <> '')
      or jsonb_typeof(node -> 'value') <> 'string'
   then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       'expected a period as ''[start,end)'', not {}', tokens, (node ->> 'at')::integer);
   end if;
   return jsonb_build_array(btrim(nullif(sides[2], ''), '"'), btrim(nullif(sides[3], ''), '"'));
@@ -250,10 +251,10 @@ begin
                                pgrecall_internal._compared_period(right_node, tokens));
     end if;
     if column_name = 'tags' then
-      perform pgrecall_internal._refuse_filter(
+      perform pgrecall_internal._invalid_filter(
         'expected array[''...'', ''...''], not {}', tokens, (right_node ->> 'at')::integer);
     end if;
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('operator "%s" does not take {}', op), tokens, (left_node ->> 'at')::integer);
   end if;
   if right_node ? 'any' and op = '=' then
@@ -267,7 +268,7 @@ begin
   column_name := pgrecall_internal._compared_column(left_node, tokens);
   constant := pgrecall_internal._filter_constant(right_node, column_name, tokens);
   if left_node ? 'is_number' and jsonb_typeof(constant) = 'string' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       'expected a number, not {}', tokens, (right_node ->> 'at')::integer);
   end if;
   return jsonb_build_array(op, column_name, constant);
@@ -324,7 +325,7 @@ begin
         pgrecall_internal._filter_constant(second.node, column_name, tokens)));
   elsif code = 'is' and not is_not then
     if not node ? 'column' then
-      perform pgrecall_internal._refuse_filter(
+      perform pgrecall_internal._invalid_filter(
         'expected a column, not {}', tokens, (node ->> 'at')::integer);
     end if;
     is_not := tokens -> at ->> 0 = 'not';
@@ -337,7 +338,7 @@ begin
     second := pgrecall_internal._filter_operand(tokens, depth, at);
     node := pgrecall_internal._compared(code, node, second.node, tokens);
   else
-    perform pgrecall_internal._refuse_filter('expected an operator, not {}', tokens, at - 1);
+    perform pgrecall_internal._invalid_filter('expected an operator, not {}', tokens, at - 1);
   end if;
   at := second.at;
   if is_not then
@@ -346,8 +347,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_comparison is
-'Reads a comparison, a condition in parentheses, or an operand that is followed by no operator. '
-'Errors: RC011.';
+'Reads a comparison, a condition in parentheses, or an operand without an operator. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_disjunction(
   tokens jsonb, depth integer, inout at integer, out node jsonb)
@@ -371,11 +371,11 @@ begin
     at := part.at;
     code := tokens -> at ->> 0;
     if jsonb_typeof(node) = 'object' then
-      -- In parentheses it may be a part of a comparison that goes on behind them.
+      -- In parentheses it may be an operand of a comparison that continues after them.
       if depth > 0 and negations = 0 and any_of = '{}' and all_of = '{}' and code = ')' then
         return;
       end if;
-      perform pgrecall_internal._refuse_filter(
+      perform pgrecall_internal._invalid_filter(
         '{} alone is not a condition', tokens, (node ->> 'at')::integer);
     end if;
     for i in 1 .. negations loop
@@ -394,8 +394,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._filter_disjunction is
-'Reads conditions with or, and and not between them, up to the first token that goes with none; in '
-'parentheses also an operand alone. Errors: RC011.';
+'Reads conditions joined by or, and and not, up to the first token that belongs to none; in '
+'parentheses also a single operand. Errors: RC011.';
 
 create or replace function pgrecall_internal._parsed_filter(filter text)
 returns jsonb
@@ -421,7 +421,7 @@ begin
     return filter::jsonb;
   end if;
   if length(filter) > 100000 then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('an expression has at most 100000 characters, not %s', length(filter)));
   end if;
   tokens := pgrecall_internal._filter_tokens(filter);
@@ -430,7 +430,7 @@ begin
     parsed.at := parsed.at + 1;
   end if;
   if tokens -> parsed.at ->> 0 <> '' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       'expected "and", "or" or the end, not {}', tokens, parsed.at);
   end if;
   return parsed.node;

@@ -1,9 +1,9 @@
--- Banks: created, configured, dropped, and looked at.
+-- Banks: creating, configuring, dropping and listing them.
 --
 -- create_bank() makes a bank with six fact types; configure_bank() changes its defaults, which are
 -- of two kinds: options of a recall, declared by recall_options() and kept in bank.options, and
--- settings of how the bank stores and indexes, which are columns of bank. The views bank_overview
--- and fact are for people and BI tools.
+-- settings for storage and indexes, which are columns of bank. The views bank_overview and fact are
+-- for people and BI tools.
 create or replace function pgrecall_internal._check_time_settings(settings jsonb)
 returns void
 language plpgsql immutable parallel safe
@@ -48,7 +48,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_time_settings is
-'Raises 22023 for a setting of time_settings that there is not, or whose value is unusable.';
+'Raises 22023 for an unknown or invalid setting of time_settings.';
 
 create or replace function pgrecall_internal._settings()
 returns text[]
@@ -103,7 +103,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_settings is
-'Checks what configure_bank() is given, options and columns alike.';
+'Checks the settings passed to configure_bank(), options and columns.';
 
 create or replace function pgrecall.configure_bank(bank text, settings jsonb)
 returns void
@@ -115,7 +115,7 @@ declare
   columns jsonb;
 begin
   perform pgrecall_internal._check_settings(locked, settings);
-  -- A null takes an option of the bank away; a column has no null.
+  -- A null removes an option of the bank; columns do not take null.
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
@@ -147,8 +147,8 @@ end;
 $$;
 comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
-'that is_bank_default, and the columns of pgrecall.bank that hold settings and say what they do. '
-'Others stay; null takes an option of the bank away. Errors: RC001, RC008 hint for an unknown fact '
+'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
+'Others stay; null removes an option of the bank. Errors: RC001, RC008 hint for an unknown fact '
 'type, RC009 unknown arm, 0A000 pg_textsearch is not installed, 22023 unknown setting or value out '
 'of range.';
 
@@ -174,7 +174,7 @@ begin
 end;
 $$;
 comment on function pgrecall.add_fact_type is
-'Adds a kind of memory to a bank, or describes it anew. Errors: RC001, 22023 unusable name.';
+'Adds a fact type to a bank, or changes its description. Errors: RC001, 22023 unusable name.';
 
 create or replace function pgrecall.create_bank(
   bank                 text,
@@ -254,7 +254,7 @@ declare
   removed bigint;
 begin
   perform pgrecall_internal._locked_bank(bank);
-  -- Children first: cascades would look for each row's children one row at a time.
+  -- Children first: cascades would look up the children of each row one at a time.
   delete from pgrecall.link x where x.bank_id = drop_bank.bank;
   delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
   delete from pgrecall.mention x where x.bank_id = drop_bank.bank;
@@ -282,7 +282,7 @@ select b.bank_id,
        b.text_search_config,
        b.created_at
 from   pgrecall.bank b;
-comment on view pgrecall.bank_overview is 'The banks and how much each holds.';
+comment on view pgrecall.bank_overview is 'The banks, and how many rows each holds.';
 
 create or replace function pgrecall.bank_models(bank text)
 returns pgrecall.bank_model
@@ -325,5 +325,5 @@ select m.memory_id,
        m.valid_to is null or m.valid_to > now() as is_current
 from   pgrecall.memory m;
 comment on view pgrecall.fact is
-'The facts of all banks to explore in SQL and BI tools: what is remembered, when it happened, whom '
-'it names, whether it is still held true. Compare bank_id; recalls go by hybrid_recall().';
+'The facts of all banks to explore in SQL and BI tools: text, time, entities, and whether it still '
+'holds. Compare bank_id; to recall, use hybrid_recall().';

@@ -1,7 +1,7 @@
--- Names: how they are compared, how they are found in a query, and which entities they mean there.
+-- Names: comparing them, finding them in a query, and resolving them to entities there.
 --
 -- A name is compared in normalised form (normalised_name()), and a kind of entity by its class
--- (_kind_class()); both are stored as they were given.
+-- (_kind_class()); both are stored as given.
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
 -- aliases and keeps the longest matches. Where several entities have the same name, their
 -- co-mentions decide: the other entities of their latest facts.
@@ -13,8 +13,8 @@ returns text
 language sql immutable parallel safe
 return lower(trim(regexp_replace(pgrecall_internal._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
 comment on function pgrecall.normalised_name is
-'A name as it is compared: in Unicode form NFKC, lower case, punctuation and runs of spaces as one '
-'space.';
+'A name in normalised form, for comparisons: Unicode form NFKC, lower case, punctuation and runs '
+'of spaces as one space.';
 
 create or replace function pgrecall_internal._words(query text)
 returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
@@ -35,7 +35,7 @@ begin atomic
              '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
              || pgrecall_internal._cjk() || ']+', 'g')
              with ordinality as m(match, n)
-    -- Of a long text that was pasted as a query only the first words count.
+    -- A long text pasted as a query is read only at its beginning.
     order  by r.n, m.n
     limit  200
   ) as p
@@ -44,8 +44,8 @@ begin atomic
 end;
 comment on function pgrecall_internal._words is
 'The first 200 words of a query in order, with the positions of their first and last characters. '
-'Of Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
-'is_joined: nothing stands between it and the word before.';
+'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
+'is_joined: it directly follows the word before.';
 
 create or replace function pgrecall_internal._phrases(query text)
 returns table (phrase text, first integer, last integer, starts_at integer, ends_at integer)
@@ -67,7 +67,7 @@ begin atomic
   cross  join generate_series(1, q.length) as f(n)
   cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
   where  q.numbers[l.n] - q.numbers[f.n] < 8
-    -- One letter within others is a part of a word: 王 is not in 王国.
+    -- A letter among others is part of a word: 王 is not in 王国.
     and  not (f.n = l.n and q.letters[f.n] and (q.joined[f.n] or q.joined[f.n + 1]));
 end;
 comment on function pgrecall_internal._phrases is
@@ -88,7 +88,7 @@ begin
     select m.memory_id
     from   pgrecall.mention m
     where  m.bank_id = _co_mentions.bank and m.entity_id = _co_mentions.entity_id
-      -- "between" rather than "=", so that only the primary key has this order.
+      -- "between" rather than "=", so that only the primary key provides this order.
       and  m.fact_type between t.fact_type and t.fact_type
     order  by m.fact_type desc, m.memory_id desc
     limit  100
@@ -105,8 +105,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._co_mentions is
-'Entities mentioned in the same facts as an entity, and in how many: of its latest 100 facts of '
-'each type.';
+'Entities mentioned in the same facts as an entity, and in how many; limited to its latest 100 '
+'facts of each type.';
 
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
@@ -125,8 +125,8 @@ return nullif(coalesce('{
   "concept": "", "topic": ""
 }'::jsonb ->> lower(trim(kind)), lower(trim(kind))), '');
 comment on function pgrecall_internal._kind_class is
-'A kind of entity as it is compared: company and organisation are the same kind. Null: the kind is '
-'unknown, or a word such as thing that tells none.';
+'A kind of entity in normalised form, for comparisons: company and organisation are equal. Null: '
+'unknown, or an unspecific word such as thing.';
 
 create or replace function pgrecall_internal._kinds_differ(kind text, other text)
 returns boolean
@@ -153,7 +153,7 @@ begin
       limit  10
     ) as a
   ),
-  -- The longest name wins: "Ana Silva" does not also mean each other Ana.
+  -- The longest name wins: "Ana Silva" does not also mean every other Ana.
   hit as materialized (
     select f.*, count(*) over (partition by f.first, f.last) as candidates
     from   found f
@@ -181,8 +181,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._query_names is
-'Used by query_entities(): each name in a query, at each place where it stands, with at most ten '
-'entities that have it as an alias.';
+'Used by query_entities(): each occurrence of a name in a query, with at most ten entities that '
+'have it as an alias.';
 
 create or replace function pgrecall_internal._named_entities(bank text, query text)
 returns pgrecall_internal.named_entity[]
@@ -257,11 +257,11 @@ begin
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
-        -- A name in lower case ("pricing model") tells what the question is about: it stays.
+        -- A name in lower case ("pricing model") is part of the subject: it stays.
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
     ) as proper
-    -- A part of an identifier is not a word of its own.
+    -- A part of an identifier is not a separate word.
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
@@ -289,8 +289,8 @@ begin
 end;
 $$;
 comment on function pgrecall.without_names is
-'A query without the names that query_entities() finds in it, each with its possessive ''s, to be '
-'embedded: names tell who is meant, not what is asked. Names in lower case, unless of a person, '
+'A query without the names that query_entities() finds in it, each with its possessive ''s, for '
+'embedding: names say who is meant, not what is asked. Names in lower case, unless of a person, '
 'and parts of identifiers are kept. The query is returned unchanged where it has no names, or '
 'where only stop words would be left. Errors: RC001, 22023.';
 

@@ -2,10 +2,10 @@
 --
 -- _read_fact() checks one fact, field by field in a fixed order, and returns it as a row of type
 -- fact_row (10-input.sql); the functions above it read the objects inside a fact. Each returns what
--- it checked, so that a field is looked at once.
--- The first field that does not fit ends the call: RC003 and its kin name the fact and the field.
--- content_hash tells whether two facts are the same one; what goes into it must never change, or
--- facts that are stored already would be stored again.
+-- it checked, so that a field is read once.
+-- The first invalid field ends the call: RC003 and related errors name the fact and the field.
+-- Equal content_hash means the same fact; its inputs must never change, or stored facts would be
+-- stored again.
 
 create or replace function pgrecall_internal._read_name(place text, value jsonb)
 returns pgrecall_internal.fact_name
@@ -26,7 +26,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._read_name is
-'A string that can name an entity. Errors: RC003.';
+'A string that is a valid name of an entity. Errors: RC003.';
 
 create or replace function pgrecall_internal._read_entity(place text, item jsonb)
 returns pgrecall_internal.fact_name
@@ -152,8 +152,8 @@ language sql immutable parallel safe
 return coalesce(case when is_own then nullif(item -> 'embedding', 'null') end,
                 nullif(item -> 'embeddings' -> model, 'null'));
 comment on function pgrecall_internal._vector is
-'The embedding that a fact or question brings for a model: under its name in embeddings; where it '
-'is the bank''s own (is_own) also as embedding, which goes first. Null when it brings none.';
+'The embedding of a fact or question for a model: under its name in embeddings; for the bank''s '
+'own model (is_own) also field embedding, which takes precedence. Null: none.';
 
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
@@ -208,8 +208,7 @@ end;
 $$;
 comment on function pgrecall_internal._read_vectors is
 'The embeddings of a fact or question: of the bank''s model, and of the next one while the bank is '
-'re-embedded. Empty when it brings none. Errors: RC003, RC004, RC005 only embeddings of other '
-'models, RC006.';
+'re-embedded. Empty: none. Errors: RC003, RC004, RC005 only embeddings of other models, RC006.';
 
 create or replace function pgrecall_internal._read_questions(
   place text, value jsonb, bank pgrecall.bank)
@@ -264,7 +263,7 @@ begin
   read.n := index + 1;
   read.text := pgrecall_internal._string_field(place || '.text', fact -> 'text', true);
   read.context := pgrecall_internal._string_field(place || '.context', fact -> 'context');
-  -- These three are indexed: a longer value would not fit into an index.
+  -- These three are indexed: a longer value would exceed the size of an index entry.
   read.fact_type := coalesce(
     pgrecall_internal._string_field(place || '.fact_type', fact -> 'fact_type', longest => 500),
     'world');
@@ -311,7 +310,7 @@ begin
   read.proof_count := coalesce((fact ->> 'proof_count')::integer, 1);
   read.vectors := pgrecall_internal._read_vectors(place, fact, bank, 'text', 0, null);
 
-  -- Most facts have few of the fields below; each costs a query only where it is given.
+  -- Most facts have few of the fields below; only given fields cost a query.
   read.tags := '{}';
   if fact ? 'tags' then
     read.tags := array(
@@ -362,6 +361,6 @@ $$;
 comment on function pgrecall_internal._read_fact is
 'Checks a fact, the one at index (from 0) of size facts, and returns it typed. content_hash is '
 'SHA-256 over type, text, context, key, source, and the times where given; the caller sets '
-'timezone to UTC and datestyle to ISO, which are part of it. Longer than most functions, since the '
-'order of its checks is the order in which mistakes are reported. Errors: RC003 (field), RC004, '
+'timezone to UTC and datestyle to ISO, which are part of it. It is a long function, since the '
+'order of its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
 'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';

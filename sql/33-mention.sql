@@ -1,14 +1,12 @@
--- Which entity a name in a fact means, and what is written of it: entities, aliases, mentions,
--- relations.
+-- Entity resolution of the names in facts: writes entities, aliases, mentions and relations.
 --
--- retain() calls three functions in turn. _store_entities() makes an entity of each name that no
--- entity has. _store_mentions() then resolves every name to an entity: a name of one entity means
--- that entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
--- which compares what else the fact mentions, the time and the kind. _store_relations() connects
--- the entities that the fact was found to mean.
--- The bank is locked meanwhile, so that no two writers make an entity of the same name.
--- The queries look up one alias or entity at a time, each in a lateral subquery with a limit: so
--- they use the index also before the tables were analysed.
+-- retain() calls three functions in turn. _store_entities() creates an entity for each unknown
+-- name. _store_mentions() then resolves every name to an entity: a name of one entity means that
+-- entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
+-- which compares co-mentions, time and kind. _store_relations() connects the resolved entities.
+-- The bank is locked meanwhile, so that two writers do not create an entity of the same name.
+-- The queries look up one alias or entity at a time, each in a lateral subquery with a limit, so
+-- that they use the index also before the tables are analysed.
 
 create or replace function pgrecall_internal._fact_mentions(
   facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -29,7 +27,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._fact_mentions is
 'The names in facts, those of relations too, each once per fact; memory_ids are those of the '
-'facts, in order. One name of two kinds in a fact is two.';
+'facts, in order. A name with two kinds in a fact counts as two.';
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
@@ -162,14 +160,14 @@ end;
 $$;
 comment on function pgrecall_internal._resolve_names is
 'The entity that each name means, for names that several entities have or one of another kind; n '
-'counts the names from 1. Of the candidates of _alias_candidates() it is the one with the highest '
-'weight: confidence in the alias x (1 + 4 s + r) x k, doubled for an entity whose own name it is. '
-'s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) between its '
-'latest mention and the fact. k: 1 for the same kind, 0.5 where one is unknown, 0.25 for another '
-'kind, which needs s >= 2. Ties: the higher confidence in the alias, then the older entity. '
-'confidence is the share of the weights; entity_id is null where no candidate is left. A name is '
-'left out where the fact mentions one of the candidates already: by its full name, or because it '
-'was retained before.';
+'counts the names from 1. Among the candidates of _alias_candidates() the one with the highest '
+'weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled where it is the entity''s '
+'own name. s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) '
+'between its latest mention and the fact. k: 1 for the same kind, 0.5 where one is unknown, 0.25 '
+'for another kind, which requires s >= 2. Ties: the higher confidence in the alias, then the older '
+'entity. confidence is the share of the weights; entity_id is null where no candidate is left. A '
+'name is left out where the fact already mentions one of the candidates: by its full name, or from '
+'an earlier retain().';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])
@@ -179,8 +177,8 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  -- A name becomes an entity unless an entity of the bank or of this batch has it as an alias.
-  -- Where two names in the batch are aliases of each other, the first of them is the entity.
+  -- A name becomes an entity unless it is an alias of an entity of the bank or batch. Where two
+  -- names in the batch are aliases of each other, the first of them is the entity.
   with named as materialized (
     select e.name, e.alias, e.kind, e.kind_class, e.aliases, array[f.n, e.position] as position
     from   unnest(facts) as f
@@ -216,7 +214,7 @@ begin
                  and  not exists (select from first_alias o where o.alias = a.owner))
       order  by n.alias, n.kind is null, n.position
     ) as u
-    -- Of two entities with one name the older is preferred: so ids follow the order of the names.
+    -- The older of two entities with one name is preferred, so ids follow the order of the names.
     order  by u.position
     returning e.entity_id, e.name, e.kind
   ),
@@ -246,7 +244,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_entities is
-'Writes the entities and aliases of facts: afterwards an entity has every name in them.';
+'Writes the entities and aliases of facts: afterwards every name in them is an alias.';
 
 create or replace function pgrecall_internal._store_certain_mentions(
   bank text, names pgrecall_internal.fact_mention[])
@@ -323,8 +321,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_certain_mentions is
-'Writes the mentions whose name only one entity has, of a kind that fits; that entity takes over '
-'the kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
+'Writes the mentions whose name has one entity, of a compatible kind; the entity takes over the '
+'kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
 
 create or replace function pgrecall_internal._store_ambiguous_mentions(
   bank text, names pgrecall_internal.fact_mention[], facts pgrecall_internal.fact_row[])
@@ -382,8 +380,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_ambiguous_mentions is
-'Writes the mentions of ambiguous names, as _resolve_names() resolves them. A name that only '
-'entities of another kind have becomes a new entity, with the aliases that the fact gives for it.';
+'Writes the mentions of ambiguous names, as _resolve_names() resolves them. A name whose '
+'candidates are all of another kind becomes a new entity, with the aliases that the fact gives for '
+'it.';
 
 create or replace function pgrecall_internal._store_mentions(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -400,7 +399,7 @@ begin
   if names = '{}' then
     return;
   end if;
-  -- Names with a kind first: some become entities, which names without a kind may mean.
+  -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array array[true, false] loop
     perform pgrecall_internal._store_ambiguous_mentions(
       bank,
@@ -429,7 +428,7 @@ begin
          r.confidence * s.confidence * e.confidence, r.valid_from, r.valid_to
   from   unnest(facts) as f
   cross  join lateral unnest(f.relations) as r
-  -- Its ends are entities that the fact was found to mention.
+  -- Its ends are entities that the fact mentions.
   cross  join lateral (
     select x.*
     from   pgrecall.entity_alias a
@@ -463,4 +462,4 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_relations is
-'Writes the relations of facts, between entities that these mention; after _store_mentions().';
+'Writes the relations of facts, between entities that they mention; after _store_mentions().';

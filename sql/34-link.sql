@@ -1,8 +1,8 @@
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as the caller gave them, semantic links to the 5 most similar facts (cosine similarity of
--- 0.7 or more), and one temporal link to the fact that happened just before it.
+-- links as given by the caller, semantic links to the 5 most similar facts (cosine similarity of
+-- 0.7 or more), and one temporal link to the preceding fact.
 -- Causal links are written by retain() at once. The others are written by _link_memories(): by
 -- retain(), or later by link_pending() for facts retained with link => 'deferred'.
 -- A small bank is linked by comparing all its vectors; a larger one per fact type, by HNSW index
@@ -55,7 +55,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts. Errors: RC003 when one leads to no memory.';
+'Writes the causal links of facts. Errors: RC003 a target does not exist.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])
@@ -68,9 +68,9 @@ as $$
 declare
   model_name text := coalesce(bank.embedding_model, '');
 begin
-  -- Each vector of the bank is read once for a hundred facts rather than once for each. Few pairs
-  -- are similar enough; they are sorted afterwards. The order by id is for a planner without
-  -- statistics of the bank: the primary key is the only index with that order.
+  -- Each vector of the bank is read once per hundred facts rather than once per fact. Few pairs are
+  -- similar enough; they are sorted afterwards. Order by id makes a planner without statistics use
+  -- the primary key, the only index with that order.
   for start in 1 .. cardinality(memory_ids) by 100 loop
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
     with fresh as materialized (
@@ -115,16 +115,16 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set jit = off
--- Each branch has one right path; missing or stale statistics must not change it.
+-- Each branch has one right plan, which must not depend on statistics.
 set enable_seqscan = off
 set enable_sort = off
 set hnsw.ef_search = 40
 set hnsw.iterative_scan = relaxed_order
 as $$
 begin
-  -- An index over whole vectors returns the nearest in order. Of an index over signs or leading
-  -- elements 50 candidates are compared again by their whole vectors. PostgreSQL uses a partial
-  -- index only where its constants and its expression are literally in the statement.
+  -- An index over whole vectors returns the nearest in order. An index over signs or leading
+  -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
+  -- index only where the statement contains its constants and its expression literally.
   if bank.vector_search <> 'full' then
     perform set_config('hnsw.ef_search', '100', true);
   end if;
@@ -211,9 +211,9 @@ begin
     end if;
   end if;
 
-  -- The fact that happened just before, at most a day earlier: one link a fact, which chains the
-  -- facts of a day. Among facts of the same time it is the one stored just before, looked for among
-  -- the last 20 only: sorting all facts of a day would take longer with each fact.
+  -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
+  -- facts of a day. Among facts of the same time it is the one stored just before, searched among
+  -- the last 20 only: sorting all facts of a day would cost more with each fact.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link_memories.bank, v.memory_id, 'temporal', n.memory_id,
          1 - extract(epoch from v.started_at - n.started_at) / 86400
@@ -291,7 +291,7 @@ end;
 $$;
 comment on function pgrecall.link_pending is
 'Links up to batch_size facts that were retained with link => ''deferred''; returns how many. Call '
-'it until it returns 0; pending_links() counts those that are left. Errors: RC001, 22023.';
+'it until it returns 0; pending_links() counts the rest. Errors: RC001, 22023.';
 
 create or replace function pgrecall.pending_links(bank text)
 returns bigint

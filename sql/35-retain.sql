@@ -6,8 +6,8 @@
 -- relations and links.
 -- The bank is locked from the first statement to the end of the transaction. A batch is written
 -- whole or not at all. content_hash identifies a fact: retaining it again stores nothing new and
--- returns the memory that is there. Facts that replace older ones are compared with these last, by
--- _replace() (64-replacement.sql).
+-- returns the existing memory. As the last step _replace() (64-replacement.sql) ends older facts
+-- that new ones replace.
 -- Plans are not kept (force_custom_plan): a plan made for an empty bank would read the whole table
 -- in a full one.
 
@@ -54,7 +54,8 @@ begin
   end if;
   if bank.embedding_model is null and model <> '' then
     bank.embedding_model := model;
-    -- Embeddings stored under no name are taken to be of the same model, and stay findable.
+    -- Embeddings stored without a model name are assigned to this model, so that they are still
+    -- found.
     update pgrecall.embedding e
     set    model = _pin_model.model
     where  e.bank_id = bank.bank_id and e.model = '';
@@ -70,7 +71,7 @@ end;
 $$;
 comment on function pgrecall_internal._pin_model is
 'Fixes the length of a bank''s embeddings by the first embedding in facts, and the name of their '
-'model by the first model named; returns the bank as it is then. Errors: RC004, RC005, RC006.';
+'model by the first model named; returns the updated row of the bank. Errors: RC004, RC005, RC006.';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
@@ -122,9 +123,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  -- Lookups for each, whatever the planner assumes of a table that was not analysed yet. A fact
-  -- that has ended is known only where storing it anew would change nothing: it expires then
-  -- anyway, it was replaced at that time and would be again, or its copy holds.
+  -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
+  -- counts as known only where storing it again would change nothing: it expires at that time, it
+  -- would be replaced again at the same time, or its copy holds.
   return array(
     select known.memory_id
     from (
@@ -227,7 +228,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._set_expiry is
-'Sets when memories that facts were known by before expire: as the last of the facts says.';
+'Sets the expiry of memories that already held these facts, to that of the last such fact.';
 
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -314,8 +315,8 @@ begin
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
   perform pgrecall_internal._replace(locked, mode, fact_rows, memory_ids);
-  -- To tell whether a refresh is due, new facts are counted, up to a tenth of the bank. So this is
-  -- not done for each fact, but about ten times before a refresh.
+  -- The check whether a refresh is due counts new facts, up to a tenth of the bank; so it is done
+  -- about ten times before a refresh, not for each fact.
   if exists (
     select from unnest(new_ids) as id
     where  hashint8(id) % greatest(coalesce(counted, 0) / 100, 1) = 0
@@ -334,15 +335,15 @@ comment on function pgrecall.retain is
 'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
 'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
-'embeddings ({"model": embedding}). All or nothing. A fact that is there already is not stored '
+'embeddings ({"model": embedding}). All or nothing. A fact that is already stored is not stored '
 'again, but a greater proof_count and a new expires_at are kept. Returns one row per fact, in '
-'order; index counts from 0. model names what made each embedding. Embeddings of the bank''s model '
-'and of the one that it is being re-embedded with are kept, others are not. link => ''deferred'' '
-'leaves semantic and temporal links to link_pending(). replace says which older facts a fact ends, '
-'from the time that it was said at: none, those of its fact_key (key), those that lead the same '
-'relation of the same entity elsewhere (relation), or both; null: as the bank has it. Errors: '
-'RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact '
-'type, 22023.';
+'order; index counts from 0. model names the model of the embeddings. Embeddings of the bank''s '
+'model and of the one that it is being re-embedded with are stored, others are not. link => '
+'''deferred'' leaves semantic and temporal links to link_pending(). replace says which older facts '
+'a fact ends, at the time it was said: none, those of its fact_key (key), those that lead the same '
+'relation from the same entity elsewhere (relation), or both; null: the setting of the bank. '
+'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 '
+'fact type, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
@@ -369,7 +370,7 @@ begin
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral pgrecall_internal._read_fact(
            case jsonb_typeof(f.fact)
-             -- What tells facts apart: retain() checks the rest.
+             -- Only the fields that identify a fact: retain() checks the rest.
              when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
                                                'metadata', 'questions', 'embedding', 'embeddings']
              else f.fact
@@ -393,10 +394,10 @@ begin
 end;
 $$;
 comment on function pgrecall.stored_embeddings is
-'The embeddings that the bank has of facts and of the questions they answer. facts is as for '
-'retain(); what is returned can be passed to it instead of being made again. Of all models, in '
-'order of index, kind, ordinal and model; none of facts that are new. Reads only. Errors: RC001, '
-'RC003 naming fact and field, RC008 fact type.';
+'The stored embeddings of facts and of the questions they answer. facts is as for retain(), to '
+'which they can be passed instead of being computed again. All models, in order of index, kind, '
+'ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact and field, '
+'RC008 fact type.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint

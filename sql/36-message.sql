@@ -1,11 +1,11 @@
 -- Raw messages and the sessions they belong to.
 --
--- Messages are what was said, word for word; facts are what was learnt from it. retain_messages()
--- reads each message once into a typed row, stores those that the bank does not hold yet and opens
--- the sessions that they name. message_context() returns a message with its neighbours.
+-- Messages are verbatim; facts are extracted from them. retain_messages() reads each message once
+-- into a typed row, stores those that the bank does not hold yet and opens the sessions that they
+-- name. message_context() returns a message with its neighbours.
 -- Where a bank sets message_context_weight, the words of the messages right before and after one
--- count for it too: storing a message then changes the weights of its neighbours.
--- log_session() keeps the bounds of a conversation, so that "since we last talked" has a meaning.
+-- also count for it: storing a message then changes the weights of its neighbours. log_session()
+-- stores the bounds of a conversation, for questions such as "since we last talked".
 
 create or replace function pgrecall.log_session(
   bank text, session text, started_at timestamptz default now(), ended_at timestamptz default null)
@@ -21,7 +21,7 @@ begin
       message = format('"%s" cannot name a session', left(session, 50)),
       hint    = 'Use 1 to 500 characters.';
   end if;
-  -- A call that fills in the end need not know the start.
+  -- A call that sets the end need not repeat the start.
   started_at := least(started_at, (
     select s.started_at from pgrecall.session s
     where  s.bank_id = log_session.bank and s.session_id = log_session.session));
@@ -40,7 +40,7 @@ begin
 end;
 $$;
 comment on function pgrecall.log_session is
-'Records when a conversation began and, when known, when it ended; a second call fills in the end. '
+'Records when a conversation began and, if known, when it ended; a second call sets the end. '
 'Errors: RC001, 22023.';
 
 create or replace function pgrecall.last_session_end(bank text, before timestamptz default now())
@@ -60,8 +60,7 @@ begin
 end;
 $$;
 comment on function pgrecall.last_session_end is
-'When the last conversation that ended before a time did end; null when there was none. Errors: '
-'RC001.';
+'End of the last conversation that was over before a time; null: none. Errors: RC001.';
 
 create or replace function pgrecall_internal._read_message(message jsonb, index integer)
 returns pgrecall_internal.message_row
@@ -116,8 +115,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_neighbour_weights is
-'Computes the weights of messages again, and of the messages right before and after them: a '
-'message is weighted together with its neighbours.';
+'Recomputes the weights of messages and of those right before and after them: a message is '
+'weighted together with its neighbours.';
 
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
@@ -188,8 +187,8 @@ end;
 $$;
 comment on function pgrecall.retain_messages is
 'Writes raw messages, an array of objects: text (required), session, role (user), speaker, '
-'sent_at. All or nothing. A message that is there already is not stored again. Returns one row per '
-'message, in order; index counts from 0. Errors: RC001, RC003 naming message and field.';
+'sent_at. All or nothing. A message that is already stored is not stored again. Returns one row '
+'per message, in order; index counts from 0. Errors: RC001, RC003 naming message and field.';
 
 create or replace function pgrecall.message_context(
   bank text, message_id bigint, before integer default 2, after integer default 2)
@@ -241,5 +240,5 @@ begin
 end;
 $$;
 comment on function pgrecall.message_context is
-'A message with those said before and after it in the same session, in order; only the message '
-'when it belongs to no session. Errors: RC001, RC010 unknown message, 22023.';
+'A message with those before and after it in the same session, in order; only the message where it '
+'has no session. Errors: RC001, RC010 unknown message, 22023.';

@@ -1,11 +1,11 @@
--- The tokens of a filter expression, and what is read of a single one: types, constants, numbers.
+-- The tokens of a filter expression, and the parsers of single ones: types, constants, numbers.
 --
 -- A tokenizer cuts the text in one pass, by a regular expression; 29-filter-expression.sql reads
 -- the tokens. Tokens are a JSON array of [code, value, position]. The code of a word is the word
 -- in lower case, of an operator itself, of a string ', of a quoted identifier ", of a number 0, of
 -- the end empty. Every error is RC011, names the token and its position, and lists columns and
 -- operators.
-create or replace function pgrecall_internal._refuse_filter(
+create or replace function pgrecall_internal._invalid_filter(
   problem text, tokens jsonb default null, at integer default null)
 returns void
 language plpgsql immutable parallel safe
@@ -30,7 +30,7 @@ begin
            'occurred && ''[start,end)''.';
 end;
 $$;
-comment on function pgrecall_internal._refuse_filter is
+comment on function pgrecall_internal._invalid_filter is
 'Raises RC011 with the problem and where it is: {} becomes the token, and its position, counted in '
 'characters from 1, comes last.';
 
@@ -39,7 +39,8 @@ returns jsonb
 language plpgsql immutable parallel safe
 as $$
 declare
-  -- What does not end runs to the end, so that no part of the text is read twice. The longest wins.
+  -- An unterminated token extends to the end, so that no text is read twice. The longest match
+  -- wins.
   pattern constant text := concat_ws('|',
     '\s+',
     '--[^\n]*',
@@ -79,7 +80,7 @@ begin
   ) as t
   where  t.word !~ '^\s|^--' and not (t.word ~ '^/\*' and t.word ~ '^/\*.*\*/$');
   if broken is not null then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('the %s that begins at character %s does not end',
              case broken -> 0 ->> 0 when '''' then 'string' when '"' then 'identifier'
                   else 'comment' end,
@@ -98,7 +99,7 @@ language plpgsql immutable parallel safe
 as $$
 begin
   if tokens -> at ->> 0 <> code then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('expected %s, not {}', case code when '0' then 'a number' when '''' then 'a string'
                                          else format('"%s"', code) end),
       tokens, at);
@@ -107,7 +108,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._after_token is
-'The number of the token after this one, which must have the code. Errors: RC011.';
+'The number of the token after this one; this one must have the code. Errors: RC011.';
 
 create or replace function pgrecall_internal._filter_type(
   tokens jsonb, inout at integer, out kind text)
@@ -142,7 +143,7 @@ begin
     kind := 'array';
   end if;
   if kind is null then
-    perform pgrecall_internal._refuse_filter('cannot cast to {}', tokens, first);
+    perform pgrecall_internal._invalid_filter('cannot cast to {}', tokens, first);
   end if;
 end;
 $$;
@@ -160,7 +161,7 @@ begin
   if not (kind = 'time' and coalesce(node -> 'value', 'null') <> 'null'
           or kind = 'array' and node ? 'strings')
   then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('cannot cast {} to %s', case kind when 'array' then 'an array' else 'a ' || kind end),
       tokens, (node ->> 'at')::integer);
   end if;
@@ -178,12 +179,12 @@ language plpgsql immutable parallel safe
 as $$
 begin
   if node -> 'value' = 'null' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('compare "%1$s" with null by: %1$s is null', left(column_name, 200)), tokens,
       (node ->> 'at')::integer);
   end if;
   if not node ? 'value' then
-    perform pgrecall_internal._refuse_filter(
+    perform pgrecall_internal._invalid_filter(
       format('expected a constant to compare "%s" with, not {}', left(column_name, 200)), tokens,
       (node ->> 'at')::integer);
   end if;
@@ -204,7 +205,7 @@ begin
   if word !~ '^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$'
      or (word ~ '\D' and not pg_input_is_valid(word, 'double precision'))
   then
-    perform pgrecall_internal._refuse_filter('expected a number, not {}', tokens, at);
+    perform pgrecall_internal._invalid_filter('expected a number, not {}', tokens, at);
   end if;
   if is_negative then
     word := '-' || word;

@@ -1,12 +1,11 @@
 -- Correcting entities by hand: merge, split, rename, and find duplicates.
 --
--- The names in facts are resolved to entities when the facts are written (33-mention.sql); what was
--- resolved wrongly is corrected here. Aliases, mentions and relations follow the entities.
+-- The names in facts are resolved to entities when the facts are written (33-mention.sql); wrong
+-- resolutions are corrected here. Aliases, mentions and relations follow the entities.
 -- duplicate_entities() proposes pairs to merge. It compares names by their trigrams, without an
 -- extension, and confirms similar names by their co-mentions: two spellings of one person occur
 -- with the same people and places.
--- merge_entities() and split_entity() may be called again with the same arguments: the second call
--- changes nothing.
+-- merge_entities() and split_entity() are idempotent.
 
 create or replace function pgrecall.merge_entities(bank text, entity_id bigint, others bigint[])
 returns bigint
@@ -44,7 +43,7 @@ begin
   on conflict on constraint mention_pkey do update
   set confidence = greatest(k.confidence, excluded.confidence);
 
-  -- Relations between the merged entities, and copies of one that the fact states already, go.
+  -- Relations between the merged entities, and duplicates within a fact, are deleted.
   with edge as (
     select r.relation_id, r.kind, r.memory_id, r.confidence,
            case when r.from_id = any (gone) then merge_entities.entity_id else r.from_id end
@@ -87,9 +86,9 @@ end;
 $$;
 comment on function pgrecall.merge_entities is
 'Merges other entities into an entity, which keeps its name and takes over their aliases, mentions '
-'and relations. Of two equal relations from one fact the one with the higher confidence stays. '
-'Returns how many were merged; ids of entities that do not exist (any more) are not counted. '
-'Errors: RC001, RC013 unknown entity.';
+'and relations. Among equal relations of one fact the one with the highest confidence stays. '
+'Returns how many were merged; ids of missing entities are not counted. Errors: RC001, RC013 '
+'unknown entity.';
 
 create or replace function pgrecall.split_entity(
   bank text, entity_id bigint, memory_ids bigint[], name text)
@@ -114,7 +113,7 @@ begin
       and  m.memory_id = any (split_entity.memory_ids)
   );
   if moved = '{}' then
-    -- The same call may have been made before: then its entity is returned again.
+    -- A repeated call returns the entity of the first.
     select e.entity_id into new_id
     from   pgrecall.mention m
     join   pgrecall.entity e on e.bank_id = split_entity.bank and e.entity_id = m.entity_id
@@ -146,7 +145,7 @@ begin
   insert into pgrecall.entity as e (bank_id, name, kind)
   values (split_entity.bank, split_entity.name, old_entity.kind)
   returning e.entity_id into new_id;
-  -- Its aliases are those that occur in its facts; the old name if none does.
+  -- It keeps the aliases that occur in its facts; the old name if none does.
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
   with called as (
     select a.alias
@@ -255,7 +254,7 @@ begin
       limit  20
     ) as a
   ),
-  -- A trigram of many names does not tell them apart.
+  -- A trigram of many names is not distinctive.
   gram as materialized (
     select g.gram, array_agg(n.n order by n.n) as numbers
     from   named n, unnest(n.trigrams) as g(gram)
@@ -267,7 +266,8 @@ begin
     from   gram g, unnest(g.numbers) as x(n), unnest(g.numbers) as y(n)
     where  x.n < y.n
     group  by x.n, y.n
-    -- A name that many entities have consists of such trigrams: those pairs are added here.
+    -- The names of many equally named entities consist of such trigrams: their pairs are added
+    -- here.
     union
     select s.numbers[1], y.n
     from (
@@ -317,10 +317,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similar_entities is
-'The top_k pairs of entities whose names are most alike, from a likeness of 0.4, of kinds that do '
-'not differ. likeness: 1 for the same alias, 0.95 for the same words in another order, 0.7 where '
-'one name has the words of the other (is_part), else the Jaccard similarity of their trigrams. '
-'Looks at the newest 10,000 entities and 20 names of each, and at trigrams of at most 50 names.';
+'The top_k pairs of entities with the most similar names, from a likeness of 0.4, of compatible '
+'kinds. likeness: 1 for the same alias, 0.95 for the same words in another order, 0.7 where one '
+'name has the words of the other (is_part), else the Jaccard similarity of their trigrams. Limits: '
+'the newest 10,000 entities, 20 names of each, trigrams of at most 50 names.';
 
 create or replace function pgrecall.duplicate_entities(bank text, top_k integer default 50)
 returns setof pgrecall.duplicate_entity
@@ -363,7 +363,7 @@ begin
            pgrecall_internal._mentions(duplicate_entities.bank, j.one) as mentions,
            pgrecall_internal._mentions(duplicate_entities.bank, j.other) as other_mentions
     from   judged j
-    -- Similar names alone are weak evidence: they need shared co-mentions, or to be nearly equal.
+    -- Similar names alone are weak evidence: they need shared co-mentions unless nearly equal.
     where  j.likeness >= 0.95 or (j.likeness >= 0.6 and not j.is_part) or j.shared > 0
     order  by score desc, j.one, j.other
     limit  duplicate_entities.top_k
@@ -390,12 +390,12 @@ begin
 end;
 $$;
 comment on function pgrecall.duplicate_entities is
-'Pairs of entities that may be one, likeliest first: merge_entities(bank, entity_id, '
+'Pairs of entities that may be the same, likeliest first: merge_entities(bank, entity_id, '
 'array[other_id]) merges them. entity_id is the one with more mentions. Pairs of kinds that differ '
 'are left out. score = likeness x (0.5 + 0.5 overlap), half of that where a fact mentions both. '
 'likeness: 1 where both have the same alias, 0.95 for the same words in another order, 0.7 where '
 'one name has the words of the other, else the Jaccard similarity of their trigrams, from 0.4. '
 'overlap: the share of their co-mentions (the entities that latest facts mention with each) that '
 'they have in common; it must not be 0 where likeness is below 0.6, or where one name is a part of '
-'the other. Looks at the newest 10,000 entities and 20 names of each, and at trigrams that occur '
-'in at most 50 names. Errors: RC001, 22023.';
+'the other. Limits: the newest 10,000 entities, 20 names of each, trigrams of at most 50 names. '
+'Errors: RC001, 22023.';

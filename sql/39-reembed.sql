@@ -6,7 +6,7 @@
 -- and written as before. reembed_finish() switches all searches to the new model in one update;
 -- reembed_clean() removes the old embeddings in batches and replaces the semantic links that came
 -- from them.
--- Every step can be called again: state is in the columns next_model, next_dimensions and
+-- Every step can be called again: its state is in the columns next_model, next_dimensions and
 -- previous_model of table bank.
 
 create or replace function pgrecall_internal._raise_not_ready(problem text, hint text)
@@ -74,8 +74,8 @@ begin
       'Retain facts with embeddings of the model: the first one pins it.');
   end if;
 
-  -- Embeddings of this model that are there already, from an earlier attempt or before a change of
-  -- model, are used if they have this length.
+  -- Existing embeddings of this model, from an earlier attempt or before a change of model, are
+  -- used if they have this length.
   select vector_dims(k.embedding) into kept
   from   pgrecall.fact_type t
   cross  join lateral (
@@ -103,9 +103,9 @@ $$;
 comment on function pgrecall.reembed_start is
 'Begins to re-embed a bank with another model: a second set of embeddings is filled beside the '
 'first, which is searched until reembed_finish(). From now on retain() writes to both sets where a '
-'fact brings an embedding of each model. Called again for the same model it changes nothing. '
-'Errors: RC001, RC014 the bank is being re-embedded with another model, has this model already, or '
-'has no embeddings, 22023.';
+'fact has an embedding of each model. A second call for the same model changes nothing. Errors: '
+'RC001, RC014 the bank is being re-embedded with another model, has this model already, or has no '
+'embeddings, 22023.';
 
 create or replace function pgrecall.reembed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
@@ -119,7 +119,7 @@ declare
 begin
   perform pgrecall_internal._check_reembedding(searched);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
-  -- In the order of the primary key, with a lookup for each: nothing is counted or sorted.
+  -- In primary key order, with one lookup each: nothing is counted or sorted.
   return query
   select e.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text)
   from   pgrecall.embedding e
@@ -171,7 +171,7 @@ begin
   next.embedding_model := locked.next_model;
   next.embedding_dimensions := locked.next_dimensions;
 
-  -- Memories that were forgotten since they were pending are skipped.
+  -- Memories forgotten in the meantime are skipped.
   with stored as (
     insert into pgrecall.embedding as s
            (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
@@ -208,8 +208,8 @@ $$;
 comment on function pgrecall.reembed_store is
 'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding"}, '
 'as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how many it '
-'stored; those of memories that do not exist (any more) are skipped. Errors: RC001, RC003, RC004, '
-'RC005 another model, RC006, RC014 the bank is not being re-embedded.';
+'stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another model, '
+'RC006, RC014 the bank is not being re-embedded.';
 
 create or replace function pgrecall_internal._reembed_counts(
   bank text, model text, next_model text,
@@ -231,8 +231,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._reembed_counts is
-'Number of embeddings of a model, of those that the next model still lacks, and of those that it '
-'cannot get since their text was not stored.';
+'Number of embeddings of a model, of those still missing for the next model, and of those that '
+'cannot be made since their text was not stored.';
 
 create or replace function pgrecall.reembed_status(bank text)
 returns setof pgrecall.reembedding
@@ -258,7 +258,7 @@ begin
 end;
 $$;
 comment on function pgrecall.reembed_status is
-'How far the re-embedding of a bank is: its model; next_model while it is being re-embedded; '
+'Progress of the re-embedding of a bank: its model; next_model while it is being re-embedded; '
 'previous_model while reembed_clean() has work; the embeddings that are searched (vectors); those '
 'of them that next_model still lacks (pending); questions that were retained without their text '
 'and cannot be re-embedded (textless); memories with embeddings of another model (leftover). It '
@@ -299,10 +299,10 @@ begin
 end;
 $$;
 comment on function pgrecall.reembed_finish is
-'Makes the next model the model of the bank, all at once: a recall searches by the one or by the '
-'other, never by both. Every embedding must exist in the next model; questions without text are '
-'given up only with is_lossy. reembed_clean() then removes the old embeddings. Errors: RC001, '
-'RC014 embeddings are pending.';
+'Makes the next model the model of the bank, at once: a recall searches by one of them, never by '
+'both. Every embedding must exist in the next model; questions without text are dropped only with '
+'is_lossy. reembed_clean() then removes the old embeddings. Errors: RC001, RC014 embeddings are '
+'pending.';
 
 create or replace function pgrecall.reembed_cancel(bank text)
 returns void
@@ -329,7 +329,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  -- One lookup in the index per model, however many embeddings each has.
+  -- One index lookup per model, however many embeddings each has.
   return query
   with recursive found as (
     select t.fact_type, (

@@ -1,11 +1,11 @@
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
--- Every fact type is asked in a branch of its own. A bank is searched exactly, through the btree
--- on bank, type and model, until index_plan() has had a partial HNSW index built for a pair of
--- bank and fact type; then that index answers where it pays. It is asked for more than is wanted
--- (five times, 100 at least), because memories that are no longer held true, and several questions
--- of one memory, take places. What a filter leaves short is compared exactly, up to option
--- exact_limit. A memory with anticipated questions counts once, by its best vector.
+-- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
+-- on bank, type and model, until index_plan() has had a partial HNSW index built for a pair of bank
+-- and fact type; then that index is used where it is cheaper. It returns more candidates than
+-- needed (five times, 100 at least), because ended memories, and several questions of one memory,
+-- take places. Where a filter leaves too few, the search is exact, up to option exact_limit. A
+-- memory with anticipated questions counts once, by its best vector.
 create or replace function pgrecall_internal._semantic_search(
   request    pgrecall_internal.request,
   embedding  halfvec,
@@ -17,7 +17,7 @@ create or replace function pgrecall_internal._semantic_search(
 language plpgsql volatile parallel unsafe
 set search_path from current
 set jit = off
--- Each branch has one right path, which statistics, or that there are none, must not change.
+-- Each branch has one right plan, which must not depend on statistics.
 set enable_seqscan = off
 set enable_sort = off
 set enable_hashjoin = off
@@ -34,8 +34,8 @@ declare
   model       text := coalesce(bank.embedding_model, '');
   floor       double precision := (request.options ->> 'similarity_floor')::double precision;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
-  -- Of so many an index chooses; fetched are enough for those no longer held true to be trimmed.
-  -- What passes a filter needs no trimming; what is to be ranked anew is fetched whole.
+  -- candidates of an index; fetched leaves room for ended memories, which are removed afterwards. A
+  -- filter removes these itself; candidates to be reranked are all fetched.
   candidates  integer := greatest(100, 5 * depth);
   fetched     bigint := case
     when bank.vector_search <> 'full' then candidates
@@ -63,7 +63,7 @@ begin
            i.bytes * 1000 / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000)
     into   hnsw_types, elements
     from   pgrecall_internal._indexed_types(bank, request.fact_types) as i;
-    -- A step through an index costs about what 20 comparisons one after the other cost.
+    -- One index candidate costs about as much as 20 sequential comparisons.
     if elements < 20 * candidates then
       hnsw_types := '{}';
     end if;
@@ -76,8 +76,8 @@ begin
                        greatest(candidates, least(20000, elements / 20))::text, true);
   end if;
 
-  -- Nearest first by whole vectors. Without a filter the few memories no longer held true are left
-  -- out afterwards; with one, memory comes first and lends its vectors.
+  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards;
+  -- with one, memory is filtered first and joined to its vectors.
   exact := case when filter is null then
     $sql$
       select e.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -99,8 +99,8 @@ begin
       limit  $7
     $sql$, request.visible_sql)
   end;
-  -- The order is that of the expression the index is on, whose dimensions are a constant; the whole
-  -- vectors rank what it finds.
+  -- The inner order is by the indexed expression, whose dimensions are a constant; its candidates
+  -- are reranked by whole vectors.
   hnsw := case when hnsw_types <> '{}' then format(
     $sql$
       select n.memory_id, n.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -130,8 +130,8 @@ begin
     into  found_ids, distances, found_types
     using bank.bank_id, request.as_of, filter, depth, embedding, model, fetched;
 
-    -- Beyond its farthest a type may hold more, unless there were fewer than asked for. Where an
-    -- index gave fewer, it gave up; what a filter lets pass needs no trimming.
+    -- A type that filled its limit may hold more below its worst score (horizon). An index that
+    -- returned fewer gave up early; with a filter depth rows are enough.
     select max(t.score) filter (where t.count >= fetched),
            array_agg(t.fact_type) filter (
              where t.fact_type = any (hnsw_types) and t.score >= floor
@@ -145,7 +145,7 @@ begin
     short_types := short_types || array(
       select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
     );
-    -- All that pass are compared then, unless the bank would rather have its answer soon.
+    -- These types are then searched exactly, unless the bank exceeds exact_limit.
     if elements <= exact_limit and short_types <> '{}' then
       hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
       continue;
@@ -161,7 +161,7 @@ begin
       order  by 2 desc, 1 desc
     ) as f;
     if filter is null then
-      -- Those to be returned are looked up first; nearly always that is all there is to do.
+      -- The first depth memories are looked up first, which is nearly always enough.
       foreach looked_up in array array[depth, cardinality(memory_ids)] loop
         visible := array(
           select m.memory_id from pgrecall.memory m
@@ -183,7 +183,7 @@ begin
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
-    -- Memories no longer held true, or many questions of one, took the place of others.
+    -- Fetch more where ended memories, or many questions of one, took the place of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := 10 * fetched;
   end loop;
@@ -205,11 +205,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
-'What the semantic arms find, nearest first, and in note by which way. hnsw_types are those to '
-'search by their index; null: where there is one and it pays. hint, and warning 01RC2: an index '
-'gave up before it had found enough that passes the filter. It is one function of more than 100 '
-'lines because its statement is put together once and run again with other types or a larger '
-'limit.';
+'Hits of the semantic arms, nearest first; note: the access path of each type. hnsw_types: types '
+'to search by index; null: where there is one and it is cheaper. hint, and warning 01RC2: an index '
+'gave up before enough candidates passed the filter. It is longer than 100 lines because its '
+'statement is built once and run again with other types or a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -262,9 +261,9 @@ $$;
 comment on function pgrecall.semantic_arm is
 'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s '
 'option similarity_floor. A memory with anticipated questions counts once, by its best vector. A '
-'fact type with an index, see index_plan(), is searched by it where that is quicker; warning '
-'01RC2 says that it gave up before it had found enough that passes the filter. Errors: RC001, '
-'RC004, RC005, RC006, RC008, RC011, 22023.';
+'fact type with an index, see index_plan(), is searched by it where that is faster; warning 01RC2: '
+'it gave up before enough memories passed the filter. Errors: RC001, RC004, RC005, RC006, RC008, '
+'RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

@@ -1,17 +1,17 @@
 -- The lexical arm: memories that share words with the query, ranked by true BM25.
 --
 -- Each memory stores the BM25 weights of its lexemes as a sparse vector; a GIN index on lexemes
--- hashed with bank and fact type finds candidates, those with the rarest words and sets of words
--- first (71-term.sql), and one inner product with the IDFs of the query ranks them. Phrases must
--- stand in the text and exclusions must not (70-phrase.sql). The message arm uses the same search
--- over raw messages. A bank may have its memories answered by pg_textsearch (72-textsearch.sql).
+-- hashed with bank and fact type finds candidates, by the rarest words and sets of words
+-- (71-term.sql), and one inner product with the IDFs of the query ranks them. Phrases must stand in
+-- the text and exclusions must not (70-phrase.sql). The message arm uses the same search over raw
+-- messages. A bank may use pg_textsearch for its memories instead (72-textsearch.sql).
 create or replace function pgrecall_internal._lexical_search(
   request pgrecall_internal.request, kind text, terms pgrecall_internal.terms,
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Starting a worker takes longer than what it would do.
+-- Starting a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
 as $$
 declare
@@ -32,15 +32,15 @@ begin
   if terms.dimensions is null then
     return;
   end if;
-  -- The other backend knows no phrases, and nothing of messages.
+  -- The other backend supports neither phrases nor messages.
   if kind = 'memory' and bank.lexical_backend = 'pg_textsearch' and not has_phrase then
     select t.ids, t.scores into ids, scores
     from   pgrecall_internal._textsearch(request) as t;
   end if;
   if ids is null then
     if request.phrases <> '{}' then
-      -- Facts with all the words of the phrases, identifiers by their parts. Of Chinese, Japanese
-      -- and Korean a single letter is not found inside a word.
+      -- Facts with all the words of the phrases, identifiers by their parts. A single Chinese,
+      -- Japanese or Korean letter is not indexed inside a word.
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
@@ -48,8 +48,8 @@ begin
         where  l.lexeme !~ ('^[' || pgrecall_internal._cjk() || ']$')
       );
     end if;
-    -- A quarter of the limit first: that finds as good as all of the best, and what it leaves out
-    -- is looked at when there are too few.
+    -- A quarter of the limit first: it finds nearly all of the best; the whole limit follows where
+    -- it yields too few.
     foreach part in array array[limits / 4, limits] loop
       if required <> '{}' then
         matches := format(
@@ -58,7 +58,8 @@ begin
         chosen := pgrecall_internal._candidates(
           terms.dimensions, terms.idfs, terms.counts, terms.documents, part);
         continue when chosen.singles = '{}' and chosen.sets = '{}' and part < limits;
-        -- Sets that differ in the last word share a scan, which reads the lists of the others once.
+        -- Sets that differ in the last word share a scan, which reads the posting lists of the
+        -- others once.
         select string_agg(c.condition, ' or ')
         into   matches
         from (
@@ -74,15 +75,14 @@ begin
           group  by trim_array(w.words, 1)
         ) as c(condition);
       end if;
-      -- What is written into the statement are names and numbers that we made.
+      -- Only generated names and numbers are written into the statement.
       matches := replace(matches, '{keys}', format(
         'pgrecall_internal._lexical_keys(m.bank_id, %s, m.lexical_weights)',
         case kind when 'memory' then 'm.fact_type' else quote_literal('message') end));
 
-      -- The keys are those of one bank and type, so their index alone finds the candidates. A
-      -- collation other than the column's, and "is not distinct from", keep the planner, which
-      -- knows nothing of a fresh table, from an index that begins with the bank and would make it
-      -- compute every key anew.
+      -- The keys belong to one bank and type, so their index alone finds the candidates. Without
+      -- statistics the planner might choose an index that begins with the bank and compute every
+      -- key again; another collation and "is not distinct from" rule that index out.
       branch := case kind
         when 'memory' then
           $sql$
@@ -100,10 +100,10 @@ begin
       if not has_phrase then
         branch := replace(branch, '{fields}', '') || ' limit $4';
       else
-        -- Phrases are looked for in the best, one after the other, until there are enough.
+        -- Phrases are checked in score order until there are enough hits.
         branch := format(
           'select c.id, c.score from (%s offset 0) as c '
-          'where pgrecall_internal._is_wanted($6, $7, $8, c.fields) limit $4',
+          'where pgrecall_internal._matches_phrases($6, $7, $8, c.fields) limit $4',
           replace(branch, '{fields}', format(', array[%s] as fields', concat_ws(', ', 'm.text',
             case when kind = 'memory' and bank.context_weight > 0 then 'm.context' end,
             case when kind = 'memory' and bank.key_weight > 0 then 'm.fact_key' end))));
@@ -127,8 +127,8 @@ begin
     end loop;
   end if;
 
-  -- A score may stem from another lexeme of the same dimension. Where the bank knows one, or for
-  -- documents whose lexemes it has not counted, we look.
+  -- A score may stem from another lexeme of the same dimension. Where the bank has such a pair, and
+  -- for documents not counted yet, the text is rechecked.
   doubtful := array(
     select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
   );
@@ -144,16 +144,15 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lexical_search is
-'What the lexical arm (kind memory) or the message arm (kind message) finds, best first. It is '
-'one function of more than 100 lines because its statement is put together from what was chosen '
-'before.';
+'Hits of the lexical arm (kind memory) or the message arm (kind message), best first. It is longer '
+'than 100 lines because its statement is built from the chosen candidates.';
 
 create or replace function pgrecall_internal._has_word(
   request pgrecall_internal.request, kind text, terms pgrecall_internal.terms)
 returns boolean
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -162,7 +161,7 @@ begin
     return false;
   elsif 0 < any (terms.counts) then
     return true;
-  -- Documents that are not counted yet may hold any word.
+  -- Uncounted documents may hold any word.
   elsif kind = 'memory' then
     return coalesce((
       select m.memory_id from pgrecall.memory m
@@ -225,8 +224,7 @@ begin
 end;
 $$;
 comment on function pgrecall.lexical_arm is
-'Memories that share words with the query, of which "phrases in quotes" must stand there, as '
-'adjacent words, and -words must not. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
-'Lucene), above 0. Up to about candidate_limit memories are scored, those with the rarest words, '
-'fewer where enough are found; of a query the first 16,000 characters are read. Errors: RC001, '
-'RC008, RC011, 22023.';
+'Memories that share words with the query; "phrases in quotes" must occur as adjacent words, '
+'-words must not occur. score is BM25 (Robertson and Zaragoza 2009, IDF as in Lucene), above 0. Up '
+'to about candidate_limit memories are scored, those with the rarest words, fewer where these are '
+'enough; the first 16,000 characters of a query are read. Errors: RC001, RC008, RC011, 22023.';

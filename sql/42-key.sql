@@ -1,8 +1,8 @@
--- The key arm: memories whose fact_key stands in the query, the strongest signal of all.
+-- The key arm: memories whose fact_key occurs in the query, the strongest signal.
 --
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
--- query is looked up in the index on keys, and so is the whole query. A longer key says more than a
--- shorter one, so its length is the score.
+-- query is looked up in the index on keys, and so is the whole query. A longer key is more
+-- specific, so its length is the score.
 create or replace function pgrecall_internal._key_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
@@ -30,7 +30,7 @@ begin
                r.run, '^[^[:alnum:]._+#@/$~-]+|[^[:alnum:]_+#/$%-]+$', '', 'g')
            ]) as k(key)
   );
-  -- What a call names is certain: no key that happens to stand in the query outdoes it.
+  -- Keys named by the call outrank keys that occur in the query.
   if jsonb_typeof(request.options -> 'keys') = 'array' then
     given := array(
       select lower(pgrecall_internal._normalised(btrim(k, E' \t\r\n')))
@@ -50,8 +50,8 @@ begin
                  as score
         from   unnest($5) as k(key)
         cross  join lateral (
-          -- A range and its order have but one index to come from, however small the planner takes
-          -- the bank for.
+          -- Only one index provides this range in this order, however small the planner estimates
+          -- the bank.
           select x.*
           from   pgrecall.memory x
           where  x.bank_id = $1 and x.fact_key is not null
@@ -66,7 +66,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._key_search is
-'The memories whose key is among the option keys, with score 1,000, and those whose key stands in '
+'The memories whose key is among the option keys, with score 1,000, and those whose key occurs in '
 'the query, the longest first.';
 
 create or replace function pgrecall_internal._key_arm(
@@ -74,7 +74,7 @@ create or replace function pgrecall_internal._key_arm(
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -119,6 +119,6 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm is
-'Memories whose fact_key stands in the query as whole words, in any case and Unicode form: up to '
+'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: up to '
 'five of them among the first 200, or the whole query. score is the length of the key: a longer '
-'one says more. Errors: RC001, RC008, RC011, 22023.';
+'one is more specific. Errors: RC001, RC008, RC011, 22023.';

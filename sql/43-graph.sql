@@ -1,11 +1,11 @@
--- The graph arm: what entities, relations and links lead to from the best of the other arms.
+-- The graph arm: memories reached by entities, relations and links from the best hits of other
+-- arms.
 --
--- Three parts add up: link expansion from the 20 best of the semantic and lexical arms each
--- (53-expansion.sql), the walk along relations from the entities that the query names
--- (54-walk.sql), and the neighbours in time of the best hits that name who was asked about: the
--- answer is often what was said next. _expansion_bound() finds out at a small part of the cost
--- where the first two cannot reach the floor, and the arm is then left out or answers by the third
--- alone.
+-- It adds up three parts: link expansion from the 20 best hits of the semantic and lexical arms
+-- each (53-expansion.sql), the walk along relations from the entities that the query names
+-- (54-walk.sql), and the temporal neighbours of the best hits that mention a named entity: the
+-- answer often follows them. _expansion_bound() is a cheap upper bound of the first two; where it
+-- is below the floor, the arm is skipped or uses the third part alone.
 create or replace function pgrecall_internal._seed_strengths(seeds pgrecall.arm_hit[])
 returns table (memory_id bigint, strength double precision)
 language sql immutable parallel safe
@@ -16,25 +16,24 @@ begin atomic
   group  by s.memory_id;
 end;
 comment on function pgrecall_internal._seed_strengths is
-'Where the graph starts from and how strongly: the 20 best of the semantic and of the lexical arm, '
-'the first at full strength, the eleventh at half of it.';
+'Seeds of the graph and their strengths: the 20 best hits of the semantic and of the lexical arm, '
+'the first with strength 1, the eleventh with half of it.';
 
 create or replace function pgrecall_internal._graph_score(
   entity_score double precision, semantic_score double precision, causal_score double precision)
 returns double precision
 language sql immutable parallel safe
--- A neighbour in meaning of what was found is mostly more of the same: it supports, but does not
--- lead.
+-- A semantic neighbour of a hit is mostly redundant: it supports other evidence, with a low weight.
 return entity_score + 0.3 * semantic_score + causal_score;
 comment on function pgrecall_internal._graph_score is
-'What link_expansion() contributes to the score of the graph arm.';
+'Contribution of link_expansion() to the score of the graph arm.';
 
 create or replace function pgrecall_internal._graph_floor()
 returns double precision
 language sql immutable parallel safe
 return 0.5;
 comment on function pgrecall_internal._graph_floor is
-'Below this score in the graph arm a memory shares little more than a name that stands everywhere.';
+'Score threshold of the graph arm: memories below it share little more than a frequent name.';
 
 create or replace function pgrecall_internal._temporal_neighbours(
   request pgrecall_internal.request, seeds pgrecall.arm_hit[])
@@ -42,7 +41,7 @@ returns table (memory_id bigint, score double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -123,10 +122,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._temporal_neighbours is
-'What names an entity of the query and is one of the 20 best of the semantic and lexical arms, or '
-'up to two links in time from it: the answer is often what was said next. score = confidence of '
-'the entity x strength of the seed (its scores over the best of each arm, the mean) x 0.5 for the '
-'seed itself, 1 and 0.5 for one and two links x their weights; 0.1 to 1, less is left out.';
+'Memories that mention an entity of the query and are among the 20 best of the semantic and '
+'lexical arms, or up to two temporal links from one: the answer often follows them. score = '
+'confidence of the entity x strength of the seed (its scores over the best of each arm, the mean) '
+'x 0.5 for the seed itself, 1 and 0.5 for one and two links x their weights; scores below 0.1 are '
+'left out.';
 
 create or replace function pgrecall_internal._expansion_bound(
   request pgrecall_internal.request, seeds pgrecall.arm_hit[])
@@ -134,7 +134,7 @@ returns double precision
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -216,8 +216,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._expansion_bound is
-'No memory can score higher than this by link_expansion() from these seeds and entity_walk() '
-'together; infinity where relations or causes lead on. A small part of their work.';
+'Upper bound of the score of a memory by link_expansion() from these seeds and entity_walk() '
+'together; infinity where relations or causes lead on. Much cheaper than these.';
 
 create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
 returns pgrecall.arm_hit[]
@@ -236,8 +236,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._graph_seeds is
-'Where the graph starts when it is asked for without the arms that find its seeds: the 20 best of '
-'the semantic and of the lexical arm.';
+'Seeds of the graph arm where it runs without the arms that find them: the 20 best of the semantic '
+'and of the lexical arm.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, seeds pgrecall.arm_hit[], leads_on boolean,
@@ -286,13 +286,13 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'What expansion and walk (where they lead on) and the neighbours in time find from the seeds.';
+'Hits of expansion and walk (where they can reach the floor) and of the temporal neighbours.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -373,7 +373,7 @@ end;
 $$;
 comment on function pgrecall.graph_arm is
 'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
-'arms each, entity_walk(), and what names an entity of the query and is one of those best or '
-'stands up to two links in time beside it. score = entity_score + 0.3 semantic_score + '
-'causal_score + the walk, less than 0.5 being noise that is left out, + 0.1 to 1 for what stands '
-'beside. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'arms each, entity_walk(), and memories that mention an entity of the query and are among those '
+'best or up to two temporal links from one. score = entity_score + 0.3 semantic_score + '
+'causal_score + the walk, left out below 0.5 as noise, + 0.1 to 1 for temporal neighbours. Errors: '
+'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

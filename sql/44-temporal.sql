@@ -1,22 +1,21 @@
 -- The temporal arm: what happened in a window of time or near it.
 --
 -- Entry points are the memories whose occurred overlaps the window, or lies up to 3 days before it
--- or some days after it (_slack_after(): people talk about things afterwards), read through the
--- btree on time; with an embedding, similarity tells them apart. From the best of them the arm
--- spreads along links in time and cause, two steps. A window lifts what it finds and never
--- filters: that is option time_mode.
+-- or some days after it (_slack_after(): people report events later), read through the btree on
+-- time; with an embedding, similarity ranks them. From the best of them the arm follows temporal
+-- and causal links, two steps. A window raises scores and does not filter; option time_mode does.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
--- People talk about things afterwards: about a day within the week, about a month within the next.
+-- People report events later: those of a day within the week, those of a month within the next.
 return interval '7 days' + case
   when isfinite(lower(during)) and isfinite(upper(during))
     then least(0.75 * (upper(during) - lower(during)), interval '30 days')
   else interval '0'
 end;
 comment on function pgrecall_internal._slack_after is
-'How long after a window something still counts: 7 days and three quarters of the length of the '
-'window, at most 30 days of that. Before it, 3 days do.';
+'Slack after a window: 7 days plus three quarters of its length, of which at most 30 days. Before '
+'a window it is 3 days.';
 
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
@@ -32,7 +31,7 @@ begin
     coalesce(lower(request.during), '-infinity'), coalesce(upper(request.during), 'infinity'),
     case when upper_inc(request.during) then '[]' else '[)' end);
 
-  -- The bounds again as scalars, for the btree; the most recent 2,000 at most are weighed.
+  -- The bounds again as scalars, for the btree; at most the 2,000 most recent are scored.
   branch := $sql$
     select m.memory_id, m.occurred
     from   pgrecall.memory m
@@ -63,7 +62,7 @@ begin
         -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
         select u.memory_id,
                case
-                 -- What began, ended or lies in the window comes before what merely spans it.
+                 -- Facts that begin, end or lie in the window precede those that only span it.
                  when u.occurred && $5 then
                    case when lower(u.occurred) < lower($5) and upper(u.occurred) > upper($5)
                         then 0.5 else 1 end
@@ -84,7 +83,7 @@ begin
         order  by 2 desc, u.memory_id desc
         limit  $4
       ),
-      -- From the 20 best along links in time and cause, two steps, at most 20 links each way.
+      -- From the 20 best along temporal and causal links, two steps, at most 20 links each way.
       walk (memory_id, score, step, visited) as (
         select e.memory_id, e.score, 0, array[e.memory_id]
         from   (select * from entry order by score desc, memory_id desc limit 20) as e
@@ -138,7 +137,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._temporal_search is
-'What happened in the window of a request or near it, the best first.';
+'Memories in the window of a request or near it, best first.';
 
 create or replace function pgrecall_internal._temporal_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -185,8 +184,8 @@ end;
 $$;
 comment on function pgrecall.temporal_arm is
 'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
-'quarters of its length, 30 days of that at most), and what is one or two links in time and cause '
-'away from the best of them, each step at half the score. time_basis => ''mentioned'' takes the '
-'time of saying where it is not known when it happened. score = proximity, 0 to 1, times (0.75 + '
-'0.25 similarity) where an embedding is given; what has none itself counts as of similarity 0. '
-'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'quarters of its length, 30 days of that at most), and those one or two temporal or causal links '
+'from the best of them, each step at half the score. time_basis => ''mentioned'' uses mentioned_at '
+'where occurred is null. score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an '
+'embedding is given; a memory without one has similarity 0. Errors: RC001, RC004, RC005, RC006, '
+'RC008, RC011, 22023.';

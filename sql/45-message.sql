@@ -1,14 +1,14 @@
 -- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
 --
--- It is the safety net for what no fact was made of: full text over the conversation, at a lower
--- weight. Filters are about memories, so that a recall with a filter leaves messages out. A row of
--- it is of kind message; message_context() returns what was said before and after.
+-- It covers what was not extracted as a fact: full text over the conversation, at a lower weight.
+-- Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
+-- message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$

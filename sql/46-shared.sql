@@ -3,7 +3,7 @@
 -- A batch number, a ticket, a licence plate ties facts together that share no other word. The arm
 -- takes the five best hits of the arms before it, keeps those of their entities that few facts
 -- mention (option rare_mentions; counted up to that limit, so that a hub costs no more than a rare
--- entity) and that the query does not name itself, and returns the other facts that mention them.
+-- entity) and that the query does not name, and returns the other facts that mention them.
 create or replace function pgrecall_internal._shared_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -26,7 +26,7 @@ begin
   execute format(
     $sql$
       with seed as materialized (
-        -- A hit that answers little of the query leads nowhere.
+        -- A hit of low relevance is not a seed.
         select s.memory_id, s.strength * q.quality as strength
         from   pgrecall_internal._best_seeds($4, 5) as s
         cross  join lateral (

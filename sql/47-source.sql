@@ -1,9 +1,9 @@
 -- The source arm: other memories of the sources of the best hits, the best source first.
 --
--- What was said in the same document or conversation as a good hit often completes it. The arm
--- takes the sources of the 10 best hits of the arms before it and returns their newest memories.
--- Its weight is 0 unless a bank or a call says otherwise: where facts are short turns of long
--- conversations it brings more noise than answers.
+-- Text of the same document or conversation as a good hit often completes it. The arm takes the
+-- sources of the 10 best hits of the arms before it and returns their newest memories. Its weight
+-- is 0 unless a bank or a call says otherwise: where facts are short turns of long conversations it
+-- brings more noise than answers.
 create or replace function pgrecall_internal._source_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result

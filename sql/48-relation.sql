@@ -4,22 +4,21 @@
 -- read as a chain: nouns after it ("Ana's mentor") from near to far, then nouns before it ("the
 -- boss of") from near to far, then verbs ("live"). Each word stands for kinds of relations and a
 -- direction (63-relation-word.sql); the arm follows such edges from entity to entity, up to three.
--- What it returns are the facts that state the last edges and the facts about whom the chain
--- reached, ranked by what the question asks of them. Words that no edge fits are passed over
--- unless the lexicon knows them; then there is no chain, and the arm says nothing rather than
--- something else.
+-- It returns the facts that state the last edges and the facts about the entities reached, ranked
+-- by similarity to the query. Words that match no edge are skipped unless the lexicon has them;
+-- then there is no chain, and the arm returns nothing.
 --
--- A word that stands where only a relation can stand ("Ana's gaffer", "the one Ana dotes on") and
--- that neither the lexicon nor a kind knows may mean any relation: each kind is tried, those first
--- whose facts are most similar to the query, at a lower score. A query for a former state follows
--- relations that have ended too.
+-- A word in the position of a relation ("Ana's gaffer", "the one Ana dotes on") that matches
+-- neither the lexicon nor a kind may mean any relation: each kind is tried, those first whose facts
+-- are most similar to the query, at a lower score. A query for a former state follows relations
+-- that have ended too.
 create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
 returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
                is_verb boolean, is_bound boolean, is_open boolean, is_asked boolean,
                meanings text[])
 language plpgsql stable parallel safe rows 10
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -27,7 +26,7 @@ declare
   lexicon jsonb := pgrecall.default_relation_words();
   own     jsonb := request.options -> 'relation_words';
   query   text := lower(pgrecall_internal._normalised(request.query));
-  -- Words of asking and of time, and of people as such: they ask for no relation.
+  -- Question words, words of time, and generic nouns for people: they ask for no relation.
   empty   constant text := '^(know|knows|tell|name|names|called|woman|man|person|people|someone'
                            '|somebody|anybody|guy|lady|thing|please|remember|question|longer'
                            '|before|former|formerly|previous|previously|used|still|current'
@@ -81,12 +80,12 @@ begin
   candidate as (
     select k.first, k.last, k.word, k.meanings
     from   known k
-    -- "Do you know who" is no question for acquaintances.
+    -- "Do you know who" does not ask for acquaintances.
     where  not (k.word = 'know'
                 and exists (select from token b
                              where  b.n = k.first - 1 and b.word in ('you', 'to')))
     union all
-    -- Other words may be those of a kind: they are tried, and passed over where no edge fits.
+    -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
     select t.n, t.n, t.word, '{}'
     from   token t
     where  length(t.word) > 3 and t.word !~ empty
@@ -98,7 +97,7 @@ begin
            partition by m.entity_id, c.first < m.first
            order by case when c.first < m.first then -c.last else c.first end)::integer,
          c.word, s.is_noun, s.is_verb,
-         -- A noun right at the name binds before all else.
+         -- A noun next to the name binds first.
          c.meanings <> '{}' and s.is_noun and not s.is_verb
          and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null)
          -- So does the verb of "the one Ana dotes on".
@@ -130,8 +129,8 @@ end;
 $$;
 comment on function pgrecall_internal._chain_words is
 'The words on either side of each name of a query, from near to far, with what each means by the '
-'lexicon; no meanings where only a kind may know the word. is_open: it stands where only a '
-'relation can stand; is_asked: "which company", which says what the answer is.';
+'lexicon; no meanings where only a kind may match the word. is_open: it is in the position of a '
+'relation; is_asked: "which company", which says what the answer is.';
 
 create or replace function pgrecall_internal._chain_edges(
   request pgrecall_internal.request, entity_ids bigint[], word text, is_noun boolean,
@@ -140,7 +139,7 @@ returns setof pgrecall_internal.chain_edge
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -179,7 +178,7 @@ begin
                then pgrecall_internal._kind_means(e.kind, e.is_forth, word)
              else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end,
                                       k.kind) = any (meanings))
-               -- Who stands behind a verb is its object: "who manages Ana".
+               -- A name after a verb is its object: "who manages Ana".
                or (is_verb
                    and format('verb%s%s', case when e.is_forth <> is_before then '>' else '<' end,
                               k.kind) = any (meanings))
@@ -204,7 +203,7 @@ end;
 $$;
 comment on function pgrecall_internal._chain_edges is
 'The relations of any of the entities that a word asks for, now valid, or ended too where the '
-'query is for a former state; is_before: the name stands behind the word. Where none fits an open '
+'query is for a former state; is_before: the name follows the word. Where none matches an open '
 'word, those that it might mean, is_guess.';
 
 create or replace function pgrecall_internal._guess_certainty(
@@ -212,7 +211,7 @@ create or replace function pgrecall_internal._guess_certainty(
 returns double precision
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -232,8 +231,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._guess_certainty is
-'How much a relation counts that an unknown word may mean, 0.1 to 0.5: by the similarity of the '
-'query to the nearest of 20 facts that state it.';
+'Certainty, 0.1 to 0.5, that an unknown word means a relation: by the similarity of the query to '
+'the nearest of 20 facts that state it.';
 
 create or replace function pgrecall_internal._about_reached(
   request pgrecall_internal.request, entity_ids bigint[])
@@ -290,7 +289,7 @@ create or replace function pgrecall_internal._told_path(
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -325,8 +324,8 @@ end;
 $$;
 comment on function pgrecall_internal._told_path is
 'A chain as part of via: its entities, its relations, and both as one line, path, an arrow in the '
-'direction of each relation. entity_ids: whom each of the steps, 0 the start, reached; three of a '
-'step are named.';
+'direction of each relation. entity_ids: the entities reached by each step, 0 the start; three of '
+'a step are named.';
 
 create or replace function pgrecall_internal._chain(
   request pgrecall_internal.request, start_id bigint,
@@ -334,13 +333,14 @@ create or replace function pgrecall_internal._chain(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- The words on both sides of the name bind in any order that keeps each side from near to far:
-  -- "the boss of Ana lives", "the one Ana's boss is married to". The way that uses most words wins.
+  -- "the boss of Ana lives", "the one Ana's boss is married to". The path that uses most words
+  -- wins.
   with recursive word as materialized (
     select c.*, array(select substr(m, 6) from unnest(c.meanings) as m) as kinds
     from   pgrecall_internal._chain_words(request) as c
@@ -359,7 +359,7 @@ begin
            w.steps || array_fill(w.hops + 1, array[coalesce(cardinality(e.to_ids), 0)]),
            case when e.ids is null then w.used else n.kinds end,
            w.hops + (e.ids is not null)::integer,
-           -- A relation that is asked for and not there; not where two words ask for the same.
+           -- Counts relations asked for and missing; not where two words ask for the same.
            w.missed + (e.ids is null and n.meanings <> '{}' and n.is_noun and not n.is_asked
                        and not n.kinds && w.used)::integer,
            w.rest + (e.ids is null and not n.kinds && w.used)::integer,
@@ -402,7 +402,7 @@ begin
     where  w.hops > 0
       and  (w.hops = 4 or w.after + w.before = 2 + (select count(*) from word))
   ),
-  -- The best way; of ways that guess as much as it, the best eight.
+  -- The best path; with guesses the eight best of equal rank.
   way as materialized (
     select c.after, c.reached, c.stated, c.last, c.rest, c.certainty, v.via
     from   complete c
@@ -438,9 +438,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._chain is
-'What a chain of relations from one entity leads to: facts about whom it reached, those that '
-'state its last relation, those that state the others. A chain of which a noun is not there leads '
-'nowhere.';
+'Facts reached by a chain of relations from one entity: those about the entities reached, those '
+'that state its last relation, those that state the others. A noun without a relation ends the '
+'chain without result.';
 
 create or replace function pgrecall_internal._has_relation(bank text, entity_id bigint)
 returns boolean
@@ -517,4 +517,5 @@ end;
 $$;
 comment on function pgrecall_internal._relation_arm is
 'Worker of the relation arm. score: 1 for a fact that states the last relation of the chain, or '
-'0.7 where the query asks more of whom it reached, whose facts then get 0.5 + 0.5 similarity.';
+'0.7 where the query asks more about the entities reached, whose facts then get 0.5 + 0.5 '
+'similarity.';

@@ -1,12 +1,11 @@
--- The cause arm: a question for causes or consequences follows the causal links of what it is
--- about.
+-- The cause arm: for a question about causes or consequences, facts reached by causal links.
 --
 -- "Why was the shop closed?" finds the fact that the shop was closed by its words; the answer is
 -- one, two or three causal links away and may share no word with the question. _cause_direction()
--- reads from the question whether causes are asked for, consequences, or the root cause; the arm
+-- reads from the question whether it asks for causes, consequences, or the root cause; the arm
 -- starts from the five best hits of the arms before it and walks up to three links (causes,
 -- caused_by, enables, prevents) in that direction, each step weaker by option cause_decay. For a
--- root cause what has no further cause comes first.
+-- root cause, facts without a further cause come first.
 create or replace function pgrecall_internal._cause_direction(query text)
 returns text
 language sql immutable parallel safe
@@ -47,7 +46,7 @@ return (
       '|prompted|accounts? for|gave rise to|contributed to|set off|sparked|provoked|grounds for'
       '|thanks to|stems? from|stemmed from|result of|consequence of|down to|what brought|what got'
       '|what drove|what pushed|on account of|culprit|set .* off)\M'
-      -- What did not happen has its reason too.
+      -- A prevented event has causes too.
       '|\m(what|who|which|how)\M.*\m(prevent(ed|s)?|stop(ped|s)?|avert(ed|s)?|kept?|avoid(ed|s)?'
       '|saved?|spared?|thwart(ed|s)?|hinder(ed|s)?|in the way|foil(ed|s)?|block(ed|s)?|halt(ed|s)?'
       '|ruled? out|impeded?|hampered|held back|forestall(ed|s)?)\M'
@@ -58,7 +57,7 @@ return (
   from (values (lower(left(query, 1000)))) as q(t)
 );
 comment on function pgrecall_internal._cause_direction is
-'What a question asks of causal links: cause, root, effect, or null for nothing.';
+'Direction of causal links that a question asks for: cause, root, effect, or null.';
 
 create or replace function pgrecall_internal._best_seeds(hits pgrecall.arm_hit[], top integer)
 returns table (memory_id bigint, strength double precision)
@@ -132,7 +131,7 @@ begin
       %s, %s, %s,
       reached as (
         select distinct on (w.memory_id) w.memory_id,
-               -- Of a root cause the far end is meant: what has no further cause.
+               -- A root cause is the far end of the chain: a fact without a further cause.
                case when $7 = 'root'
                  then w.score / $6 ^ w.step * case when w.memory_id in (
                         select from_id from link1 union all select from_id from link2
@@ -173,8 +172,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._cause_search is
-'What causal links lead to from the seeds within three steps, with the path of memory ids. Each '
-'step goes on from the 100 best facts, so that hubs of causes cost no more.';
+'Facts reached from the seeds by up to three causal links, with the path of memory ids. Each step '
+'goes on from the 100 best facts, so that hubs of causes cost no more.';
 
 create or replace function pgrecall_internal._cause_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

@@ -1,12 +1,12 @@
--- Fusion: the rankings of the arms become one.
+-- Fusion: merges the rankings of the arms.
 --
 -- rrf() adds weight / (k + rank) over the arms, score_rrf() lets the score of a hit count beside
--- its rank, linear() adds normalised scores. fuse() is what a recall does with what its arms
--- found: gates leave out arms that found nothing good, then one of the three joins the rest, with
--- the weights of the arms and the boost for memories that mention an entity named in the query.
--- Together with arm_hits() it lets a caller try other rankings on the same hits.
+-- its rank, linear() adds normalised scores. fuse() applies the fusion of a recall to hits: gates
+-- leave out arms whose best score is too low, then one of the three joins the rest, with the
+-- weights of the arms and the boost for memories that mention an entity named in the query. With
+-- arm_hits() a caller can try other rankings on the same hits.
 --
--- Every fused row says what each arm contributed; the contributions add up to the score.
+-- Every fused row has the contribution of each arm; they add up to the score.
 create or replace function pgrecall_internal._fuse(
   hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
   named_boost double precision default 0, kept integer default null)
@@ -42,7 +42,7 @@ begin atomic
     from   contributed c
     group  by (c.hit).memory_id
   )
-  -- jsonb takes longer than all else: it is made for what is kept.
+  -- jsonb is the most expensive part: it is built only for rows kept.
   select f.memory_id, f.rank, f.score,
          (select jsonb_object_agg(h.arm, jsonb_build_object(
                    'rank', h.rank, 'score', h.score, 'contribution', h.contribution)
@@ -84,11 +84,9 @@ end;
 $$;
 comment on function pgrecall.rrf is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
-'weight / (k + rank). '
-'Equal scores share a rank. arms holds rank, score and contribution per arm; contributions add up '
-'to the score. '
-'A weight not given is 1; an arm of weight 0 has no say. Errors: 22023 k not 1 to 10,000, weight '
-'not 0 to 1,000,000.';
+'weight / (k + rank). Equal scores share a rank. arms holds rank, score and contribution per arm; '
+'contributions add up to the score. A weight not given is 1; an arm of weight 0 is ignored. '
+'Errors: 22023 k not 1 to 10,000, weight not 0 to 1,000,000.';
 
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
@@ -103,12 +101,10 @@ begin
 end;
 $$;
 comment on function pgrecall.score_rrf is
-'Reciprocal rank fusion that knows how good a rank is: score = sum over arms of weight * (score / '
-'best score of the arm) / (k + rank). '
-'Best is certain_at of arms() where no hit of the arm comes up to it. '
-'A score below 0 counts as 0; an arm whose scores are all 0 or less counts by rank alone. The '
-'square root of the score in its place did worse (bench/README.md) and is left out. '
-'The rest as rrf().';
+'Reciprocal rank fusion weighted by score: score = sum over arms of weight * (score / best score '
+'of the arm) / (k + rank). The best score is at least certain_at of arms(). A score below 0 counts '
+'as 0; an arm whose scores are all 0 or less counts by rank alone. The square root of the score '
+'did worse (bench/README.md). Otherwise as rrf().';
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
 returns setof pgrecall.fused
@@ -123,16 +119,15 @@ end;
 $$;
 comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
-'of the arm - worst), whatever the ranks. '
-'The worst hit of an arm gets 0 from it and stays in; a single hit, and hits of equal score, get '
-'the whole weight. Score / best score in its place did worse (bench/README.md). '
-'The rest as rrf(), but without a k.';
+'of the arm - worst), whatever the ranks. The worst hit of an arm gets 0 from it and stays in; a '
+'single hit, and hits of equal score, get the whole weight. Score / best score did worse '
+'(bench/README.md). Otherwise as rrf(), but without k.';
 
 create or replace function pgrecall_internal._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
 returns text[]
 language sql immutable parallel safe
 begin atomic
-  -- How near an arm came to its gate is what arms can be compared by.
+  -- Arms are compared by the ratio of best score to gate.
   select coalesce(
            array_agg(a.arm order by a.arm) filter (where a.nearness < 1 and a.place > 1), '{}')
   from (
@@ -148,7 +143,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._gated_arms is
 'The arms whose best score is below their gate, by name. One always stays: where all are below, '
-'that which came nearest, as a share of its gate.';
+'the one with the highest share of its gate.';
 
 create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_hit[]
@@ -166,7 +161,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._ungated is
-'The hits of the arms that their gates let through.';
+'The hits of the arms that pass their gates.';
 
 create or replace function pgrecall.fuse(hits pgrecall.arm_hit[], options jsonb default '{}')
 returns setof pgrecall.fused
@@ -189,7 +184,7 @@ begin
   given := pgrecall_internal._option_defaults() || jsonb_strip_nulls(coalesce(options, '{}'));
   given := given || jsonb_build_object(
     'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
-  -- An arm of weight 0 is not asked in a recall, so it is not the one that a gate lets through.
+  -- A recall does not run an arm of weight 0, so that arm cannot be the one that stays.
   hits := array(
     select h from unnest(hits) as h where (given -> 'weights' ->> h.arm)::double precision > 0
   );
@@ -202,7 +197,7 @@ begin
 end;
 $$;
 comment on function pgrecall.fuse is
-'Joins what arm_hits() returns as a recall does, best first: options fusion, rrf_k, weights, gates '
+'Fuses the hits of arm_hits() as a recall does, best first: options fusion, rrf_k, weights, gates '
 'and named_boost, each as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
 
 create or replace function pgrecall.recency_boost(
@@ -220,5 +215,5 @@ return (
   ) as a
 );
 comment on function pgrecall.recency_boost is
-'Factor for a score by age: 1.1 for what is new, 1 at the half-life, down to 0.9; decay '
-'exponential, or linear (0.9 from twice the half-life on).';
+'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9; decay exponential, or '
+'linear (0.9 from twice the half-life on).';

@@ -1,15 +1,15 @@
--- The order of an answer after fusion, where a call asks for more than the fused order: recency
--- with fusion linear, one row per source (collapse), variety (diversity).
+-- Reordering after fusion, where options ask for it: recency with fusion linear, one row per source
+-- (collapse), diversity.
 --
--- Ties go to what was said last, then to the higher id. Maximal marginal relevance looks at the
--- first 200 rows; the others follow as they are.
+-- Ties go to the most recent, then to the higher id. Maximal marginal relevance covers the first
+-- 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
   top integer)
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare
@@ -47,18 +47,18 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._diverse_order is
-'Positions in ids, whose scores fall, in the order of maximal marginal relevance (Carbonell and '
-'Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
-'similarity to the nearest of those before, 0 to 1, by the cosine of the embedded texts; 0 where '
-'there is no embedding. Of the first 200; the others follow as they are. Only the first top.';
+'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
+'and Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
+'cosine similarity, 0 to 1, to the nearest of those before; 0 without an embedding. Covers the '
+'first 200; the others follow unchanged. Returns the first top.';
 
-create or replace function pgrecall_internal._arranged(
+create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
   inout ids bigint[], inout scores double precision[], inout arms jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare
@@ -83,7 +83,7 @@ begin
       from   unnest(ids, scores, arms) as f(id, score, arms)
       cross  join lateral (
         select s.at, s.source_id,
-               -- What nobody knows the time of is neither new nor old.
+               -- A row without a time counts as neither new nor old.
                case when half_life is not null and isfinite(s.happened_at) and isfinite(as_of)
                  then pgrecall.recency_boost(as_of - s.happened_at, half_life, decay) end as boost
         from (
@@ -111,17 +111,17 @@ begin
   end if;
 end;
 $$;
-comment on function pgrecall_internal._arranged is
+comment on function pgrecall_internal._reordered is
 'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
-'is a half-life and a time when it happened, or a message was sent; ties by recency, then id; of a '
-'source_id the best alone with collapse; then the order of _diverse_order().';
+'are a half-life and a time; ties by recency, then id; collapse keeps the best row of each '
+'source_id; then the order of _diverse_order().';
 
-create or replace function pgrecall_internal._preferred_places(
+create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, ids bigint[], scores double precision[], arms jsonb[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 as $$
 declare
@@ -130,9 +130,8 @@ declare
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
-  -- Rows of at least half the best score that say nearly the same as the best one, by the embedding
-  -- or by the words, or that end the same chain of relations: among them time decides, and no other
-  -- row moves.
+  -- Rows of at least half the best score that are similar to the best one, by embedding or words,
+  -- or that end the same chain of relations, are reordered by time; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            u.arms -> 'relation' ->> 'score' as chain_score, u.arms -> 'relation' -> 'via' as via,
@@ -173,7 +172,7 @@ begin
   return result;
 end;
 $$;
-comment on function pgrecall_internal._preferred_places is
-'The order of an answer with option prefer: positions in ids, whose scores fall. Rows that say '
-'nearly the same as the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) or end the '
-'same chain of relations, and have half its score, are put in the order of time, the others stay.';
+comment on function pgrecall_internal._preferred_order is
+'The order of an answer with option prefer: positions in ids, which are in order of falling '
+'scores. Rows similar to the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) or at the '
+'end of the same chain of relations, with half its score, are ordered by time; the others stay.';

@@ -1,9 +1,10 @@
--- Relevance: how likely a row answers the query, so that a caller can tell when there is no answer.
+-- Relevance: how likely a row answers the query, so that a caller can detect that there is no
+-- answer.
 --
--- Scores of a fusion say which row is better, not whether it is good. Relevance is a logistic
--- function of what can be compared across queries: the cosine similarity, the share of the query's
--- IDFs in the BM25 score, an exact key, the nearness in time. Its coefficients are fitted to LoCoMo
--- (bench/relevance.py); another embedding model moves them.
+-- Fusion scores compare rows, but not across queries. Relevance is a logistic function of features
+-- that can be compared across queries: the cosine similarity, the share of the query's IDFs in the
+-- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
+-- (bench/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
   arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean,
   is_only_date boolean)
@@ -28,12 +29,11 @@ return case
     + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;
 comment on function pgrecall_internal._relevance is
-'How likely a row answers, 0 to 1, by what the arms said of it: the logistic function of '
+'Probability, 0 to 1, that a row answers, from the scores of the arms: the logistic function of '
 '10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
 '3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
-'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. A query that is '
-'only a date: the nearness. '
-'Fitted to LoCoMo with all-MiniLM-L6-v2, of questions without their names, so that of the best '
-'row of an answer it is the probability that the bank holds the answer, where half the questions '
-'have none (bench/relevance.py); another embedding model moves it. What only the graph leads to '
-'counts as little: there was nothing to fit that to.';
+'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. For a query that is '
+'only a date: the nearness. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
+'that for the best row it is the probability that the bank holds the answer, where half the '
+'questions have none (bench/relevance.py); it depends on the embedding model. Rows found only by '
+'the graph get a low value: there was no data to fit it.';

@@ -1,11 +1,10 @@
--- Link expansion: from seeds to what is one step away in the graph.
+-- Link expansion: from seeds to memories one hop away in the graph.
 --
--- A step is an entity in common, a semantic link in either direction, or a causal link. An entity
--- counts by how rare it is, so that one that stands in every fact leads nowhere; of each entity
--- the newest facts are followed, of each seed the strongest links, so that a hub costs no more
--- than any other. A fresh table has no statistics, and the planner then takes any join for a small
--- one: lateral subqueries with a limit keep it to looking things up, a few at a time, by their
--- ids; so does "is not distinct from" to a type, for which it cannot use the index that begins
+-- A hop is a shared entity, a semantic link in either direction, or a causal link. Entities are
+-- weighted by rarity, so that one in every fact adds nothing; the newest facts of each entity and
+-- the strongest links of each seed are followed, so that a hub costs no more than another. Without
+-- statistics the planner underestimates joins: lateral subqueries with a limit force lookups by id,
+-- a few at a time; so does "is not distinct from" on a type, which rules out the index that begins
 -- with the type.
 create or replace function pgrecall_internal._link_expansion(
   request pgrecall_internal.request, seeds bigint[], strengths double precision[])
@@ -22,8 +21,7 @@ begin
         from   unnest($5, $7) as s(memory_id, strength)
         group  by s.memory_id
       ),
-      -- Entities of the seeds, each weighted by how rare it is; counting stops where it no longer
-      -- matters.
+      -- Entities of the seeds, each weighted by rarity; counting stops where it has no effect.
       entity as (
         select e.entity_id, e.strength * pgrecall_internal._rarity(c.mentions, $6) as weight
         from (
@@ -90,7 +88,7 @@ begin
       $sql$
         select x.memory_id, x.entity_weight, x.semantic_score, x.causal_score
         from (
-          -- Of those that share the same, the newest come first.
+          -- Among equal shares the newest come first.
           select t.memory_id, e.weight * (1 - 0.002 * (t.place - 1)) as entity_weight,
                  0::double precision as semantic_score, 0::double precision as causal_score
           from   entity e
@@ -119,8 +117,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_expansion is
-'Worker of link_expansion(). It is one statement, a common table expression a step, and longer '
-'than 100 lines for that.';
+'Worker of link_expansion(). It is longer than 100 lines since it is one statement, a common table '
+'expression per step.';
 
 create or replace function pgrecall.link_expansion(
   bank       text,
@@ -145,9 +143,9 @@ begin
 end;
 $$;
 comment on function pgrecall.link_expansion is
-'Memories one step from the seeds; strengths, 0 to 1, says how much each seed counts (1 when '
-'null): entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, '
-'semantic_score the similarity of a semantic link in either direction, causal_score the weight of '
-'a causal one; score is their sum, 0 to 3. An entity leads to its newest 50 facts of each type, of '
-'which the newest counts 1 and the last 0.9; links to a seed are the 100 strongest of 1,000. '
-'Errors: RC001, RC008, RC011, 22023.';
+'Memories one hop from the seeds; strengths, 0 to 1, are the weights of the seeds (1 when null): '
+'entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, semantic_score '
+'the similarity of a semantic link in either direction, causal_score the weight of a causal one; '
+'score is their sum, 0 to 3. An entity leads to its newest 50 facts of each type, of which the '
+'newest counts 1 and the last 0.9; links to a seed are the 100 strongest of 1,000. Errors: RC001, '
+'RC008, RC011, 22023.';

@@ -1,9 +1,9 @@
--- The entity walk: from the entities that a query names along typed relations, and to the facts
--- about whom it reaches.
+-- The entity walk: from the entities that a query names along typed relations, to the facts about
+-- the entities reached.
 --
--- Each hop weakens (1.0, 0.6, 0.35, 0.15), and so does a relation that says little or has ended.
--- At each hop the newest relations of the strongest entities are followed, so that a hub stays
--- bounded. Hops are counted from the wording of the question (query_hops()).
+-- Weights fall with each hop (1.0, 0.6, 0.35, 0.15), and for unspecific or ended relations. At each
+-- hop the newest relations of the strongest entities are followed, so that the cost of a hub is
+-- bounded. query_hops() derives the number of hops from the question.
 create or replace function pgrecall_internal._type_prior(kind text)
 returns double precision
 language sql immutable parallel safe
@@ -15,8 +15,8 @@ return case
   else 1
 end;
 comment on function pgrecall_internal._type_prior is
-'How much a relation of a kind counts: 1.0 for one that says what it is (structural: reports_to), '
-'0.9 for one that only says that there is one (semantic: related_to).';
+'Weight of a relation by its kind: 1.0 for a specific one (structural: reports_to), 0.9 for an '
+'unspecific one (semantic: related_to).';
 
 create or replace function pgrecall.query_hops(query text)
 returns integer
@@ -40,10 +40,10 @@ return (
   )) as t(words)
 );
 comment on function pgrecall.query_hops is
-'How many relations the walk for an English question goes: 3 where two or more are chained in it '
-'("the captain of Ana''s team", "who hired the man who ..."), counted by possessives, by "of" and '
-'by who, whom and whose inside the question, or where two of these words stand in one that begins '
-'with one; else 2. Looks at the first 500 characters.';
+'How many hops the walk for an English question takes: 3 where two or more are chained in it ("the '
+'captain of Ana''s team", "who hired the man who ..."), counted by possessives, by "of" and by '
+'who, whom and whose inside the question, or by two of these words in a question that begins with '
+'one; else 2. Reads the first 500 characters.';
 
 create or replace function pgrecall_internal._walk(
   request pgrecall_internal.request, hops integer)
@@ -55,10 +55,9 @@ as $$
 declare
   starts      bigint[];
   confidences real[];
-  -- A way that comes back is weaker than the one without the loop: none needs to remember where it
-  -- has been.
+  -- A path with a loop is weaker than the one without: visited entities need not be tracked.
   hop constant text := $sql$
-      -- A relation that has ended by then, or its fact, still hints at something: 0.3 of it.
+      -- A relation that has ended by then, or whose fact has, counts 0.3.
       edge%1$s as materialized (
         select n.entity_id, n.memory_id, w.strength * n.strength as strength
         from   hop%2$s w
@@ -68,7 +67,8 @@ declare
                  r.confidence * pgrecall_internal._type_prior(r.kind)
                  * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength
           from (
-            -- "between" rather than "=", so that only the index that begins so has this order.
+            -- "between" rather than "=", so that only the index with this prefix provides the
+            -- order.
             (select * from pgrecall.relation o
              where  o.bank_id = $1 and o.from_id between w.entity_id and w.entity_id
              order  by o.from_id desc, o.relation_id desc
@@ -98,7 +98,7 @@ declare
       ),
   $sql$;
 begin
-  -- Who is likely meant by a name is taken for it; else it starts from all, as likely as they are.
+  -- Starts from the entity with confidence 0.7 or more; else from all, weighted by confidence.
   select array_agg(s.entity_id), array_agg(s.confidence)
   into   starts, confidences
   from (
@@ -133,7 +133,7 @@ begin
         order  by max(w.strength) desc, w.entity_id desc
         limit  100
       ),
-      -- The facts that state an edge walked over speak of it most directly.
+      -- The facts that state a followed edge are the most direct evidence.
       stated as (
         select w.memory_id, max(w.strength) as strength
         from (
@@ -197,8 +197,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._walk is
-'Worker of entity_walk(), from the entities that a query names. It is one statement, longer than '
-'100 lines, so that no hop is planned for itself.';
+'Worker of entity_walk(), from the entities that a query names. It is longer than 100 lines since '
+'it is one statement, so that the hops are planned together.';
 
 create or replace function pgrecall.entity_walk(
   bank       text,
@@ -225,10 +225,9 @@ end;
 $$;
 comment on function pgrecall.entity_walk is
 'Memories about the entities named in a query and about those up to hops relations away (0 to 3; '
-'query_hops() when null). It starts from whom a name means with a confidence of 0.7 or more, else '
-'from all that go by it. An entity weighs 1.0 / 0.6 / 0.35 / 0.15 by hop x that confidence x, for '
-'each relation on the way, its confidence, 0.9 where its kind is semantic (related_to) and 0.3 '
-'once it, or the fact that states it, has ended; x rarity. score = tanh(sum), 0 to 1. Each hop '
-'follows the newest 50 relations in each direction of the 100 strongest entities of the one '
-'before. '
-'Errors: RC001, RC008, RC011, 22023.';
+'query_hops() when null). It starts from the entity that a name means with a confidence of 0.7 or '
+'more, else from all with the name. The weight of an entity is 1.0 / 0.6 / 0.35 / 0.15 by hop x '
+'that confidence x, for each relation on the way, its confidence, 0.9 where its kind is semantic '
+'(related_to) and 0.3 once it, or the fact that states it, has ended; x rarity. score = tanh(sum), '
+'0 to 1. Each hop follows the newest 50 relations in each direction of the 100 strongest entities '
+'of the one before. Errors: RC001, RC008, RC011, 22023.';

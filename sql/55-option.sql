@@ -1,14 +1,13 @@
--- The options of a recall: everything that can be told to it besides its named arguments.
+-- The options of a recall: all settings besides its named arguments.
 --
 -- recall_options() is the only place where an option is declared. A row gives its name, type,
--- default and range, and says what it does; from it come the check of what a call or a bank passes,
--- the defaults that a bank may set by configure_bank(), the reference, the keyword arguments of the
--- driver and what the command takes by --set. So an option is added by a row here and by the line
--- that reads it, (request.options ->> 'name').
+-- default, range and meaning; from it come the check of the options of a call or bank, the defaults
+-- that a bank may set by configure_bank(), the reference, the keyword arguments of the driver and
+-- what the command takes by --set. So an option is added by a row here and by the line that reads
+-- it, (request.options ->> 'name').
 --
--- The value that holds in a call is that of the call, else that of the bank, else the default.
--- Weights and gates are merged arm by arm, all else is replaced whole. A null stands for the value
--- below it.
+-- The value in effect is that of the call, else that of the bank, else the default. Weights and
+-- gates are merged per arm, other options are replaced whole. A null selects the next of these.
 create or replace function pgrecall.recall_options()
 returns setof pgrecall.recall_option
 language sql stable parallel safe rows 25
@@ -148,7 +147,7 @@ create or replace function pgrecall_internal._nearest_name(name text, names text
 returns text
 language sql immutable parallel safe
 return (
-  -- The most pairs of letters in common, as a share of those of both (Dice).
+  -- Ordered by the Dice coefficient of letter pairs.
   select n.name
   from   unnest(names) as n(name)
   cross  join lateral (
@@ -162,7 +161,7 @@ return (
   limit  1
 );
 comment on function pgrecall_internal._nearest_name is
-'The name that is spelt most like another one.';
+'The name with the most similar spelling.';
 
 create or replace function pgrecall_internal._check_by_arm(
   name text, numbers jsonb, lowest double precision, highest double precision,
@@ -245,7 +244,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_arms_option is
-'Raises RC009 for an unknown arm or none, 22023 for what is no array.';
+'Raises RC009 for an unknown arm or none, 22023 unless an array.';
 
 create or replace function pgrecall_internal._check_texts_option(
   option pgrecall.recall_option, value jsonb)
@@ -288,7 +287,7 @@ set search_path from current
 as $$
 declare
   kind    text := jsonb_typeof(value);
-  -- True in a call, in configure_bank() and in an arm that is called alone.
+  -- Valid in a call, in configure_bank() and in an arm that is called alone.
   example text := coalesce(
     'The default is ' || option.default_value::text || '.',
     format('Write %s, for example.',
@@ -419,7 +418,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._bank_options is
-'Every option with the default that holds in a bank.';
+'Every option with its default in a bank.';
 
 create or replace function pgrecall_internal._resolved_options(bank pgrecall.bank, options jsonb)
 returns jsonb
@@ -438,7 +437,7 @@ begin
   given := defaults || given || jsonb_build_object(
     'weights', defaults -> 'weights' || coalesce(given -> 'weights', '{}'),
     'gates', defaults -> 'gates' || coalesce(given -> 'gates', '{}'));
-  -- A half-life that only the bank sets is for its own fusion.
+  -- A half-life set by the bank applies only with its own fusion.
   if given ->> 'fusion' <> 'linear' and options ->> 'recency_half_life' is null then
     given := given || '{"recency_half_life": null}';
   end if;
@@ -447,7 +446,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolved_options is
-'Every option with the value that holds in a call. Errors: 22023, RC009.';
+'Every option with its value in a call. Errors: 22023, RC009.';
 
 create or replace function pgrecall.bank_options(bank text)
 returns jsonb
@@ -459,4 +458,4 @@ begin
 end;
 $$;
 comment on function pgrecall.bank_options is
-'Every option of a recall by name, with the default that holds in a bank. Errors: RC001.';
+'Every option of a recall by name, with its default in a bank. Errors: RC001.';

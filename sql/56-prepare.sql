@@ -1,9 +1,8 @@
--- What a caller asks a bank before it embeds a question: the text to embed, how the bank reads
--- times, when the last conversation ended.
+-- Preparation of a question before it is embedded: the text to embed, the time settings of the
+-- bank, the end of the last conversation.
 --
--- Names say who, not what: an embedding of the question without the names of entities finds more,
--- and the names are carried by the graph arm and by option named_boost. That is why a driver makes
--- this look-up before the one call of the recall.
+-- An embedding of the question without the names of entities finds more; the graph arm and option
+-- named_boost match the names. Therefore a driver makes this call before the recall.
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
 returns setof pgrecall.preparation
@@ -19,6 +18,6 @@ begin
 end;
 $$;
 comment on function pgrecall.prepare_recall is
-'What a caller needs to know of a bank to embed a question and to read the time out of it: the '
-'text to embed, which is without_names() unless is_name_embedded is set; the time_settings; and '
-'when the last conversation that was over by then ended. One row. Errors: RC001, 22023.';
+'What a caller needs to embed a question and to resolve its times: the text to embed, which is '
+'without_names() unless is_name_embedded is set; the time_settings; and the end of the last '
+'conversation over by then. One row. Errors: RC001, 22023.';

@@ -1,8 +1,8 @@
--- What the graph knows, in words: neighbours() of a memory, and the path() between two entities.
+-- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
 --
--- Both are for people and for agents that want to show why things belong together; a recall does
--- not use them. path() searches from both ends, the smaller side first, and gives up beyond 2,000
--- entities, so that a hub does not make it read the bank.
+-- Both serve people and agents that show why facts are connected; a recall does not use them.
+-- path() searches from both ends, the smaller frontier first, and gives up beyond 2,000 entities,
+-- so that a hub does not make it read the bank.
 create or replace function pgrecall.neighbours(
   bank text, memory_id bigint, top_k integer default 50)
 returns setof pgrecall.neighbour
@@ -100,10 +100,10 @@ begin
 end;
 $$;
 comment on function pgrecall.neighbours is
-'What the graph knows beside a memory, strongest first, a row for each reason. via is the kind of '
+'Neighbours of a memory in the graph, strongest first, a row for each reason. via is the kind of '
 'the link, or entity where both name the same; weight, 0 to 1, is that of the link, or tanh(0.5 n) '
-'with n the rarity-weighted number of shared entities; why says it in words. Of an entity the '
-'latest 50 memories of each type are looked at. Superseded memories are there too. Errors: RC001, '
+'with n the rarity-weighted number of shared entities; why says it in words. Only the latest 50 '
+'memories of each type per entity are considered. Superseded memories are included. Errors: RC001, '
 'RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
@@ -157,14 +157,14 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-  -- A relation says more than a mention; what was said last is meant.
+  -- A relation is stronger than a mention; the latest is chosen.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
 $$;
 comment on function pgrecall_internal._steps is
-'Who is one step from any of these entities, and by which step: a relation in either direction, '
-'else a fact that names both. Of each entity the newest 50 relations in each direction and 50 '
-'facts of each type are followed.';
+'Entities one step from any of these, and the step: a relation in either direction, else a fact '
+'that names both. Per entity the newest 50 relations in each direction and 50 facts of each type '
+'are followed.';
 
 create or replace function pgrecall.path(
   bank text, entity_a bigint, entity_b bigint, longest integer default 6)
@@ -173,7 +173,7 @@ language plpgsql stable parallel safe rows 5
 set search_path from current
 as $$
 declare
-  -- From each end: all that was reached, who was reached last, and over which steps.
+  -- From each end: entities visited, the frontier, and the steps taken.
   a_ids   bigint[] := array[entity_a];
   b_ids   bigint[] := array[entity_b];
   a_rim   bigint[] := array[entity_a];
@@ -194,7 +194,7 @@ begin
     return;
   end if;
 
-  -- The smaller side goes on, until they meet; a side ends at 2,000 entities.
+  -- The smaller frontier is expanded, until they meet; a side ends at 2,000 entities.
   for n in 1 .. longest loop
     exit when a_rim = '{}' or b_rim = '{}'
            or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
@@ -231,7 +231,7 @@ begin
   place := meeting;
   while place <> entity_b loop
     taken := b_steps -> place::text;
-    -- Walked from b, it leads the other way.
+    -- Found from b, so its direction is reversed.
     way := way || (taken || jsonb_build_object(
       'from_id', taken -> 'to_id', 'to_id', taken -> 'from_id',
       'is_forth', not (taken ->> 'is_forth')::boolean));
@@ -268,10 +268,9 @@ begin
 end;
 $$;
 comment on function pgrecall.path is
-'How two entities hang together: a shortest way between them of at most longest steps (1 to 10), '
-'in order; no row where there is none. A step is a relation, in either direction, else a fact that '
-'names both ("mentioned with"); memory_id is the fact, and why says it in words, the relation in '
-'the direction in which it holds. Of each entity the newest 50 relations in each direction and 50 '
-'facts of each type are followed, and from either end it gives up beyond 2,000 entities, so that '
-'it may miss a way through somebody named everywhere. Ids: query_entities(). Errors: RC001, RC013 '
-'unknown entity, 22023.';
+'A shortest path between two entities of at most longest steps (1 to 10), in order; no row where '
+'there is none. A step is a relation, in either direction, else a fact that names both ("mentioned '
+'with"); memory_id is the fact, and why says it in words, the relation in the direction in which '
+'it holds. Per entity the newest 50 relations in each direction and 50 facts of each type are '
+'followed, and from either end it gives up beyond 2,000 entities, so that it may miss a path '
+'through a hub. Ids: query_entities(). Errors: RC001, RC013 unknown entity, 22023.';

@@ -1,9 +1,9 @@
--- Which fact types a query asks for by its words, and whether it asks for nothing but a time.
+-- Which fact types the words of a query ask for, and whether it asks only for a time.
 --
 -- Both narrow a recall before it runs: option use_hints searches only the types that type_hints()
 -- finds, and a query that is only a date ("what happened in March?") needs no search by meaning or
--- links. A recall that was narrowed and finds too little looks everywhere after all (option
--- widen_below), so a wrong hint costs time and not answers.
+-- links. A narrowed recall that finds too little searches everything (option widen_below), so a
+-- wrong hint costs time and not answers.
 create or replace function pgrecall.default_type_hints()
 returns jsonb
 language sql immutable parallel safe
@@ -16,7 +16,7 @@ return '{
 }'::jsonb;
 comment on function pgrecall.default_type_hints is
 'Words that tell the fact type a question asks for, where the bank has none of its own. "*" is for '
-'questions about somebody or something, of any type; an asterisk ends what may go on.';
+'questions about somebody or something, of any type; a trailing asterisk matches any ending.';
 
 create or replace function pgrecall_internal._check_type_hints(bank text, type_hints jsonb)
 returns void
@@ -100,9 +100,9 @@ begin
 end;
 $$;
 comment on function pgrecall.type_hints is
-'Fact types that a query asks for by its words, and the first word that says so. fact_type is null '
-'for a question about somebody or something, whose answer is of any type. The words are those of '
-'default_type_hints() or of the bank''s option type_hints. Errors: RC001, 22023.';
+'Fact types that a query asks for by its words, and the first word that implies it. fact_type is '
+'null for a question about somebody or something, whose answer is of any type. The words are those '
+'of default_type_hints() or of the bank''s option type_hints. Errors: RC001, 22023.';
 
 create or replace function pgrecall_internal._is_only_date(query text)
 returns boolean
@@ -129,5 +129,5 @@ return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
   '|q[1-4]|[0-9]+(st|nd|rd|th|s|am|pm)?)( |$))+$'
 );
 comment on function pgrecall_internal._is_only_date is
-'Whether an English query asks for a time and nothing else: what happened in March 2026? A query '
-'that names an entity called April is none, which the caller finds out.';
+'Whether an English query asks for a time and nothing else: what happened in March 2026? The '
+'caller excludes a query that names an entity called April.';

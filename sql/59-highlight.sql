@@ -1,9 +1,9 @@
--- highlight() marks in a stored text the words that the lexical arm finds it by.
+-- highlight() marks the words in a stored text that the lexical arm matches.
 --
--- Words are compared as the arm compares them, in Unicode form NFKC and stemmed; what is marked are
--- the letters as they are stored. So the text is read twice, as runs of words in form NFKC and as
--- stored letters with their marks, and the two are joined by the position of each code point.
--- Nothing is escaped: a page that shows the result escapes the text, or chooses marks that survive.
+-- Words are compared as the arm compares them, in Unicode form NFKC and stemmed; the marks go
+-- around the stored letters. So the text is read twice, as runs of words in form NFKC and as stored
+-- letters with their marks, and the two are joined by the position of each code point. Nothing is
+-- escaped: a page that shows the result escapes the text, or chooses marks that survive escaping.
 create or replace function pgrecall_internal._letters(content text)
 returns table (letter text)
 language plpgsql immutable parallel safe
@@ -18,7 +18,7 @@ begin
   from (
     select c.code, c.n, count(*) filter (where not (
              octet_length(c.code) > 1
-             -- A mark: put in order before the one that goes behind all others.
+             -- A combining mark: sorted before the one that follows all others.
              and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
                   -- A vowel or a last consonant of a Hangul syllable, and the like.
                   or normalize(c.before || c.code, nfkc)
@@ -35,8 +35,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._letters is
-'The letters of a text as they are stored, in order, each with the marks that belong to it: the '
-'forms NFKC of all, joined, are that of the text.';
+'The letters of a text as they are stored, in order, each with the marks that belong to it: their '
+'NFKC forms concatenate to that of the text.';
 
 create or replace function pgrecall.highlight(
   bank       text,
@@ -83,7 +83,7 @@ begin
       where  r.is_cjk
       window w as (partition by r.n order by c.n)
       union all
-      -- An identifier is marked as a whole when it was asked for as a whole, or else in parts.
+      -- An identifier in the query is marked as a whole, else in parts.
       select array[r.n, i.n, w.n], w.match[1],
              lower(i.match[1]) = any (wanted)
                or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
@@ -96,7 +96,7 @@ begin
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),
-    -- What was read is the text in form NFKC, what is marked are the letters as they are stored.
+    -- The parsed text is in form NFKC; the marks go around the stored letters.
     read as (
       select p.is_hit, row_number() over (order by p.place, c.n) as n
       from   piece p, string_to_table(p.piece, null) with ordinality as c(code, n)
@@ -112,7 +112,7 @@ begin
       from   stored s join read r using (n)
       group  by s.place, s.letter
     ),
-    -- Hits side by side share a mark.
+    -- Adjacent hits share a mark.
     stretch as (
       select min(l.place) as place, l.is_hit, string_agg(l.letter, '' order by l.place) as stretch
       from (
@@ -130,6 +130,5 @@ begin
 end;
 $$;
 comment on function pgrecall.highlight is
-'The text of a memory with the words that lexical_arm() finds it by between start_mark and '
-'end_mark; all else is as it was stored, nothing is escaped. Errors: RC001, RC010 unknown memory, '
-'22023.';
+'The text of a memory with the words that lexical_arm() matches between start_mark and end_mark; '
+'otherwise as stored, without escaping. Errors: RC001, RC010 unknown memory, 22023.';

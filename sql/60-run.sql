@@ -1,10 +1,9 @@
--- The run of a recall: every arm that can help, in the order of the registry.
+-- The run of a recall: every arm that applies, in the order of the registry.
 --
--- _run() goes through arms(), leaves out those that have nothing to work on, runs the others and
--- returns what they found together with a report of each. A recall that was narrowed by hints or
--- to a date runs once more, everywhere, where it finds too little. An arm that fails is left out
--- with a warning, and with a hint in its report; wrong input, a conflict that the caller should
--- retry, and a cancelled statement are errors.
+-- _run() goes through arms(), skips those without input, runs the others and returns their hits
+-- with a report of each. A recall narrowed by hints or to a date runs again without that where it
+-- finds too little. An arm that fails is left out with a warning, and with a hint in its report;
+-- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
 create or replace function pgrecall_internal._index_scans()
 returns jsonb
 language plpgsql volatile parallel unsafe
@@ -24,15 +23,14 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._index_scans is
-'How often this transaction has scanned each index of what the arms look into; nothing with '
-'track_counts off.';
+'Number of scans by this transaction of each index that the arms use; empty with track_counts off.';
 
 create or replace function pgrecall_internal._arm_hits(
   arm text, result pgrecall_internal.arm_result)
 returns pgrecall.arm_hit[]
 language sql immutable parallel safe
 return array(
-  -- Equal scores share a rank: which of them was stored first says nothing.
+  -- Equal scores share a rank: the order of storing is no evidence.
   select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
           u.via)::pgrecall.arm_hit
   from   unnest((result).memory_ids, (result).scores, (result).vias)
@@ -40,7 +38,7 @@ return array(
   order  by u.n
 );
 comment on function pgrecall_internal._arm_hits is
-'What the worker of an arm found, as hits with their ranks.';
+'The result of the worker of an arm as hits with ranks.';
 
 create or replace function pgrecall_internal._call_arm(
   arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -124,8 +122,8 @@ begin
     if is_explained then
       scans := pgrecall_internal._index_scans();
     end if;
-    -- A broken arm must not take the others with it. Wrong input is the caller's to know of, a
-    -- rolled back transaction (class 40: a conflict on a standby, too) the caller's to retry.
+    -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
+    -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
     begin
       result := pgrecall_internal._call_arm(arm.arm, request, before, is_planned);
       if not result.is_run then
@@ -187,7 +185,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._widened is
-'A request that was narrowed, to be run once more everywhere.';
+'A narrowed request without its narrowing, for the second run.';
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
@@ -210,7 +208,7 @@ begin
     end loop;
     exit when is_planned
            or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
-    -- Narrowed too far: once more, everywhere.
+    -- Too few results: runs again without narrowing.
     select count(distinct h.memory_id) into results
     from   unnest(hits) as h
     join   pgrecall.arms() as a on a.arm = h.arm
@@ -221,7 +219,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns what they found and a report of each. Hinted types, and a query '
-'that is only a date, narrow the search, unless too little is found. is_planned: says what would '
-'run.';
+'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
+'is only a date, narrow the search, unless too little is found. is_planned: only reports what '
+'would run.';
 

@@ -29,14 +29,14 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._gated_reports is
-'The reports of a run, those of the arms that their gates leave out marked.';
+'The reports of a run, with arms below their gates marked as gated.';
 
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
 language plpgsql stable parallel safe
 set search_path from current
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -72,7 +72,7 @@ $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query.';
 
-create or replace function pgrecall_internal._completed(
+create or replace function pgrecall_internal._answer_rows(
   request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
   places integer[])
 returns pgrecall.recalled[]
@@ -119,28 +119,28 @@ begin
     offset skip
     limit  request.top_k
   );
-  return pgrecall_internal._marked(request, hits);
+  return pgrecall_internal._with_conflicts(request, hits);
 end;
 $$;
-comment on function pgrecall_internal._completed is
-'The rows of an answer from their ids, scores and shares; places is their order, or null for that '
-'of the scores, ties by recency.';
+comment on function pgrecall_internal._answer_rows is
+'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
+'ties by recency.';
 
-create or replace function pgrecall_internal._before_on_path(via jsonb, memory_id bigint)
+create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
 language sql immutable parallel safe rows 3
 begin atomic
   select f.id, f.place
-  from   jsonb_array_elements_text(_before_on_path.via -> 'facts') with ordinality as f(id, place)
+  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
   where  f.place < coalesce(
            (select min(s.place)
-            from   jsonb_array_elements_text(_before_on_path.via -> 'facts')
+            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
                      with ordinality as s(id, place)
-            where  s.id = _before_on_path.memory_id::text), 5)
+            where  s.id = _path_prefix.memory_id::text), 5)
     and  f.place < 5;
 end;
-comment on function pgrecall_internal._before_on_path is
-'The facts of a path that come before a memory, all where it is not on it; the first four.';
+comment on function pgrecall_internal._path_prefix is
+'The first four facts of a path before a memory, or of the whole path where it is not on it.';
 
 create or replace function pgrecall_internal._with_path_texts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -158,7 +158,7 @@ begin
       from (
         select distinct b.id::bigint as id
         from   unnest($4) as h
-        cross  join lateral pgrecall_internal._before_on_path(h.via, h.memory_id) as b
+        cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
         where  h.via is not null
       ) as p
       cross  join lateral (
@@ -177,15 +177,15 @@ begin
                  case when hits[n].via ->> 'direction' in ('cause', 'root') then ' ← '
                       else ' → ' end
                  order by b.place)
-        from   pgrecall_internal._before_on_path(hits[n].via, hits[n].memory_id) as b)));
+        from   pgrecall_internal._path_prefix(hits[n].via, hits[n].memory_id) as b)));
     end if;
   end loop;
   return hits;
 end;
 $$;
 comment on function pgrecall_internal._with_path_texts is
-'The rows of an answer with what the facts before them on their paths say, up to four, 200 '
-'characters of each, as via.text; nothing of a fact that the filter leaves out.';
+'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
+'200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -210,7 +210,7 @@ declare
   places        integer[];
   arranged      record;
 begin
-  -- Ties at the last rank stay in until recency has settled them.
+  -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
   from   pgrecall_internal._fuse(
@@ -223,25 +223,25 @@ begin
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
   if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    places := pgrecall_internal._preferred_places(request, ids, scores, shares);
-    return pgrecall_internal._completed(
+    places := pgrecall_internal._preferred_order(request, ids, scores, shares);
+    return pgrecall_internal._answer_rows(
       request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select generate_series(1, cardinality(ids))));
   elsif not is_arranged then
-    return pgrecall_internal._completed(request, ids, scores, shares, null);
+    return pgrecall_internal._answer_rows(request, ids, scores, shares, null);
   end if;
-  arranged := pgrecall_internal._arranged(
+  arranged := pgrecall_internal._reordered(
     request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
     request.as_of, ids, scores, shares);
-  return pgrecall_internal._completed(
+  return pgrecall_internal._answer_rows(
     request, arranged.ids, arranged.scores, arranged.arms,
     array(select generate_series(1, cardinality(arranged.ids))));
 end;
 $$;
 comment on function pgrecall_internal._answer is
-'The rows of an answer from what the arms found: fused, filtered by relevance, ordered.';
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered.';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -278,5 +278,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recall is
-'One recall: its rows, and the reports of that same run. is_run => false: what would run. It takes '
-'the bank first, so that a cluster can run the whole of it where the bank is.';
+'One recall: its rows, and the reports of that same run. is_run => false: only what would run. The '
+'bank is its first argument, so that a cluster can run all of it on the node of the bank.';

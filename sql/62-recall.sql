@@ -1,11 +1,10 @@
 -- The recall family: four views of one run, with the same eleven arguments.
 --
--- hybrid_recall() returns the rows, explain_recall() what each arm did, recall_report() both,
--- arm_hits() what the arms found before fusion. Their signatures and row types never change again:
--- what can be told to a recall beyond these arguments is an option (recall_options()), what a row
--- can say beyond its columns is a new attribute at the end of its type. The types of the arguments
--- are those that clients send: embedding takes any kind of vector or array or text, during any
--- range or text, filter an expression or JSON.
+-- hybrid_recall() returns the rows, explain_recall() the reports of the arms, recall_report() both,
+-- arm_hits() the hits of the arms before fusion. Their signatures and row types never change again:
+-- a new setting is an option (recall_options()), a new column is an attribute at the end of its
+-- type. The argument types accept what clients send: embedding takes any kind of vector, array or
+-- text, during any range or text, filter an expression or JSON.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,
@@ -33,17 +32,16 @@ begin
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
-'The memories of a bank that best answer a query, best first: every arm that can help runs, '
-'fusion joins them. Without an embedding all arms but semantic and hypothetical answer. '
-'embedding is a halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. '
-'during is a range or text, ''[2026-03-01, 2026-04-01)'', and lifts what occurred in it. tags '
-'keeps memories with any of them. filter is a condition, ''confidence > 0.8 and '
-'metadata->>''''team'''' = ''''core'''''', or the same as JSON. as_of answers from what was known '
-'at an earlier time. model names what made the embedding. All else is in options: {"diversity": '
-'0.2}, see recall_options(). A memory that mentions an entity named in the query counts more. A '
-'row of kind message is a raw message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 '
-'vector, RC007 nothing to recall by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of '
-'range.';
+'The memories of a bank that best answer a query, best first: every arm that applies runs, fusion '
+'joins them. Without an embedding all arms but semantic and hypothetical answer. embedding is a '
+'halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is a range or '
+'text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it. tags keeps memories '
+'with any of them. filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = '
+'''''core'''''', or the same as JSON. as_of answers from what was known at an earlier time. model '
+'names what made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). '
+'A memory that mentions an entity named in the query counts more. A row of kind message is a raw '
+'message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall '
+'by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.recall_report(
   bank       text,
@@ -103,11 +101,10 @@ begin
 end;
 $$;
 comment on function pgrecall.explain_recall is
-'What each arm did for a recall with these arguments: ran, gated, skipped or failed and why, rows '
+'Report of each arm for a recall with these arguments: ran, gated, skipped or failed and why, rows '
 'found, best score, milliseconds, indexes scanned (null with track_counts off). is_run => false '
-'runs nothing and says which arms would run (planned); the graph may still be left out once it is '
-'seen that nothing leads on from what the arms before it found. Arguments and errors as '
-'hybrid_recall().';
+'runs nothing and reports which arms would run (planned); the graph arm may still be skipped when '
+'its seeds lead nowhere. Arguments and errors as hybrid_recall().';
 
 create or replace function pgrecall.arm_hits(
   bank       text,
@@ -131,7 +128,7 @@ declare
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
 begin
-  -- Who tries other weights wants to see what an arm of weight 0 finds too.
+  -- To try other weights, hits of arms with weight 0 are needed too.
   request.options := request.options || jsonb_build_object('weights', (
     select jsonb_object_agg(a.arm, 1) from pgrecall.arms() as a));
   if request.named = '{}' then
@@ -144,5 +141,5 @@ begin
 end;
 $$;
 comment on function pgrecall.arm_hits is
-'What each arm finds for a recall with these arguments, whatever it weighs: what fuse() joins. A '
+'Hits of each arm for a recall with these arguments, whatever its weight: the input of fuse(). A '
 'memory has a row for each arm that found it. Arguments and errors as hybrid_recall().';

@@ -1,10 +1,10 @@
--- The words by which people ask for relations: the boss of somebody, whom somebody reports to.
+-- The words that ask for relations: the boss of somebody, whom somebody reports to.
 --
 -- default_relation_words() is a lexicon of common relations (work, family, place, ownership,
 -- membership) in the seven languages of the temporal grammar. A word has meanings of the form
--- "noun>kind": X's word is where a relation of that kind leads from X; "noun<kind": where it leads
--- from to X; "verb>kind" and "verb<kind": X does it to whom the relation leads to, or comes from.
--- Option relation_words adds words to it, for a call or for a bank. Words of the kinds themselves
+-- "noun>kind": the word names the target of a relation of that kind from X; "noun<kind": the source
+-- of one to X; "verb>kind" and "verb<kind": X does it to the target, or to the source. Option
+-- relation_words adds words to it, for a call or for a bank. Words of the kinds themselves
 -- ("skippers", "customer_of") need no entry: _kind_means() derives them.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
@@ -205,7 +205,7 @@ declare
   first text := coalesce((ts_lexize('pg_catalog.english_stem', asked[1]))[1], asked[1]);
 begin
   if cardinality(parts) > 1 and parts[cardinality(parts)] = 'of' then
-    -- customer_of: X's customers are those from whom it leads to X.
+    -- customer_of: X's customers are the sources of the relation to X.
     return not is_forth and first = stem;
   end if;
   -- mentors: X's mentor; skippers: X's skipper; leads: X's leader.
@@ -213,4 +213,4 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._kind_means is
-'Whether a word that no lexicon has asks for a relation by its kind: skippers, customer_of.';
+'Whether a word outside the lexicon matches the kind of a relation: skippers, customer_of.';

@@ -1,15 +1,14 @@
--- Facts that replace one another: of one key, or of one relation of one entity.
+-- Replacement of facts with the same key, or the same relation of an entity.
 --
 -- A fact holds from the time it was said at (valid_from) until the next fact of its key, or the
 -- next that leads its relation elsewhere, was said: so a recall as of any time finds what was known
--- last. Only facts that are retained with replace end others, and are ended by others that were
--- said later: one that arrives late ends what was said before it, and is itself over where the next
--- began. Of facts that were said at the same time the one retained later follows.
+-- last. Only facts retained with replace end others, and are ended by others said later: one that
+-- arrives late ends earlier ones, and itself ends where the next began. Facts said at the same time
+-- follow in the order retained.
 -- A fact that states several relations ends as a whole. A relation that ended by itself (valid_to)
 -- is history and replaces nothing.
--- All that a batch replaces is found at once, sorted by key or relation and time, in n log n. The
--- facts of a key are read from the time of the earliest of the batch on, those of a relation of an
--- entity all.
+-- All replacements of a batch are found at once, sorted by key or relation and time, in n log n.
+-- Facts of a key are read from the earliest time in the batch on, those of a relation all.
 create or replace function pgrecall_internal._end_memories(
   bank text, kind text, correction_id bigint, memory_ids bigint[], ends timestamptz[],
   successors bigint[])
@@ -17,7 +16,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
--- A lookup for each; without statistics the planner would read the whole bank instead.
+-- One lookup each; without statistics the planner would read the whole bank.
 set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -34,8 +33,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._end_memories is
-'Ends memories, each at its time and by its successor, if any, and writes down how they were '
-'before.';
+'Ends memories, each at its time and by its successor, if any, and records their previous values.';
 
 create or replace function pgrecall_internal._corrections(
   memory pgrecall.memory, kind text, correction_id bigint, replaced_by bigint, members bigint[])
@@ -46,10 +44,10 @@ return coalesce((memory).corrections, '[]') || jsonb_strip_nulls(jsonb_build_obj
   'valid_to', (memory).valid_to, 'superseded_by', (memory).superseded_by,
   'proof_count', (memory).proof_count));
 comment on function pgrecall_internal._corrections is
-'The corrections of a memory and one more, with the values that the row has now; what is null is '
-'left out. members: the memories that were corrected with it, where none replaced them.';
+'The corrections of a memory and one more, with the current values of the row, without nulls. '
+'members: the memories corrected with it, where none replaced them.';
 
-create or replace function pgrecall_internal._said_facts(
+create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,
                said_at timestamptz, n integer)
@@ -87,16 +85,16 @@ begin
   group  by s.memory_id, s.said_at, s.n, r.from_id, r.kind;
 end;
 $$;
-comment on function pgrecall_internal._said_facts is
-'The facts of a batch that replace others. slot: what they are a value of, a key or a relation of '
-'an entity. value: a fact of another value replaces it; of a key every fact is another.';
+comment on function pgrecall_internal._batch_members is
+'The facts of a batch that replace others. slot: a key or a relation of an entity. value: a fact '
+'with another value replaces it; for a key every fact is another value.';
 
 create or replace function pgrecall_internal._slot_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns setof pgrecall_internal.slot_member
 language plpgsql stable parallel safe rows 100
 set search_path from current
--- The planner knows nothing of a batch; it would join it with itself row by row.
+-- Without statistics of the batch the planner would choose a nested loop.
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_nestloop = off
@@ -105,7 +103,7 @@ as $$
 begin
   return query
   with said as materialized (
-    select * from pgrecall_internal._said_facts(bank, mode, facts, memory_ids)
+    select * from pgrecall_internal._batch_members(bank, mode, facts, memory_ids)
   ),
   slot as materialized (
     select s.slot, s.fact_key, s.from_id, s.kind, min(s.said_at) as since
@@ -116,7 +114,7 @@ begin
     select o.slot, m.memory_id, m.memory_id::text as value, m.valid_from, m.valid_to
     from   slot o
     cross  join lateral (
-      -- A range and its order have but one index to come from.
+      -- Only one index provides this range in this order.
       select x.memory_id, x.valid_from, x.valid_to
       from   pgrecall.memory x
       where  x.bank_id = bank.bank_id and x.fact_key is not null
@@ -158,8 +156,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._slot_members is
-'The facts of each slot that a batch says something of, the last first, those of the batch counted '
-'from when the batch says them. Left out are facts that were over by then.';
+'The facts of each slot that a batch has a value for, the last first, those of the batch with '
+'their times in the batch. Facts that ended before are left out.';
 
 create or replace function pgrecall_internal._replace(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -225,5 +223,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._replace is
-'Ends what the facts of a batch replace, after they were stored with their relations: a fact of '
-'the batch by the next of its slot with another value, any other by the next of the batch.';
+'Ends the facts replaced by a batch, once that is stored with its relations: a fact of the batch '
+'is ended by the next of its slot with another value, any other by the next of the batch.';

@@ -6,8 +6,8 @@
 -- The name of an index is a hash of the bank, fact type, model and expression: searches look it up
 -- by name (_indexed_types()). An index whose settings changed keeps its name until the new one is
 -- built; then the new one is renamed.
--- The expressions here (_vector_key()) must be the very text that searches use, or PostgreSQL does
--- not match them with the index. recall_check() measures what the indexes miss.
+-- The expressions here (_vector_key()) must be identical to those in searches, or PostgreSQL does
+-- not match them with the index. recall_check() measures the recall of the indexes.
 
 create or replace function pgrecall_internal._vector_key(
   bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
@@ -31,8 +31,8 @@ return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
   bank.bank_id, fact_type, model, pgrecall_internal._vector_key(bank, dimensions, '')
 )::text, 'UTF8')), 'hex'), 24);
 comment on function pgrecall_internal._hnsw_name is
-'Name of the HNSW index over the vectors of a bank, fact type and model: always the same, and '
-'another one where vector_search or the dimensions differ.';
+'Name of the HNSW index over the vectors of a bank, fact type and model: deterministic, and '
+'different for another vector_search or number of dimensions.';
 
 create or replace function pgrecall_internal._hnsw_bytes(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -46,7 +46,7 @@ return 8192 * ceil(elements / greatest(1, floor(8152 / (
                                else 2 * least(bank.leading_dimensions, dimensions) end
   + 6.0 * bank.hnsw_m * (2 + 1.0 / (bank.hnsw_m - 1))))))::bigint;
 comment on function pgrecall_internal._hnsw_bytes is
-'About how large an HNSW index of so many vectors is.';
+'Estimated bytes of an HNSW index of so many vectors.';
 
 create or replace function pgrecall_internal._indexed_types(
   bank pgrecall.bank, fact_types text[], out indexed text[], out bytes bigint)
@@ -69,8 +69,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._indexed_types is
-'Those of the fact types whose vectors have a valid HNSW index, as index_plan() makes them, and '
-'the size of the largest.';
+'The fact types whose vectors have a valid HNSW index of index_plan(), and the size of the '
+'largest.';
 
 create or replace function pgrecall_internal._hnsw_state(bank pgrecall.bank, index_name text)
 returns text
@@ -96,8 +96,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_state is
-'building, invalid, ready, or other: built with another m or ef_construction than the bank wants. '
-'Null: there is none.';
+'building, invalid, ready, or other: built with another m or ef_construction than the bank sets. '
+'Null: no index.';
 
 create or replace function pgrecall_internal._hnsw_seconds(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -106,21 +106,21 @@ language sql immutable parallel safe
 return elements * ln(elements + 1) / 1e6 * bank.hnsw_ef_construction / 64
        * (9 + 0.03 * dimensions * case bank.vector_search when 'binary' then 0.1 else 1 end);
 comment on function pgrecall_internal._hnsw_seconds is
-'About how long an HNSW index of so many vectors takes to build on one core, in '
+'Estimated seconds to build an HNSW index of so many vectors on one core, with '
 'maintenance_work_mem that holds it.';
 
 create or replace function pgrecall_internal._hnsw_pairs(bank pgrecall.bank)
 returns table (fact_type text, model text, partition oid, dimensions integer, counted bigint)
 language plpgsql stable parallel unsafe rows 10
 set search_path from current
--- Lookups in the order of an index; missing or stale statistics must not change that.
+-- Forces lookups in index order, whatever the statistics.
 set enable_seqscan = off
 set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- From one pair of fact type and model to the next by a lookup each; of a large one no more
-  -- vectors are counted than it takes to tell whether an index is due.
+  -- A loose index scan over pairs of fact type and model; vectors are counted up to the threshold
+  -- for an index.
   return query
   with recursive pair as (
     (select e.fact_type, e.model, e.tableoid as partition, vector_dims(e.embedding) as dimensions
@@ -149,7 +149,7 @@ begin
     ) as bounded
   ) as c
   where  c.counted >= bank.hnsw_threshold / 2.0
-    -- The model of the bank and the next one: embeddings of others are only left to be removed.
+    -- The model of the bank and the next one: embeddings of others only wait for removal.
     and  p.model in (coalesce(bank.embedding_model, ''), bank.next_model);
 end;
 $$;
@@ -165,7 +165,7 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  -- Whoever runs the statement may have another search_path.
+  -- The statement may be run with another search_path.
   prefix text := (
     select format('%I.', n.nspname)
     from   pg_type t
@@ -185,7 +185,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_definition is
-'The statement that creates an HNSW index under a name.';
+'The statement that creates an HNSW index of that name.';
 
 create or replace function pgrecall_internal._hnsw_steps(
   bank pgrecall.bank, fact_type text, model text, dimensions integer, partition oid,
@@ -252,8 +252,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_steps is
-'What index_plan() has to do for the HNSW index of one fact type and model, in order. Nothing '
-'while it is being built.';
+'Steps of index_plan() for the HNSW index of one fact type and model, in order. None while it is '
+'being built.';
 
 create or replace function pgrecall_internal._unused_hnsw_steps(bank text, kept text[])
 returns setof pgrecall.index_step
@@ -315,14 +315,14 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._unused_hnsw_steps is
-'Drops of HNSW indexes that no search uses (any more), other than those in kept: the bank is gone, '
-'its vectors are few or of another model, or it searches in another way. bank null: of all banks.';
+'Drops of HNSW indexes that no search uses, other than those in kept: the bank was dropped, its '
+'vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
 
 create or replace function pgrecall.index_plan(bank text default null)
 returns setof pgrecall.index_step
 language plpgsql stable parallel unsafe rows 10
 set search_path from current
--- Also for the functions it calls: lookups in the order of an index.
+-- Forces lookups in index order, also in the functions it calls.
 set enable_seqscan = off
 set enable_sort = off
 set plan_cache_mode = force_generic_plan
@@ -398,7 +398,7 @@ begin
 
   foreach searched_type in array pgrecall_internal._fact_types(bank, null) loop
     result := (searched_type, null, 0, 0, 0, 0);
-    -- Always the same sample, so that two settings can be compared.
+    -- A fixed sample, so that settings can be compared.
     for question in
       select e.embedding from pgrecall.embedding e
       where  e.bank_id = recall_check.bank and e.fact_type = searched_type
@@ -417,7 +417,7 @@ begin
         result.milliseconds + extract(epoch from found_at - started_at) * 1000;
       result.exact_milliseconds :=
         result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
-      -- A vector as near as the farthest of the k nearest counts as one of them.
+      -- A vector at the same distance as the farthest of the k nearest counts as one of them.
       result.recall := result.recall + (
         select least(1, count(*)::double precision / cardinality(exact.scores))
         from   unnest(indexed.scores[1:k]) as s
@@ -435,9 +435,9 @@ end;
 $$;
 comment on function pgrecall.recall_check is
 'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1), per fact type: it '
-'searches with vectors of the bank itself, sample of them and always the same, and compares with '
-'exact search. path names the index that answered, or says that the search was exact. milliseconds '
-'is the mean of one search to this depth, exact_milliseconds of an exact one for k. Low recall: '
-'raise ef_search, or hnsw_m and hnsw_ef_construction, and run what index_plan() returns. is_next '
-'checks the vectors of the model that the bank is being re-embedded with. Errors: RC001, 22023, '
-'with is_next those of reembed_pending().';
+'searches with a fixed sample of vectors of the bank and compares with exact search. path: the '
+'index used, or that the search was exact. milliseconds is the mean of one search to this depth, '
+'exact_milliseconds of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
+'hnsw_ef_construction, and run what index_plan() returns. is_next checks the vectors of the model '
+'that the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '
+'reembed_pending().';

@@ -1,14 +1,13 @@
--- Corrections: a memory that no longer holds is ended, with its near copies if asked, and undone.
+-- Corrections: ending a memory that no longer holds, optionally with near copies, and undoing it.
 --
--- supersede() sets valid_to: a recall finds the memory only as of earlier times. Whatever ends a
--- memory (supersede, a fact that replaces it, consolidate) writes down in its column corrections
--- how the row was before; unsupersede() takes the last correction back, of this memory and of those
--- that the same correction ended, and the rows are then as they were, column by column.
--- near_copies() finds memories that say the same in other words. It looks at a bounded number: the
--- nearest in meaning, those of the same key, source and entities. Two texts that differ in a number
--- or in a negation say different things however near they are, and so does one that is nearer to
--- what takes the place of the memory.
-create or replace function pgrecall_internal._distinctions(content text)
+-- supersede() sets valid_to: a recall finds the memory only as of earlier times. Every operation
+-- that ends a memory (supersede, a fact that replaces it, consolidate) records the previous values
+-- in its column corrections; unsupersede() reverts the last correction, of this memory and of those
+-- that the same correction ended, and the rows are then as before, column by column. near_copies()
+-- finds memories that say the same in other words, among a bounded number of candidates: the
+-- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
+-- or a negation are not copies, nor is one that is more similar to the successor.
+create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
 as $$
@@ -23,8 +22,8 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._distinctions is
-'Numbers and negations in a text, sorted: what makes two texts of nearly the same words differ.';
+comment on function pgrecall_internal._numbers_and_negations is
+'Numbers and negations in a text, sorted: they distinguish texts of nearly the same words.';
 
 create or replace function pgrecall_internal._text_embedding(bank pgrecall.bank, memory_id bigint)
 returns halfvec
@@ -45,21 +44,21 @@ $$;
 comment on function pgrecall_internal._text_embedding is
 'The embedding of a memory''s text by the model of the bank; null where it has none.';
 
-create or replace function pgrecall_internal._likeness(
+create or replace function pgrecall_internal._similarities(
   embedding halfvec, other_embedding halfvec, weights sparsevec, other_weights sparsevec,
   out similarity double precision, out words double precision)
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  -- Without a word there is no direction to compare: the distance is not a number.
+  -- A text without words has a zero vector, whose cosine distance is NaN.
   words := coalesce(nullif(1 - (weights <=> other_weights), 'NaN'), 0);
   similarity := coalesce(1 - (embedding <=> other_embedding), words);
 end;
 $$;
-comment on function pgrecall_internal._likeness is
-'Cosine similarity of the embeddings of two memories, or of their words where one has none; and of '
-'their words.';
+comment on function pgrecall_internal._similarities is
+'similarity: cosine of the embeddings of two memories, or words where one has none. words: cosine '
+'of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -105,7 +104,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Memories that may be near copies of one: at most 50 nearest in meaning, 50 of its key, 50 of its '
+'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 of its key, 50 of its '
 'source, and 50 of each of ten entities.';
 
 create or replace function pgrecall.near_copies(
@@ -160,7 +159,7 @@ begin
       select pgrecall_internal._text_embedding(found_bank, m.memory_id) as embedding
       offset 0
     ) as v
-    cross  join lateral pgrecall_internal._likeness(
+    cross  join lateral pgrecall_internal._similarities(
              vector, v.embedding, memory.lexical_weights, m.lexical_weights) as a
     cross  join lateral (
       select coalesce(array_agg(n.name order by n.name), '{}') as names,
@@ -173,9 +172,10 @@ begin
     where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
       and  m.valid_from <= coalesce(near_copies.as_of, now())
       and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
-      and  pgrecall_internal._distinctions(m.text) = pgrecall_internal._distinctions(memory.text)
+      and  pgrecall_internal._numbers_and_negations(m.text)
+           = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c
-  left   join lateral pgrecall_internal._likeness(
+  left   join lateral pgrecall_internal._similarities(
            next_vector, c.embedding, successor.lexical_weights, c.lexical_weights) as o
     on   successor.memory_id is not null
   where  c.similarity >= near_copies.min_similarity
@@ -187,11 +187,10 @@ begin
 end;
 $$;
 comment on function pgrecall.near_copies is
-'Current memories that say what a memory says in nearly the same words, nearest first: of its '
-'type, as similar as min_similarity (0 to 1), with its numbers and negations, and with all its '
-'entities, or some of them and the same source. What is nearer to superseded_by than to the memory '
-'is none. It is what supersede() with reach => ''copies'' ends. Errors: RC001, RC010 unknown '
-'memory, 22023.';
+'Current memories with nearly the same words as a memory, nearest first: of its type, with a '
+'similarity of min_similarity (0 to 1) or more, its numbers and negations, and all its entities, '
+'or some of them and the same source; not those nearer to superseded_by than to the memory. '
+'supersede() with reach => ''copies'' ends them. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._corrected(bank text, memory_ids bigint[])
 returns setof pgrecall.corrected
@@ -267,8 +266,7 @@ $$;
 comment on function pgrecall.supersede is
 'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
 'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
-'Returns what it ended, as it is then. unsupersede() undoes it. Errors: RC001, RC010 unknown '
-'memory, 22023.';
+'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
 returns void
@@ -312,8 +310,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._restore is
-'Takes back the last correction of each of these memories. Errors: 22023 where one of them would '
-'hold beside a memory with the same content.';
+'Reverts the last correction of each of these memories. Errors: 22023 another current memory has '
+'the same content.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected
@@ -361,8 +359,8 @@ begin
 end;
 $$;
 comment on function pgrecall.unsupersede is
-'Takes back the last correction of a memory: what supersede(), a fact that replaced it or '
-'consolidate() changed in its row, and in the rows that were corrected with it for the same '
-'successor. A row that was corrected again since stays as it is. Returns the restored memories, '
-'this one first. Errors: RC001, RC010 unknown memory, 22023 nothing to take back, or another '
-'memory has the same content by now.';
+'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
+'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
+'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
+'Errors: RC001, RC010 unknown memory, 22023 nothing to revert, or another memory has the same '
+'content by now.';

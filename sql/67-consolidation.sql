@@ -1,10 +1,10 @@
--- Consolidation: near duplicates become one memory.
+-- Consolidation: merging near duplicates into one memory.
 --
--- Two current memories are one where they are of one type, key, time of occurrence and entities,
--- have the same numbers and negations, and have the same text, but for case and spaces, or are as
--- similar as asked by a semantic link. The one with more confidence stays, of equal ones the one
--- that was said last; the others end now and point to it, and its proof_count is the sum of theirs.
--- As of earlier times all of them are found. A memory is merged only into one that stays itself:
+-- Two current memories are duplicates where they are of one type, key, time of occurrence and
+-- entities, have the same numbers and negations, and have the same text, but for case and spaces,
+-- or a semantic link of the required similarity. The one with more confidence stays, among equal
+-- ones the latest; the others end now and point to it, and its proof_count is the sum of theirs. As
+-- of earlier times all of them are found. A memory is merged only into one that stays, so that
 -- chains of ever less similar ones do not collapse.
 -- Texts are grouped by sorting and links are bounded for each memory, so the work is n log n in the
 -- memories of the bank.
@@ -14,7 +14,7 @@ returns table (kept_id bigint, memory_id bigint, similarity double precision)
 language plpgsql stable parallel safe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
--- The planner knows nothing of the rows below, and would join them row by row.
+-- Without statistics of these rows the planner would choose a nested loop.
 set enable_nestloop = off
 set jit = off
 as $$
@@ -24,7 +24,7 @@ begin
     select m.memory_id, n.normal,
            jsonb_build_array(
              m.fact_type, lower(pgrecall_internal._normalised(m.fact_key)), m.occurred::text,
-             pgrecall_internal._distinctions(m.text),
+             pgrecall_internal._numbers_and_negations(m.text),
              array(
                select x.entity_id from pgrecall.mention x
                where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id
@@ -55,7 +55,7 @@ begin
     where  x.bank_id = _duplicates.bank and x.kind = 'semantic'
       and  x.weight >= _duplicates.min_similarity
   ),
-  -- Each points to the best that it equals, which is itself where there is no better one.
+  -- Each points to its best duplicate, or to itself where there is none better.
   best as materialized (
     select distinct on (p.memory_id) p.memory_id, p.other_id, p.similarity
     from   pair p
@@ -134,9 +134,9 @@ $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
 'numbers and negations, and with the same text but for case and spaces, or a semantic link of '
-'min_similarity between them, which have 0.7 or more. The most confident stays, of equal ones the '
-'latest; the others end now and point to it, and their proof counts are added up. dry_run, which '
-'is the default, only lists the pairs, at most top_k; call it again until it returns none. '
+'min_similarity between them; links have 0.7 or more. The most confident stays, among equal ones '
+'the latest; the others end now and point to it, and their proof counts are added up. dry_run, '
+'which is the default, only lists the pairs, at most top_k; call it again until it returns none. '
 'unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)

@@ -3,15 +3,15 @@
 -- Two memories conflict where both hold as of the time asked about, and either have one fact_key
 -- and different texts, or lead one relation of one entity to different ones. A relation conflicts
 -- only where the bank says that its kind leads to one other at a time: by single_relations, or by
--- replace that ends all others. What is known of when they hold must overlap: occurred of both, and
--- valid_from and valid_to of both relations. Only the rows that are returned are looked at, each by
--- an index and at most 20 others.
+-- replace that ends all others. Where known, their times must overlap: occurred of both, and
+-- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
+-- lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
   bank text, hits pgrecall.recalled[], as_of timestamptz)
 returns table (memory_id bigint, other_id bigint)
 language plpgsql stable parallel safe rows 1
 set search_path from current
--- Its plans are kept, also those made while a table was small: in the order of an index.
+-- Cached plans must use an index, also those made while a table was small.
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
@@ -21,7 +21,7 @@ begin
   select h.memory_id, o.memory_id
   from   unnest(hits) as h
   cross  join lateral (
-    -- A range and its order have but one index to come from.
+    -- Only one index provides this range in this order.
     select m.memory_id
     from   pgrecall.memory m
     where  m.bank_id = _key_conflicts.bank and m.fact_key is not null
@@ -64,7 +64,7 @@ begin
     limit  20
   ) as r
   cross  join lateral (
-    -- The newest hundred of that kind: what came before was mostly replaced.
+    -- The newest hundred of that kind: earlier ones were mostly replaced.
     select x.memory_id, x.to_id, x.valid_from, x.valid_to
     from   pgrecall.relation x
     where  x.bank_id = bank.bank_id and x.from_id = r.from_id and x.kind = r.kind
@@ -85,10 +85,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._relation_conflicts is
-'Memories that lead a relation of a row elsewhere as of a time; of single_relations, or of every '
-'kind where the bank names none.';
+'Memories that lead a relation of a row elsewhere as of a time; kinds of single_relations, or '
+'every kind where the bank names none.';
 
-create or replace function pgrecall_internal._marked(
+create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
@@ -119,5 +119,5 @@ begin
   return hits;
 end;
 $$;
-comment on function pgrecall_internal._marked is
+comment on function pgrecall_internal._with_conflicts is
 'The rows of an answer, each with the memories that it conflicts with.';

@@ -1,10 +1,10 @@
--- What a query asks for in words: plain words, of which some should stand in a text, "phrases in
--- quotes", which must, and -words and -"phrases" to exclude, which must not.
+-- Query syntax of the lexical arms: plain words, which are optional, "phrases in quotes", which
+-- must occur, and -words and -"phrases", which must not.
 --
--- _parsed_query() takes a query apart, once in a recall. _is_wanted() looks whether a text has the
--- phrases and none of the exclusions: words next to one another, stemmed as the bank's text search
+-- _parsed_query() parses a query, once in a recall. _matches_phrases() tests whether a text has the
+-- phrases and none of the exclusions: adjacent words, stemmed as the bank's text search
 -- configuration does, identifiers and scripts without spaces as they were typed. Quotes and dashes
--- in a query of more than 1,000 characters are those of a pasted text and mean nothing.
+-- in a query of more than 1,000 characters belong to a pasted text and are ignored.
 create or replace function pgrecall_internal._parsed_query(
   query text, out words text, out phrases text[], out excluded text[])
 language plpgsql immutable parallel safe
@@ -14,11 +14,11 @@ declare
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
-  -- A pasted book asks about what it begins with.
+  -- A very long text is searched by its beginning.
   words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
-  -- What is long was pasted: its quotes and dashes are not meant for us.
+  -- A long query is a pasted text: its quotes and dashes are not operators.
   if length(words) > 1000 then
     return;
   end if;
@@ -33,7 +33,7 @@ begin
   phrases := array(
     select p.match[1]
     from   regexp_matches(bare, quoted, 'g') as p(match)
-    -- One of no words says nothing.
+    -- A phrase without words is ignored.
     where  p.match[1] ~ '[[:alnum:]]'
   );
   bare := regexp_replace(bare, quoted, ' ', 'g');
@@ -44,11 +44,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parsed_query is
-'What a query asks for: words of which some should stand in the text, phrases ("in quotes") that '
-'must, and words and phrases (-word, -"in quotes") that must not, phrases and exclusions in '
-'Unicode form NFKC.';
+'Parts of a query: optional words, required phrases ("in quotes"), and excluded words and phrases '
+'(-word, -"in quotes"); phrases and exclusions in Unicode form NFKC.';
 
-create or replace function pgrecall_internal._stands_in(
+create or replace function pgrecall_internal._has_phrase(
   config regconfig, phrase text, fields text[])
 returns boolean
 language plpgsql immutable parallel safe
@@ -75,7 +74,7 @@ begin
   end if;
   words := pgrecall_internal._spaced(phrase);
   if to_tsvector(config, words) = '' then
-    -- A phrase of stop words alone: to be or not to be.
+    -- A phrase of stop words only: to be or not to be.
     config := 'simple';
     if to_tsvector(config, words) = '' then
       return false;
@@ -88,12 +87,12 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._stands_in is
-'Whether the words of a phrase, in Unicode form NFKC, stand next to one another in one of the '
-'fields, stemmed as the configuration does; a phrase with an identifier or Chinese, Japanese or '
-'Korean in it, as typed.';
+comment on function pgrecall_internal._has_phrase is
+'Whether the words of a phrase, in Unicode form NFKC, are adjacent in one of the fields, stemmed '
+'as the configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as '
+'typed.';
 
-create or replace function pgrecall_internal._is_wanted(
+create or replace function pgrecall_internal._matches_phrases(
   config regconfig, phrases text[], excluded text[], fields text[])
 returns boolean
 language plpgsql immutable parallel safe
@@ -101,11 +100,11 @@ set search_path from current
 as $$
 begin
   return (
-    select bool_and(pgrecall_internal._stands_in(config, p, fields)) from unnest(phrases) as p
+    select bool_and(pgrecall_internal._has_phrase(config, p, fields)) from unnest(phrases) as p
   ) is not false and (
-    select bool_or(pgrecall_internal._stands_in(config, x, fields)) from unnest(excluded) as x
+    select bool_or(pgrecall_internal._has_phrase(config, x, fields)) from unnest(excluded) as x
   ) is not true;
 end;
 $$;
-comment on function pgrecall_internal._is_wanted is
-'Whether all the phrases stand in the fields, and nothing that is excluded.';
+comment on function pgrecall_internal._matches_phrases is
+'Whether the fields contain all phrases and no exclusion.';

@@ -1,8 +1,8 @@
--- The words of a query as a collection knows them, and which documents to score for them.
+-- The terms of a query with their IDFs, and the choice of candidates to score.
 --
--- _terms() gives each lexeme its dimension, IDF and document count, rarest first. To score every
--- document that holds any word of a question would read most of a large bank; _candidates() chooses
--- the rarest words, and sets of the others, so that about candidate_limit documents are scored. A
+-- _terms() gives each lexeme its dimension, IDF and document count, rarest first. Scoring every
+-- document with any word of a question would read most of a large bank; _candidates() chooses the
+-- rarest words, and sets of the others, so that about candidate_limit documents are scored. A
 -- lexeme shares its dimension with another one once in a billion pairs: where a bank holds such a
 -- pair, and for documents that are not counted yet, _recheck_lexemes() reads the text again.
 create or replace function pgrecall_internal._terms(
@@ -20,7 +20,7 @@ begin
 
   -- Rarest first; a lexeme without statistics counts as rare.
   select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count),
-         -- What expands the query adds nothing to what there is to find of it.
+         -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
          bool_or(t.is_shared)
   into   terms.dimensions, terms.idfs, terms.counts, terms.idf_sum, terms.is_shared
@@ -33,7 +33,7 @@ begin
                     / (coalesce(l.document_count, 0) + 0.5)) as idf,
            q.n > cardinality(lexemes) as is_expanded, l.is_shared
     from   unnest(lexemes || expanded) with ordinality as q(lexeme, n)
-    -- A lookup each, also while the planner takes the table for a small one.
+    -- One lookup each, also while the planner assumes a small table.
     cross  join lateral (
       select max(x.document_count) filter (where x.lexeme = q.lexeme) as document_count,
              coalesce(bool_or(x.lexeme <> q.lexeme), false) as is_shared
@@ -48,8 +48,8 @@ end;
 $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
-'documents of N that hold it; kind is memory or message. Those that expand the query have half '
-'their IDF. idf_sum is what no BM25 score of the query''s own lexemes exceeds.';
+'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
+'idf_sum: upper bound of the BM25 score of the query''s own lexemes.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -67,10 +67,10 @@ begin
     first := first + 1;
   end loop;
 
-  -- Of the ten rarest of the others, sets are taken by the IDF they bring in together, while they
-  -- fit: what has none of the singles must have one of them. Where a set is taken, those that have
-  -- a word more stop counting. Words of one question go together some three times as often as
-  -- chance has it; sets that few documents have need no further word.
+  -- From the ten rarest others, sets are taken by their sum of IDFs while they fit: a document
+  -- without a single must contain one of them. A taken set makes its supersets redundant. Words of
+  -- one question co-occur about three times as often as by chance; sets with few documents are not
+  -- extended.
   with recursive word as (
     select *
     from   unnest(dimensions[first : first + 9], idfs[first : first + 9], counts[first : first + 9])
@@ -116,7 +116,7 @@ end;
 $$;
 comment on function pgrecall_internal._candidates is
 'Which documents to score, about candidate_limit: those with any of the singles, or with all of '
-'any of the sets (arrays of dimensions, rarest first). Nothing where no set of words is that rare.';
+'any of the sets (arrays of dimensions, rarest first). Empty where no set of words is that rare.';
 
 create or replace function pgrecall_internal._scoped_keys(
   bank_id text, fact_type text, dimensions integer[])
@@ -136,7 +136,7 @@ returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Its plans are kept, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -153,7 +153,7 @@ begin
         where  m.bank_id = bank.bank_id and m.memory_id = u.id
         limit  1
       ) as d
-      -- The words of the text alone are had sooner than all that may stand there.
+      -- Lexemes of the text alone are cheaper than those of all fields.
       where  tsvector_to_array(to_tsvector(
                config, pgrecall_internal._spaced(pgrecall_internal._normalised(d.text))))
                && _recheck_lexemes.lexemes
@@ -181,5 +181,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recheck_lexemes is
-'Those of the documents that hold one of the lexemes: a score may stem from another lexeme of the '
+'The documents that do contain one of the lexemes: a score may stem from another lexeme of the '
 'same dimension.';

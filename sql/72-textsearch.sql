@@ -2,16 +2,16 @@
 -- for it by its setting lexical_backend and the extension is installed.
 --
 -- Facts of such banks carry lexical_document, their lexemes as numbers of the bank, so that words,
--- fields and languages stay those of the arm. There is one index for all of these banks;
--- lexical_index_plan() returns the statements that make and drop it. Phrases, exclusions and
--- messages are answered by the arm itself, and so is everything while the index is missing.
+-- fields and languages are as in the arm. There is one index for all of these banks;
+-- lexical_index_plan() returns the statements that make and drop it. The arm itself answers
+-- phrases, exclusions and messages, and everything while the index is missing.
 create or replace function pgrecall_internal._textsearch(
   request pgrecall_internal.request,
   out ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- The index hands its rows out in order: what sorts would score each row of the bank by itself.
+-- The index returns rows in order; with a sort each row of the bank would be scored separately.
 set enable_sort = off
 as $$
 declare
@@ -32,7 +32,7 @@ begin
                 'select statement from pgrecall.lexical_index_plan();';
     return;
   end if;
-  -- Its scores have the factor k1 + 1.
+  -- Its scores include the factor k1 + 1.
   execute format(
     $sql$
       select coalesce(array_agg(t.id order by t.score desc, t.id desc), '{}'),
@@ -92,7 +92,8 @@ end;
 $$;
 comment on function pgrecall.lexical_index_plan is
 'Statements that are due for the index of the banks whose lexical_backend is pg_textsearch, in '
-'order; run them outside a transaction, by one who sees all banks. There is one index for all such '
-'banks: k1 and b are 1.2 and 0.75 for each, and BM25 counts with the number of facts and the mean '
-'length of all of them together; dead versions of facts count until they are vacuumed. It must be '
-'built concurrently: built otherwise, pg_textsearch 1.0.0 misses facts that were updated in place.';
+'order; run them outside a transaction, as a role that sees all banks. There is one index for all '
+'such banks: k1 and b are 1.2 and 0.75 for each, and BM25 counts with the number of facts and the '
+'mean length of all of them together; dead versions of facts count until they are vacuumed. It '
+'must be built concurrently: built otherwise, pg_textsearch 1.0.0 misses facts that were updated '
+'in place.';

@@ -21,14 +21,14 @@ PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parents[1]
 SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
-FRAME = MIGRATIONS / "frame"  # what every upgrade script, and the extension, wrap around the rest
+FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
 
 LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
-# What a semicolon may stand in, and the semicolon.
+# Tokens that may contain a semicolon, and the semicolon.
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1|'(?:[^']|'')*'|"(?:[^"]|"")*"|;""", re.DOTALL
 )
@@ -60,7 +60,7 @@ PHASES: tuple[Phase, ...] = ("catalog", "build", "swap")
 
 
 def is_checkout() -> bool:
-    """Tell whether the package lies in a checkout, with sql/ and migrations/ beside it."""
+    """Tell whether the package is in a checkout, with sql/ and migrations/ beside it."""
     return SQL.is_dir() and MIGRATIONS.is_dir()
 
 
@@ -70,7 +70,7 @@ def version() -> str:
 
 
 def version_key(text: str) -> tuple[int, ...]:
-    """Return what versions are ordered by: ``0.10.0`` comes after ``0.9.0``."""
+    """Return the sort key of a version: ``0.10.0`` comes after ``0.9.0``."""
     return tuple(int(part) for part in text.split("."))
 
 
@@ -189,7 +189,7 @@ def delta_paths(before: str) -> list[Path]:
 def phases(delta: str) -> dict[Phase, str]:
     """Split a delta at its lines ``-- phase: catalog``, ``build`` and ``swap``, in this order.
 
-    What stands before the first of them is prose and directives.
+    The lines before the first of them are prose and directives.
 
     Raises:
         ValueError: a statement stands before the first phase, or a phase is unknown.
@@ -309,12 +309,12 @@ def _delta(path: Path, phase: str, text: str) -> str:
 
 
 def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
-    """Split logic and all comments into what can come before the swap and what cannot.
+    """Split logic and all comments into statements before and after the swap.
 
-    Most can, so that tables are locked for less time: the body of a plpgsql function is not looked
-    at before it is called. A body in SQL is resolved at once, as is a view; the row type of a view,
-    of a private table or of one that the swap makes may be there only after it. A comment is late
-    when the swap has a word of its object's name.
+    Most run before, so that tables are locked for less time: the body of a plpgsql function is not
+    read before it is called. A body in SQL is resolved at once, as is a view; the row type of a
+    view, of a private table or of one that the swap makes may exist only after it. A comment is
+    late when the swap has a word of its object's name.
     """
     words = set(re.findall(r"\w+", swap))
     sources = _sources()

@@ -70,7 +70,7 @@ Record = TypeVar("Record", bound="DataclassInstance")
 _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
 _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
-_CASTS = {"embedding": "::real[]"}  # an empty list would be of no type
+_CASTS = {"embedding": "::real[]"}  # an empty list would have no type
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def bank_models(bank: str) -> Call[BankModels, BankModels]:
 
 
 def bank_options(bank: str) -> Call[Any, dict[str, object]]:
-    """Return every recall option with the default that holds in a bank."""
+    """Return every recall option with its default in a bank."""
     return _value("bank_options", {"bank": bank})
 
 
@@ -273,7 +273,7 @@ def near_copies(
 
 
 def unsupersede(bank: str, memory_id: int) -> Call[Corrected, list[Corrected]]:
-    """Take the last correction of a memory back."""
+    """Revert the last correction of a memory."""
     call = _records(Corrected, "unsupersede", {"bank": bank, "memory_id": memory_id})
     return replace(call, is_repeatable=False)
 
@@ -301,7 +301,7 @@ def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
 def log_session(
     bank: str, session: str, *, started_at: datetime | None, ended_at: datetime | None
 ) -> Call[Any, None]:
-    """Write down when a conversation took place."""
+    """Record when a conversation took place."""
     return _command(
         "log_session",
         {"bank": bank, "session": session},
@@ -319,7 +319,7 @@ def last_session_end(
 
 
 def prepare_recall(bank: str, query: str, *, before: datetime) -> Call[Preparation, Preparation]:
-    """Ask what a bank knows about a query before it is embedded."""
+    """Prepare a query before it is embedded."""
     return _record(Preparation, "prepare_recall", {"bank": bank, "query": query, "before": before})
 
 
@@ -366,14 +366,14 @@ def pending_links(bank: str) -> Call[int, int]:
 
 
 def reembed_start(bank: str, *, model: str, dimensions: int) -> Call[Any, None]:
-    """Begin to re-embed a bank, or go on."""
+    """Begin to re-embed a bank, or continue."""
     return _command("reembed_start", {"bank": bank, "model": model, "dimensions": dimensions})
 
 
 def reembed_pending(
     bank: str, *, from_id: int, batch_size: int
 ) -> Call[PendingText, list[PendingText]]:
-    """List texts that the next model has still to embed."""
+    """List texts still to be embedded with the next model."""
     return _records(
         PendingText, "reembed_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
     )
@@ -411,7 +411,7 @@ def reembed_clean(bank: str, *, batch_size: int | None) -> Call[int, int]:
 
 
 def reembed_cancel(bank: str) -> Call[Any, None]:
-    """Give up re-embedding a bank."""
+    """Cancel re-embedding a bank."""
     return _command("reembed_cancel", {"bank": bank}, is_repeatable=False)
 
 
@@ -486,7 +486,7 @@ def message_context(
 def recall_arguments(
     arguments: Mapping[str, object], options: Mapping[str, object]
 ) -> dict[str, object]:
-    """Gather what the functions of the recall family take, checked and converted.
+    """Gather the arguments of the recall family, checked and converted.
 
     Args:
         arguments: The named arguments, by name.
@@ -512,7 +512,7 @@ def recall_arguments(
 def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
     """Find memories, best first, with the report of the same run.
 
-    The report stands in the first row only, which is there without hits, too.
+    The report is in the first row only, which exists also without hits.
     """
     listing, parameters = _arguments(None, **arguments)
     return Call(
@@ -539,7 +539,7 @@ def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFindin
 
 
 def plain_facts(facts: Iterable[object]) -> list[object]:
-    """Turn facts into what JSON can hold; embeddings become compact text.
+    """Convert facts to JSON values; embeddings become compact text.
 
     Args:
         facts: Mappings in the documented format, or bare texts. They are left as they are.
@@ -713,12 +713,12 @@ def _hit(column: Mapping[str, Any]) -> Hit:
 
 
 def _of(kind: type[Record], values: Mapping[str, Any]) -> Record:
-    """Make one object of the values that its class has a field for."""
+    """Make an object of the values that its class has a field for."""
     return kind(**{name: values[name] for name in _names(kind) if name in values})
 
 
 def _listed(texts: object) -> object:
-    """Take one text for a list of one, and never for a list of its letters."""
+    """Treat a text as a list of one text, not of its letters."""
     if isinstance(texts, str):
         return [texts]
     return list(texts) if isinstance(texts, Iterable) else texts
@@ -733,7 +733,7 @@ def _nothing(_rows: list[Any]) -> None:
 
 
 def checked(**parameters: object) -> dict[str, object]:
-    """Refuse text that PostgreSQL cannot hold, and wrap what goes as JSON."""
+    """Reject text that PostgreSQL cannot store, and wrap JSON values."""
     checked: dict[str, object] = {}
     for name, value in parameters.items():
         error = InvalidFilter if name == "filter" else InvalidArgument
@@ -760,7 +760,7 @@ def _check_text(text: str, where: str, error: type[RecallError]) -> None:
 
 
 def _jsonable(value: object, where: str, error: type[RecallError]) -> object:
-    """Copy a value into what JSON can hold; `where` names the part in an error."""
+    """Copy a value as JSON; `where` names the part in an error."""
     try:
         return _plain(value, where, error)
     except RecursionError:

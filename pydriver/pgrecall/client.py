@@ -59,7 +59,7 @@ Connection = psycopg.Connection[Any]
 
 
 class Pool(Protocol):
-    """Anything that lends connections, such as psycopg_pool.ConnectionPool."""
+    """A source of connections, such as psycopg_pool.ConnectionPool."""
 
     def connection(self) -> AbstractContextManager[Connection]:
         """Lend a connection; it is committed when it comes back without an error."""
@@ -69,7 +69,7 @@ class Pool(Protocol):
 class Recall:
     """The memory of AI agents in PostgreSQL.
 
-    Works on a connection, and then inside whatever transaction the caller has open on it; or on a
+    Works on a connection, inside the transaction that the caller has open on it; or on a
     pool, and then each method is a transaction of its own, and is repeated when it fails for a
     passing reason such as a deadlock.
     """
@@ -88,14 +88,14 @@ class Recall:
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; a function from texts to vectors will do. None to do
+            embedder: Makes the embeddings; can be a function from texts to vectors. None to do
                 without: then only facts and queries that bring an embedding are searched by it.
             reranker: A cross-encoder: its directory or name, an object, or a function from query
                 and texts to relevances from 0 to 1. None to keep the fused order. Default: what
                 PGRECALL_RERANKER names ("none" for none), or else the one that comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
-            next_embedder: The one that banks are being re-embedded with: facts are then embedded
+            next_embedder: Of the model that banks are re-embedded with: facts are then embedded
                 with both, and questions with the one that the bank has, before and after the
                 switch. A bank is asked for its models before each call.
 
@@ -183,7 +183,7 @@ class Recall:
             bank: Its name, 1 to 200 characters.
             text_search_config: Such as "english", the default; "simple" for mixed languages and
                 identifiers.
-            embedding_model: The one model it accepts. Default: the first one it meets.
+            embedding_model: The one model it accepts. Default: that of the first embedding.
             embedding_dimensions: Length of each embedding. Default: that of the first one.
             fact_types: Kinds of fact beside the six that every bank has.
             settings: Defaults of the bank, as for :meth:`configure_bank`.
@@ -216,14 +216,14 @@ class Recall:
 
         Raises:
             BankNotFound: no bank has that name.
-            UnknownArm: a weight is for an arm that there is not.
+            UnknownArm: a weight is for an unknown arm.
             InvalidArgument: a setting is unknown or out of its range.
 
         """
         self._run(calls.configure_bank(bank, settings))
 
     def add_fact_type(self, bank: str, fact_type: str, *, description: str | None = None) -> None:
-        """Add a kind of memory to a bank, or describe it anew.
+        """Add a fact type to a bank, or change its description.
 
         Args:
             bank: Name of an existing bank.
@@ -232,7 +232,7 @@ class Recall:
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidArgument: the word cannot name a fact type.
+            InvalidArgument: the word is not valid for a fact type.
 
         """
         self._run(calls.add_fact_type(bank, fact_type, description=description))
@@ -254,7 +254,7 @@ class Recall:
         return self._run(calls.banks())
 
     def bank_options(self, bank: str) -> dict[str, object]:
-        """Return every option of a recall with the default that holds in a bank.
+        """Return every option of a recall with its default in a bank.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -284,7 +284,7 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            facts: Mappings in the documented format, or bare texts. What has no embedding is
+            facts: Mappings in the documented format, or texts. Facts without embedding are
                 embedded here, unless the bank knows the fact. Times without a zone are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
@@ -300,9 +300,9 @@ class Recall:
             BankNotFound: no bank has that name.
             InvalidFact: a fact is malformed; the message says which one and which field.
             UnknownFactType: the bank has no such fact type.
-            DimensionMismatch: an embedding has not the bank's number of dimensions.
+            DimensionMismatch: an embedding does not have the bank's number of dimensions.
             ModelMismatch: the embeddings are not of the bank's model.
-            InvalidEmbedding: an embedding has no direction.
+            InvalidEmbedding: an embedding is empty, all zeros, or not finite.
             InvalidArgument: link or replace is none of these words.
             EmbedderUnavailable: the embedder's package or model is missing.
 
@@ -327,8 +327,8 @@ class Recall:
     ) -> Retention:
         """Remember a long stream of facts, batch by batch.
 
-        When a batch is refused, the batches before it stay; since known facts are left alone, the
-        whole stream can simply be given again.
+        When a batch is refused, the batches before it stay; since known facts are skipped, the
+        whole stream can be sent again.
 
         Args:
             bank: As for :meth:`retain`.
@@ -356,7 +356,7 @@ class Recall:
     def retain_messages(
         self, bank: str, messages: Iterable[Mapping[str, object]]
     ) -> list[RetainedMessage]:
-        """Keep raw messages, as a safety net: all of them or, when one is malformed, none.
+        """Store raw messages: all of them or, when one is malformed, none.
 
         Args:
             bank: Name of an existing bank.
@@ -380,13 +380,13 @@ class Recall:
         batch_size: int = core.STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
-        """Keep a long stream of raw messages, batch by batch.
+        """Store a long stream of raw messages, batch by batch.
 
         Args:
             bank: Name of an existing bank.
             messages: As for :meth:`retain_messages`.
             batch_size: Messages in one call, at least 1.
-            progress: Called with how many more messages have been kept.
+            progress: Called with how many more messages have been stored.
 
         Raises:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
@@ -402,10 +402,10 @@ class Recall:
         return stream.retention()
 
     def forget(self, bank: str, memory_ids: Iterable[int]) -> int:
-        """Erase memories for good, with their embeddings, mentions and links.
+        """Erase memories, with their embeddings, mentions and links.
 
         Returns:
-            How many there were.
+            How many were erased.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -429,7 +429,7 @@ class Recall:
             bank: Name of an existing bank.
             memory_id: The memory that no longer holds.
             superseded_by: The memory that takes its place.
-            at: From when on. Default: now.
+            at: When it ends. Default: now.
             reach: "copies" to end what :meth:`near_copies` lists, too. Default: "memory".
             dry_run: True to only say what would end. Default: False.
 
@@ -463,7 +463,7 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             memory_id: The memory.
-            superseded_by: One that says something else; what is nearer to it is left out.
+            superseded_by: Its successor; memories nearer to that are left out.
             min_similarity: Least similarity, 0 to 1. Default: 0.85.
             as_of: Only those that hold at that time. Default: now.
 
@@ -485,7 +485,7 @@ class Recall:
         )
 
     def unsupersede(self, bank: str, memory_id: int) -> list[Corrected]:
-        """Take the last correction of a memory back, and of those corrected with it.
+        """Revert the last correction of a memory, and of those corrected with it.
 
         Args:
             bank: Name of an existing bank.
@@ -548,7 +548,7 @@ class Recall:
         started_at: datetime | None = None,
         ended_at: datetime | None = None,
     ) -> None:
-        """Write down when a conversation took place, for "since we last talked".
+        """Record when a conversation took place, for "since we last talked".
 
         Args:
             bank: Name of an existing bank.
@@ -564,7 +564,7 @@ class Recall:
         self._run(calls.log_session(bank, session, started_at=started_at, ended_at=ended_at))
 
     def last_session_end(self, bank: str, *, before: datetime | None = None) -> datetime | None:
-        """Say when the last conversation ended; None where there was none.
+        """Return when the last conversation ended; None where there was none.
 
         Args:
             bank: Name of an existing bank.
@@ -577,11 +577,11 @@ class Recall:
         return self._run(calls.last_session_end(bank, before=self._settings.moment(before)))
 
     def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
-        """Count the words of a bank anew, which keyword search weighs by.
+        """Refresh the word counts of a bank, on which BM25 weights are based.
 
         Args:
             bank: Name of an existing bank.
-            is_full: Count everything, not only what came since the last time.
+            is_full: Count everything, not only documents stored since the last refresh.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -590,7 +590,7 @@ class Recall:
         self._run(calls.refresh_statistics(bank, is_full=is_full))
 
     def bank_statistics(self, bank: str) -> list[BankStatistics]:
-        """Say what keyword search knows of a bank, and how much it has not counted yet.
+        """Return the BM25 statistics of a bank, and how many documents they do not count yet.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -607,12 +607,12 @@ class Recall:
         start_mark: str | None = None,
         end_mark: str | None = None,
     ) -> str:
-        """Mark the words in a memory's text that keyword search finds it by.
+        """Mark the words in a memory's text that match a query.
 
         Args:
             bank: Name of an existing bank.
-            memory_id: Of a memory in that bank.
-            query: What was asked.
+            memory_id: A memory of that bank.
+            query: The query.
             start_mark: Put before each word or run of words that matches. Default: <mark>.
             end_mark: Put after it. Default: </mark>.
 
@@ -632,7 +632,7 @@ class Recall:
         """Compare a bank's most frequent words with those of its snapshot.
 
         Returns:
-            Their Jaccard similarity, 0 to 1; None before anything was counted.
+            Their Jaccard similarity, 0 to 1; None before the first count.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -641,7 +641,7 @@ class Recall:
         return self._run(calls.vocabulary_drift(bank))
 
     def snapshot_vocabulary(self, bank: str) -> None:
-        """Keep the bank's most frequent words, for ``vocabulary_drift`` to compare with.
+        """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -667,7 +667,7 @@ class Recall:
         return self._run(calls.link_pending(bank, batch_size=batch_size))
 
     def pending_links(self, bank: str) -> int:
-        """Count the facts that ``link_pending`` has still to link.
+        """Count the facts that wait for ``link_pending``.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -686,7 +686,7 @@ class Recall:
     ) -> int:
         """Make a second set of embeddings with another model, beside the one that is searched.
 
-        Begins, or goes on where it was interrupted, until nothing is pending; then the bank can be
+        Begins, or continues after an interruption, until nothing is pending; then the bank can be
         switched by :meth:`reembed_finish`. On a pool or in autocommit mode each batch is kept.
 
         Args:
@@ -702,7 +702,7 @@ class Recall:
         Raises:
             BankNotFound: no bank has that name.
             ReembedRefused: the bank has that model already, has no embeddings, or another model
-                is under way; or this one was given up meanwhile.
+                is under way; or this one was cancelled meanwhile.
             DimensionMismatch: the embedder changed the length of its embeddings.
             InvalidArgument: batch_size or rate is out of its range.
             EmbedderUnavailable: the embedder's package or model is missing.
@@ -721,7 +721,7 @@ class Recall:
         return refill.stored
 
     def reembed_status(self, bank: str) -> Reembedding:
-        """Say how far the re-embedding of a bank is; counts its embeddings.
+        """Return the progress of the re-embedding of a bank; counts its embeddings.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -730,7 +730,7 @@ class Recall:
         return self._run(calls.reembed_status(bank))
 
     def reembed_finish(self, bank: str, *, is_lossy: bool | None = None) -> None:
-        """Make the next model the bank's own, all at once.
+        """Make the next model the bank's own, atomically.
 
         Args:
             bank: Name of an existing bank.
@@ -744,11 +744,11 @@ class Recall:
         self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
 
     def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
-        """Remove embeddings of other models than the bank's own, and link anew what they linked.
+        """Remove embeddings of models other than the bank's own, and relink their memories.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: How many memories to look after at most, 1 to 100,000. Default: 100.
+            batch_size: How many memories to process at most, 1 to 100,000. Default: 100.
 
         Returns:
             How many memories had such embeddings; 0 when none is left.
@@ -761,7 +761,7 @@ class Recall:
         return self._run(calls.reembed_clean(bank, batch_size=batch_size))
 
     def reembed_cancel(self, bank: str) -> None:
-        """Give up re-embedding a bank, which stays as it is.
+        """Cancel re-embedding a bank, which keeps its model.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -776,7 +776,7 @@ class Recall:
         Each runs outside a transaction block; ``pgrecall index --apply`` runs them.
 
         Args:
-            bank: Name of an existing bank. Default: all banks, and those that are gone.
+            bank: Name of an existing bank. Default: all banks, and dropped ones.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -793,18 +793,18 @@ class Recall:
         depth: int | None = None,
         is_next: bool | None = None,
     ) -> list[RecallCheck]:
-        """Compare what searches by vector index find with what is nearest, per kind of fact.
+        """Measure the recall of vector indexes against exact search, per fact type.
 
         Args:
             bank: Name of an existing bank.
-            sample: How many of the bank's own vectors to ask with, 1 to 10,000. Default: 100.
-            k: How many of the nearest have to be found, 1 to 1000. Default: 20.
+            sample: How many of the bank's own vectors to search with, 1 to 10,000. Default: 100.
+            k: How many nearest vectors to compare, 1 to 1000. Default: 20.
             depth: How deep to search, from k to 10,000. Default: 100.
-            is_next: Whether to ask the model that the bank is being re-embedded with.
+            is_next: Whether to search by the model that the bank is being re-embedded with.
 
         Raises:
             BankNotFound: no bank has that name.
-            ReembedRefused: the bank is not being re-embedded, and is_next was asked.
+            ReembedRefused: the bank is not being re-embedded, and is_next was given.
             InvalidArgument: an argument is out of its range.
 
         """
@@ -848,15 +848,15 @@ class Recall:
         return self._run(calls.message_context(bank, message_id, before=before, after=after))
 
     def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
-        """Make other entities one with an entity, which keeps its name and goes by theirs.
+        """Merge other entities into an entity, which takes over their names as aliases.
 
         Args:
             bank: Name of an existing bank.
             entity_id: The entity that stays.
-            others: Entities that become one with it; those gone already are passed over.
+            others: Entities to merge into it; missing ones are skipped.
 
         Returns:
-            How many became one with it.
+            How many were merged.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -866,7 +866,7 @@ class Recall:
         return self._run(calls.merge_entities(bank, entity_id, others))
 
     def split_entity(self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str) -> int:
-        """Part an entity in two: what these memories say of it they say of a new one.
+        """Split an entity: these memories then mention a new one instead.
 
         Args:
             bank: Name of an existing bank.
@@ -886,7 +886,7 @@ class Recall:
         return self._run(calls.split_entity(bank, entity_id, memory_ids, name))
 
     def rename_entity(self, bank: str, entity_id: int, name: str) -> None:
-        """Give an entity another name; it still goes by the old one.
+        """Rename an entity; the old name stays an alias.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -897,7 +897,7 @@ class Recall:
         self._run(calls.rename_entity(bank, entity_id, name))
 
     def duplicate_entities(self, bank: str, *, top_k: int | None = None) -> list[DuplicateEntities]:
-        """List pairs of entities that may be one, likeliest first.
+        """List pairs of entities that may be the same, likeliest first.
 
         Args:
             bank: Name of an existing bank.
@@ -916,7 +916,7 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             query: The question, at most 100,000 characters.
-            options: See :class:`pgrecall.RecallOptions`. What is not given is as the bank has it.
+            options: See :class:`pgrecall.RecallOptions`. Default: those of the bank.
 
         Returns:
             At most top_k hits.
@@ -928,9 +928,9 @@ class Recall:
             UnknownArm: an arm or weight has no such name.
             InvalidFilter: the filter is not understood.
             InvalidArgument: an option is unknown or out of its range.
-            DimensionMismatch: the embedding has not the bank's number of dimensions.
+            DimensionMismatch: the embedding does not have the bank's number of dimensions.
             ModelMismatch: the embedding is not of the bank's model.
-            InvalidEmbedding: the embedding has no direction.
+            InvalidEmbedding: the embedding is empty, all zeros, or not finite.
             EmbedderUnavailable: the embedder's package or model is missing.
             InstallError: the database has no pgrecall, or another version than the driver needs.
 
@@ -1003,7 +1003,7 @@ class Recall:
         return _compute(question.report, answer)
 
     def _question(self, bank: str, query: str, options: RecallOptions) -> core.Question:
-        """Make a question, with its time read and its texts embedded."""
+        """Make a question: parse its time and embed its texts."""
         question = core.Question(self._settings_for(bank), bank, query, options)
         if question.needs_preparation:
             call = question.preparation_call()
@@ -1018,12 +1018,12 @@ class Recall:
         return self._settings.for_bank(self._run(calls.bank_models(bank)))
 
     def _may_go_on(self) -> bool:
-        """Say whether statements can be sent after one that failed."""
+        """Tell whether statements can be sent after one that failed."""
         connection = self._source
         return not isinstance(connection, psycopg.Connection) or (core.owns_transaction(connection))
 
     def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
-        """Send a call, again after a while where that may help."""
+        """Send a call, and retry it after a delay where that may help."""
         trace = trace or core.Trace()
         delays = core.retry_delays()
         while True:
@@ -1075,5 +1075,5 @@ class Recall:
 
 
 def _compute(function: Callable[..., T], *arguments: object) -> T:
-    """Do what takes long but sends nothing."""
+    """Run a long computation that sends nothing."""
     return function(*arguments)

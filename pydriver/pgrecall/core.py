@@ -1,4 +1,4 @@
-"""What Recall and AsyncRecall have in common: everything but the sending and the waiting.
+"""Code shared by Recall and AsyncRecall: everything except sending and waiting.
 
 Nothing here talks to a server. The clients fill a :class:`Question` or a :class:`FactBatch` step by
 step and run the calls these make.
@@ -86,7 +86,7 @@ class Settings:
 
     Attributes:
         embedder: Makes embeddings of texts; None to do without.
-        reranker: Orders the candidates anew; None to keep the fused order.
+        reranker: Reorders the candidates; None to keep the fused order.
         timezone: Where "today" is, and what times without a zone are in.
         model: Name of the model of embeddings that callers bring along.
         next_embedder: The one that a bank is being re-embedded with; None for none.
@@ -108,7 +108,7 @@ class Settings:
         model: str | None,
         next_embedder: Embedder | EmbedFunction | None = None,
     ) -> Settings:
-        """Read what a user gave to a client."""
+        """Read the arguments of a client."""
         return cls(
             as_embedder(embedder, model) if embedder is not None else None,
             chosen_reranker(reranker),
@@ -144,7 +144,7 @@ class Settings:
 
 
 class RecallOptions(SqlOptions, total=False):
-    """What a recall can be told, all of it optional; None is as good as not given.
+    """The arguments of a recall, all optional; None is the same as not given.
 
     The options of :class:`pgrecall.options.SqlOptions` and, besides:
 
@@ -197,7 +197,7 @@ class RecallOptions(SqlOptions, total=False):
 
 @dataclass(slots=True)
 class Trace:
-    """What is noted down while a call is sent: times, in seconds."""
+    """Times of sending a call, in seconds."""
 
     wait: float = 0.0
     database: float = 0.0
@@ -231,7 +231,7 @@ def retry_delays() -> Iterator[float]:
 
 
 def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
-    """Say whether sending a call once more may well succeed and can do no harm."""
+    """Tell whether repeating a call may succeed and is safe."""
     state = error.sqlstate or ""
     if state in _ROLLED_BACK:
         return True
@@ -239,7 +239,7 @@ def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> boo
 
 
 def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
-    """Say whether a statement sent now is a transaction of its own."""
+    """Tell whether a statement sent now is a transaction of its own."""
     idle = psycopg.pq.TransactionStatus.IDLE
     return connection.autocommit and connection.info.transaction_status == idle
 
@@ -256,7 +256,7 @@ class Question:
     def __init__(
         self, settings: Settings, bank: str, query: str, options: Mapping[str, Any]
     ) -> None:
-        """Separate what the driver does from what the database is told."""
+        """Separate options of the driver from those of the database."""
         given = {name: value for name, value in options.items() if value is not None}
         self.trace = Trace()
         self._settings = settings
@@ -285,7 +285,7 @@ class Question:
         if has_embedding:
             arguments["embedding"] = calls.to_floats(arguments["embedding"])
             arguments.setdefault("model", settings.model)
-        # Whoever asks as if it were another day also knows what was known then.
+        # A reference time in the past also sets what was known.
         arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
         arguments |= {"bank": bank, "query": query, "during": calls.to_range(self._during)}
         self._arguments = calls.recall_arguments(arguments, given)
@@ -343,7 +343,7 @@ class Question:
     def _read_currency(self, preparation: Preparation) -> None:
         """Ask for the latest or a former state where the query does.
 
-        Time then decides among hits that say nearly the same, which a reranker would order anew.
+        Time then orders hits that say nearly the same, which a reranker would reorder.
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
@@ -390,7 +390,7 @@ class Question:
         return calls.arm_hits(self._arguments)
 
     def report(self, answer: Answer) -> RecallReport:
-        """Rerank what was found and say how it came about. Takes long, sends nothing."""
+        """Rerank the hits and make the report. Takes long, sends nothing."""
         left_out = [_degradation(arm) for arm in answer.arms if arm.hint or arm.status == "failed"]
         hits = answer.hits
         constraint = self._constraint
@@ -436,16 +436,16 @@ class _Reranking:
     """How an answer is reranked, and which page of it is returned.
 
     Attributes:
-        reranker: Orders the candidates anew; None to keep the fused order.
+        reranker: Reorders the candidates; None to keep the fused order.
         page: What is returned of the ordered candidates.
 
     """
 
     def __init__(self, settings: Settings, given: dict[str, Any]) -> None:
-        """Take what is about reranking, and ask the database for all candidates.
+        """Read the options of reranking, and ask the database for all candidates.
 
         Raises:
-            InvalidArgument: no reranking can be done so.
+            InvalidArgument: an option of reranking is out of its range.
 
         """
         self.page = slice(None)
@@ -600,7 +600,7 @@ class FactBatch:
                     place["embeddings"] = {embedder.model: vector}
             if following is None:
                 self._model = name
-        # What has no embedding of the bank's own model cannot be found, and is not retained so.
+        # A fact without an embedding of the bank's model cannot be found, so it is not retained.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             vectors = self._vectors(following, following.model, own)
@@ -630,7 +630,7 @@ class Refill:
     """A bank on its way to another model: what to ask for next, and how fast.
 
     Attributes:
-        from_id: The memory to go on from.
+        from_id: The memory to continue from.
         is_done: Whether nothing is pending any more.
         stored: How many embeddings were made.
 

@@ -1,7 +1,7 @@
 """Embedders: what turns texts into vectors.
 
 The default is all-MiniLM-L6-v2, which comes with the driver and runs offline, on onnxruntime. Any
-object with a model name, a number of dimensions and ``embed`` will do, and so will a bare function.
+object with a model name, a number of dimensions and ``embed`` is accepted, and so is a function.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FunctionEmbedder:
 
         Args:
             function: Takes a list of texts, returns one vector each, in order.
-            model: Name under which the bank remembers which model it was.
+            model: Name of the model, which the bank stores.
             dimensions: Length of each vector, where it is known.
 
         """
@@ -89,7 +89,7 @@ class PackagedEmbedder:
     dimensions = _DIMENSIONS
 
     def __init__(self, *, threads: int | None = None) -> None:
-        """Choose how many; nothing is imported or loaded yet.
+        """Set the number of threads; nothing is imported or loaded yet.
 
         Args:
             threads: How many texts are read at a time, at least 1. Default: one for each core
@@ -119,7 +119,7 @@ class PackagedEmbedder:
         threads = min(self._threads or min(cores(), THREADS), len(texts))
         if threads <= 1:
             return [vector(text) for text in texts]
-        with ThreadPoolExecutor(threads) as pool:  # of this call alone: it outlives no fork
+        with ThreadPoolExecutor(threads) as pool:  # per call: a pool does not survive a fork
             return list(pool.map(vector, texts))
 
     def load(self) -> tuple[Any, Any]:
@@ -152,7 +152,7 @@ class PackagedEmbedder:
             session = onnxruntime.InferenceSession(
                 (PACKAGED / _GRAPH).read_bytes(), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # neither package says which it raises
+        except Exception as error:  # neither package documents what it raises
             reason = str(error).strip().partition("\n")[0]
             raise EmbedderUnavailable(
                 f'cannot load the embedding model "{directory}": {reason}',
@@ -272,7 +272,7 @@ def _missing(package: str | None, command: str) -> EmbedderUnavailable:
 
 
 def as_embedder(embedder: Embedder | EmbedFunction, model: str | None) -> Embedder:
-    """Make an embedder of whatever a user hands over.
+    """Make an embedder of the argument of a client.
 
     Args:
         embedder: An embedder, or a function from texts to vectors.

@@ -1,8 +1,8 @@
 """The errors of pgrecall, and which SQLSTATE each one stands for.
 
-Everything pgrecall refuses is a :class:`RecallError` with a message that says what is wrong with
-which value and, mostly, a hint that says what to do. What the database raises that is not ours (a
-lost connection, a missing privilege) passes unchanged as the psycopg error it is.
+Every error of pgrecall is a :class:`RecallError` with a message that says what is wrong with
+which value and, mostly, a hint that says what to do. Other errors of the database (a
+lost connection, a missing privilege) pass unchanged as psycopg errors.
 """
 
 # ruff: noqa: N818  the names say what is wrong; that it is an error is plain
@@ -41,7 +41,7 @@ class RecallError(Exception):
 
     @property
     def position(self) -> int | None:
-        """Position (from 0) of the fact or message that is at fault; None where it is none."""
+        """Position (from 0) of the fact or message that is at fault, or None."""
         found = _POSITION.match(self.message)
         return int(found[2]) if found else None
 
@@ -67,7 +67,7 @@ class ModelMismatch(RecallError):
 
 
 class InvalidEmbedding(RecallError):
-    """An embedding has no direction: it is empty, all zeros, or holds NaN or infinity."""
+    """An embedding is empty, all zeros, or holds NaN or infinity."""
 
 
 class EmptyQuery(RecallError):
@@ -171,7 +171,7 @@ def may_be_version(error: psycopg.Error) -> bool:
 
 
 def other_version(error: psycopg.Error, schema: str | None) -> InstallError | None:
-    """Say which side to upgrade, where a statement failed since the versions differ.
+    """Name the side to upgrade, where a statement failed since the versions differ.
 
     Args:
         error: What the database raised; one of which :func:`may_be_version` is true.

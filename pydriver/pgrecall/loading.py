@@ -1,4 +1,4 @@
-"""Loading models without a word: no progress bars, no network; and the threads they may use."""
+"""Loading models quietly: no progress bars, no network; and the threads they may use."""
 
 from __future__ import annotations
 

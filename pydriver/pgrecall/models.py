@@ -18,7 +18,7 @@ Period = tuple[datetime | None, datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class ArmHit:
-    """What one retrieval arm said about a hit.
+    """Rank and score of a hit in one arm.
 
     Attributes:
         rank: Place in the arm's own ranking, 1 is best.
@@ -47,20 +47,20 @@ class Hit:
         source_id: Document or conversation it came from, or None.
         tags: Tags as given.
         metadata: Metadata as given.
-        occurred: When it happened, half-open; None where nobody said.
+        occurred: When it happened, half-open; None where unknown.
         mentioned_at: When it was said.
         confidence: 0 to 1.
         score: The fused score; the contributions of the arms add up to it.
-        arms: What each arm that found it said, by name of the arm.
+        arms: Rank and score in each arm that found it, by name of the arm.
         fused_rank: Place in the fused ranking, before any reranking.
-        rerank_score: What the reranker said, 0 to 1; None where it was not asked.
+        rerank_score: Score of the reranker, 0 to 1; None where it was not reranked.
         final_score: What the answer is ordered by. Reranked: the rerank score, which "blend" lowers
             by the fused score, times its boosts, or what the best hit behind it has, where its path
             holds it in its place; 0 behind the candidates that were reranked. Else the fused score.
-        relevance: How likely it answers the question, by what the arms found, 0 to 1.
-        boost: What reranking multiplied by, for recency, for nearness to the time asked about and
+        relevance: How likely it answers the question, by the arms' scores, 0 to 1.
+        boost: What reranking multiplied by, for recency, for proximity to the time asked about and
             for the number of sources.
-        proof_count: How many independent sources say so; None for a message.
+        proof_count: How many independent sources state it; None for a message.
         via: The path of relations, causes or a rare entity that led to it: names of entities, kinds
             of relations, ids of facts, "path" (names and relations as one line), "text" (what the
             facts before it say); None where no arm followed one.
@@ -96,7 +96,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What became of one fact.
+    """Result of retaining one fact.
 
     Attributes:
         index: Position of the fact in the batch, from 0.
@@ -132,13 +132,13 @@ class NearCopy:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A memory as a correction leaves it, or the undoing of one.
+    """A memory after a correction, or after its undoing.
 
     Attributes:
         memory_id: Key of the memory.
         text: What it says.
         valid_from: Known from then on.
-        valid_to: No longer held true from then on; None where it holds.
+        valid_to: It no longer holds from then on; None where it holds.
         superseded_by: Key of the memory in its place, or None.
 
     """
@@ -174,7 +174,7 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True)
 class RetainedMessage:
-    """What became of one message.
+    """Result of retaining one message.
 
     Attributes:
         index: Position of the message in the batch, from 0.
@@ -251,7 +251,7 @@ class RecallOption:
     Attributes:
         name: Its name.
         type: boolean, integer, number, text, interval, text[], object or embedding.
-        default_value: What holds when it is not given.
+        default_value: Its value when it is not given.
         range: The values it takes, in words; None where any do.
         description: What it does.
         choices: The values of a text option; None where any do.
@@ -274,7 +274,7 @@ class Arm:
 
     Attributes:
         arm: Its name.
-        place: When it runs, 1 is first.
+        place: Its position in the order of running, 1 is first.
         weight: Its weight in the fusion, unless a bank or a recall sets another.
         description: How it finds memories.
 
@@ -288,7 +288,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Reembedding:
-    """How far the re-embedding of a bank is.
+    """Progress of the re-embedding of a bank.
 
     Attributes:
         model: The model the bank is searched by; None where it has no name.
@@ -298,7 +298,7 @@ class Reembedding:
         previous_model: The model before, while its embeddings are still to be removed.
         vectors: How many embeddings the bank is searched by.
         pending: How many of them the next model lacks.
-        textless: How many questions it cannot get, for they were retained without their text.
+        textless: How many questions it cannot get, since they were retained without text.
         leftover: How many memories have embeddings of yet another model.
 
     """
@@ -342,12 +342,12 @@ class IndexStep:
 
 @dataclass(frozen=True, slots=True)
 class RecallCheck:
-    """How much of what is nearest a search by vectors finds, for one kind of fact.
+    """Recall of vector searches against exact search, for one fact type.
 
     Attributes:
         fact_type: The kind of fact.
-        path: The index that answered, or that the search was exact.
-        questions: How many vectors were asked with.
+        path: The index used, or that the search was exact.
+        questions: How many vectors were searched with.
         recall: The share of the nearest that was found, 0 to 1.
         milliseconds: What one search took.
         exact_milliseconds: What it took to compare with every vector.
@@ -364,7 +364,7 @@ class RecallCheck:
 
 @dataclass(frozen=True, slots=True)
 class StoredEmbedding:
-    """An embedding that a bank has of a fact.
+    """A stored embedding of a fact.
 
     Attributes:
         index: Position of the fact among those that were asked about, from 0.
@@ -402,14 +402,14 @@ class PendingText:
 
 @dataclass(frozen=True, slots=True)
 class BankStatistics:
-    """What keyword search knows of a bank's memories, or of its messages.
+    """BM25 statistics of a bank's memories, or of its messages.
 
     Attributes:
         kind: "memory" or "message".
         document_count: How many of them are counted.
         average_length: Their average number of words.
         lexeme_count: How many different words they hold.
-        waiting: How many came since and are not counted yet.
+        waiting: How many are not counted yet.
         refreshed_at: When they were counted.
 
     """
@@ -429,9 +429,9 @@ class QueryEntity:
     Attributes:
         entity_id: Key of the entity.
         name: The entity's name.
-        kind: person, place, project, ...; None where nobody said.
+        kind: person, place, project, ...; None where unknown.
         matched: The words of the query that named it.
-        confidence: How sure it is that they do, 0 to 1.
+        confidence: Certainty that they do, 0 to 1.
 
     """
 
@@ -444,7 +444,7 @@ class QueryEntity:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a bank knows about a query before it is embedded.
+    """What is needed of a bank before a query is embedded.
 
     Attributes:
         embedded_text: The query without the names of entities, unless the bank embeds them.
@@ -460,15 +460,15 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEntities:
-    """Two entities that may be one.
+    """Two entities that may be the same.
 
     Attributes:
         entity_id: Key of the one that facts name more often.
         name: Its name.
         other_id: Key of the other.
         other_name: The other's name.
-        score: How likely they are one, 0 to 1.
-        reason: What speaks for it, in words.
+        score: How likely they are the same, 0 to 1.
+        reason: The evidence, in words.
 
     """
 
@@ -482,7 +482,7 @@ class DuplicateEntities:
 
 @dataclass(frozen=True, slots=True)
 class ArmReport:
-    """How one retrieval arm fared in a recall.
+    """Report on one retrieval arm in a recall.
 
     Attributes:
         arm: Name of the arm.
@@ -534,7 +534,7 @@ class TypeHint:
 
     Attributes:
         fact_type: The type; None where the answer may be of any.
-        matched: The first word that says so.
+        matched: The first word that implies it.
 
     """
 
@@ -551,7 +551,7 @@ class Turn:
         message_id: Key of the message.
         session_id: Its conversation; None for none.
         role: user, assistant, system or tool.
-        speaker: Who said it; None where nobody noted.
+        speaker: Who said it; None where unknown.
         text: What was said.
         sent_at: When.
 
@@ -568,7 +568,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """Something that was left out of a recall, which gave the best answer without it.
+    """Part of a recall that was left out; the answer was made without it.
 
     Attributes:
         what: "arm" or "reranker".
@@ -609,7 +609,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class RecallReport:
-    """The answer to a recall, and how it came about.
+    """The answer to a recall, and a report of the run.
 
     Attributes:
         hits: The answer, best first.
@@ -617,7 +617,7 @@ class RecallReport:
         temporal: The time that was read out of the query, or None.
         facts: Plain statements for a prompt, such as which dates "last week" stands for.
         degradations: What was left out and why; empty where nothing was.
-        arms: How each arm fared, in this very recall.
+        arms: Report on each arm of this recall.
         confidence: How likely the best of the hits answers the question: their greatest
             relevance, 0 to 1; 0 without hits.
 

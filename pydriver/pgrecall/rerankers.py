@@ -1,9 +1,9 @@
 """Reranking: a cross-encoder reads the question and each candidate together.
 
-Its answer is a calibrated relevance from 0 to 1. It is blended with the fused order, for the two
-err differently: the fused score says what the odds are before the text is read. Only such a
-relevance is multiplied with the bounded boosts for recency, for nearness to the time asked about,
-and for the number of sources that say so; a fused score, a sum of 1 / (k + rank), never is.
+Its answer is a calibrated relevance from 0 to 1. It is blended with the fused order, as the two
+err differently: the fused score gives the prior odds before the text is read. Only such a
+relevance is multiplied by the bounded boosts for recency, for proximity to the time asked about,
+and for the number of sources that state it; a fused score, a sum of 1 / (k + rank), is not.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ default: the reranker reads the dates, and no alpha improved on that (bench/READ
 _MODEL = "model.onnx"
 _REMEMBERED = 10_000
 _TOKENS = 192
-_CHARACTERS = 16 * _TOKENS  # no text needs more of them for that many tokens
+_CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
 _PRIOR = 2.5  # power of the share of the best fused score
-_UNSEEN = ("graph", "key")  # arms that go by what does not stand in the text
+_UNSEEN = ("graph", "key")  # arms that use evidence outside the text
 _PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
 _FOREIGN = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
 _UNKNOWN = "[UNK]"
-_SURE = 1e-6  # nothing is less likely, nor its contrary
+_SURE = 1e-6  # probabilities are kept within this and 1 minus this
 _RECENCY_DAYS = 365.0
 _SLACK = timedelta(days=7)
 _DAY = timedelta(days=1)
@@ -75,7 +75,7 @@ ScoreFunction = Callable[[str, Sequence[str]], Sequence[float]]
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Says how relevant each text is for a query."""
+    """Scores the relevance of each text for a query."""
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one relevance per text, in order, each from 0 to 1."""
@@ -84,10 +84,10 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class PunctualReranker(Reranker, Protocol):
-    """A reranker that can stop in time; one that cannot takes as long as it takes."""
+    """A reranker that can stop at a deadline; others have no limit."""
 
     def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
-        """Return the relevance of the first texts, of as many as there was time for."""
+        """Return the relevance of the first texts, as many as time allows."""
         ...
 
 
@@ -104,7 +104,7 @@ class FunctionReranker:
 
 
 class _Model(ABC):
-    """A cross-encoder: loaded when first used, and it remembers its last answers."""
+    """A cross-encoder, loaded when first used, with a cache of its last answers."""
 
     def __init__(self, name_or_path: str | Path) -> None:
         self.name_or_path = name_or_path
@@ -122,7 +122,7 @@ class _Model(ABC):
         return self.scores_within(query, texts, math.inf)
 
     def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
-        """Return the relevance of the first texts, of as many as there was time for.
+        """Return the relevance of the first texts, as many as time allows.
 
         Args:
             query: The question.
@@ -244,8 +244,8 @@ class OnnxReranker(_Model):
     The packaged one reads English, and declines a query with too many words it does not know.
 
     Each pair runs alone, several at a time, on a thread each: that costs no more than batches,
-    needs no padding, can stop after any pair, and what a quantised model says of a text does not
-    depend on the texts beside it.
+    needs no padding, can stop after any pair, and the score of a quantised model does not
+    depend on the other texts.
     """
 
     def __init__(self, path: str | Path = PACKAGED, *, threads: int | None = None) -> None:
@@ -297,7 +297,7 @@ class OnnxReranker(_Model):
             return float(session.run(None, feed)[0].item())
 
         threads = self._threads or min(cores(), THREADS)
-        with ThreadPoolExecutor(threads) as pool:  # of this call alone: it outlives no fork
+        with ThreadPoolExecutor(threads) as pool:  # per call: a pool does not survive a fork
             return [found for found in pool.map(answer, texts) if found is not None]
 
     def _load(self) -> tuple[Any, Any]:
@@ -317,7 +317,7 @@ class OnnxReranker(_Model):
             session = onnxruntime.InferenceSession(
                 str(directory / _MODEL), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # neither package says which it raises
+        except Exception as error:  # neither package documents what it raises
             raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
         shape = session.get_outputs()[0].shape
         if len(shape) > 1 and shape[-1] != 1:
@@ -334,7 +334,7 @@ DEFAULT_RERANKER = OnnxReranker()
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
-    """Make a reranker of whatever a user hands over: a name or path, a function, a reranker."""
+    """Make a reranker of a name or path, a function, or a reranker."""
     if isinstance(reranker, str | Path):
         is_onnx = Path(reranker, _MODEL).is_file()
         return OnnxReranker(reranker) if is_onnx else CrossEncoderReranker(reranker)
@@ -344,7 +344,7 @@ def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
 def chosen_reranker(
     reranker: Reranker | ScoreFunction | str | Path | bool | None,
 ) -> Reranker | None:
-    """Say which reranker a client uses: the one given, else what the environment names.
+    """Return the reranker that a client uses: the one given, else what the environment names.
 
     Args:
         reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
@@ -362,14 +362,14 @@ def chosen_reranker(
 
 
 def dated_text(hit: Hit, during: Period | None = None, asked: str = "") -> str:
-    """Write a hit the way the reranker reads it: its date, its path, what it says, its context.
+    """Write a hit as input of the reranker: its date, its path, its text, its context.
 
     Args:
-        hit: The hit. What nobody knows the time of gets no date; a message is of when it was sent.
+        hit: The hit. Without a known time it gets no date; a message has that of sending.
         during: The time the question is about, or None.
         asked: The words of the question for it, such as "last week", which stand beside the date of
-            what began or ended then: a reranker does not reckon. Not where they are a date
-            themselves, "in May 2026": said twice, it costs LoCoMo more than it gains.
+            facts that began or ended then: a reranker cannot compute dates. Not where they are a
+            date themselves, "in May 2026": said twice, it costs LoCoMo more than it gains.
 
     """
     text = in_context(hit.text, hit.context or "")
@@ -408,7 +408,7 @@ def reranked(
     mode: str = "blend",
     boosts: Mapping[str, float] = BOOSTS,
 ) -> list[Hit]:
-    """Order the first hits by what the reranker says; the others keep their order behind them.
+    """Order the first hits by the reranker; the others keep their order behind them.
 
     The order is that of the score times its boosts. Before, "blend" multiplies the odds of the
     score, score / (1 - score), with (fused score / best fused score) ^ 2.5, as a prior. And
@@ -428,7 +428,7 @@ def reranked(
         during: The time the question is about, or None.
         asked: The words of the question for that time.
         candidates: How many hits the reranker reads, at least 1.
-        seconds: Time it has for that; it leaves out the last ones it has none left for.
+        seconds: Time limit; hits that it does not reach are not reranked.
         mode: "blend" with the fused order, or "replace" it.
         boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not named.
 
@@ -472,7 +472,7 @@ def reranked(
 
 
 def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
-    """Let no hit with a path fall behind the place it has in fused order."""
+    """Keep hits with a path from falling below their place in fused order."""
     waiting = {hit.memory_id: hit for hit in ordered}
     held = []
     for hit in fused:
@@ -485,7 +485,7 @@ def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
 
 
 def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
-    """Favour what is of today, falling linearly to what is a year old or older.
+    """Favour recent hits, falling linearly from today to an age of a year.
 
     Returns:
         1 + alpha / 2 to 1 - alpha / 2; 1.0 for a hit without a date.
@@ -498,10 +498,9 @@ def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
 
 
 def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
-    """Favour what lies in the period asked about, falling linearly outside it.
+    """Favour hits in the period asked about, falling linearly outside it.
 
-    It has fallen to the least at a distance as long as the period itself, or a week where that is
-    longer.
+    It reaches its minimum at a distance of the length of the period, at least a week.
 
     Returns:
         1 + alpha / 2 to 1 - alpha / 2; 1.0 without a period or for a hit without a date.
@@ -521,7 +520,7 @@ def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
 
 
 def proof_boost(hit: Hit, alpha: float) -> float:
-    """Favour what several sources say: half of it all for two, three quarters for four.
+    """Favour hits with several sources: half of the boost for two, three quarters for four.
 
     Returns:
         1.0 for one source, and for a message, to 1 + alpha / 2.
@@ -535,7 +534,7 @@ def _boost(nearness: float, alpha: float) -> float:
 
 
 def _blended(hit: Hit, score: float, best: float) -> float:
-    """Return the score of what was best in fused order as it is, and less for all others."""
+    """Return the score of the best hit in fused order unchanged, and less for all others."""
     score = min(max(score, _SURE), 1 - _SURE)
     logit = math.log(score / (1 - score))
     if logit < 0 and hit.score > 0:
@@ -550,16 +549,16 @@ def _by_score(hit: Hit) -> tuple[float, int]:
 
 
 def _extent(hit: Hit) -> Period:
-    """Say from when to when a hit is about, as far as that is known.
+    """Return the period that a hit is about, if known.
 
-    When a fact was said tells nothing of when it happened; a message is what was said then.
+    The time when a fact was said does not say when it happened; a message has its own time.
     """
     start, end = hit.occurred or (hit.mentioned_at if hit.kind == "message" else None, None)
     return start or end, end or start
 
 
 def _is_within(hit: Hit, during: Period) -> bool:
-    """Say whether a hit began or ended in a period; what only spans it did not."""
+    """Tell whether a hit began or ended in a period."""
     first, last = hit.occurred or (_when(hit), None)
     start, end = during
     began = first is not None and (start or first) <= first and (end is None or first < end)
@@ -572,7 +571,7 @@ def _when(hit: Hit) -> datetime | None:
 
 
 def _foreign_share(tokenizer: Any, query: str) -> float:
-    """Say which share of a query's words, but for names, the model does not know as words."""
+    """Return the share of a query's words, without names, that the model does not know."""
     read = tokenizer.encode(query[:_CHARACTERS], add_special_tokens=False)
     words = [list(pieces) for _, pieces in groupby(range(len(read)), read.word_ids.__getitem__)]
     odd: list[bool] = []
@@ -580,7 +579,9 @@ def _foreign_share(tokenizer: Any, query: str) -> float:
         start, piece = read.offsets[first][0], read.tokens[first]
         if query[start].isalpha() and (start == 0 or not query[start].isupper()):
             odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
-    return sum(odd) / (1 + len(odd))  # as if one more were known: one rare word is no language
+    return sum(odd) / (
+        1 + len(odd)
+    )  # as if one more were known: one rare word does not make another language
 
 
 def _sigmoid(value: float) -> float:

@@ -1,7 +1,7 @@
-"""Which version of pgrecall a database has, and how it gets this one.
+"""The version of pgrecall in a database, and its installation and upgrade.
 
-What is run here is what ``psql -1 -f`` and ``pgrecall_setup.install()`` of the extension run: the
-same script, byte for byte.
+This runs the same script as ``psql -1 -f`` and ``pgrecall_setup.install()`` of the extension,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pgrecall.errors import InstallError, translated
 
 Connection = psycopg.Connection[Any]
 
-_PAUSE = 1.0  # seconds between two attempts: who was waited for goes on meanwhile
-_SCANNED = 200e6  # bytes a second that are read to check or copy a table; cautious
+_PAUSE = 1.0  # seconds between two attempts, in which other transactions can finish
+_SCANNED = 200e6  # bytes a second to check or copy a table; a low estimate
 _INDEXED = {"btree": 40e6, "gin": 10e6, "hnsw": 1e6}  # bytes of table a second
 
 # One migration at a time in a database; the scripts take the same lock.
@@ -35,7 +35,7 @@ _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
-    """What :func:`migrate` found and did.
+    """Result of :func:`migrate`.
 
     Attributes:
         before: Version that was installed, None where there was none.
@@ -57,11 +57,11 @@ class MigrationResult:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStatement:
-    """One statement of an upgrade, as :func:`plan` foresees it.
+    """One statement of an upgrade, as listed by :func:`plan`.
 
     Attributes:
         phase: ``catalog`` locks no table, ``build`` lets readers go on and writers wait, ``swap``
-            lets everybody wait, until the upgrade commits.
+            blocks everybody until the upgrade commits.
         statement: The statement itself.
         lock: Lock mode that it takes, such as ``access exclusive``; None for no lock on a table.
         table: Table that is locked, with its schema.
@@ -120,9 +120,9 @@ def pending_script(connection: Connection) -> str | None:
 
 
 def plan(connection: Connection) -> list[PlannedStatement]:
-    """Say what an upgrade would do to the state of the database; nothing is locked or changed.
+    """List what an upgrade would do to the state of the database; nothing is locked or changed.
 
-    Functions, views and comments are not listed: making them anew locks no table. An empty list
+    Functions, views and comments are not listed: re-creating them locks no table. An empty list
     for a database that is up to date, or without pgrecall.
 
     Raises:
@@ -143,7 +143,7 @@ def plan(connection: Connection) -> list[PlannedStatement]:
 
 
 def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
-    """Say in words what :func:`plan` foresees, for a terminal.
+    """Describe the result of :func:`plan`, for a terminal.
 
     Statements of the swap are counted by table: they are many, and each takes milliseconds.
     """
@@ -188,10 +188,10 @@ def migrate(
     and all but the first find it done.
 
     Args:
-        connection: To the database, as the role that shall own pgrecall.
+        connection: To the database, as the role that is to own pgrecall.
         lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
-            at most 50 ms at a time, whatever this says.
-        retries: How often the whole transaction is tried again when a lock was not to be had.
+            at most 50 ms at a time, whatever this is.
+        retries: How often the whole transaction is tried again when a lock timed out.
 
     Raises:
         InstallError: PostgreSQL or pgvector is too old or missing, the database has a newer version
@@ -239,7 +239,7 @@ def _migrate(connection: Connection) -> MigrationResult:
         _provide_vector(connection)
     text = _pending_script(before)
     if text is not None:
-        connection.execute(text.encode())  # psycopg takes a str only when it stands in the source
+        connection.execute(text.encode())  # psycopg accepts a str only as a literal in the source
     is_extension = _scalar(
         connection, "select exists (select from pg_extension where extname = 'pgrecall')"
     )
@@ -281,7 +281,7 @@ def _provide_vector(connection: Connection) -> None:
 
 
 def _update_extension(connection: Connection) -> None:
-    """Let pgrecall_setup.install() keep step, where the server has the files for it."""
+    """Upgrade pgrecall_setup.install() too, where the server has the files for it."""
     is_there = (
         "select exists (select from pg_extension x, pg_extension_update_paths('pgrecall') p"
         " where x.extname = 'pgrecall' and x.extversion = p.source"
@@ -294,7 +294,7 @@ def _update_extension(connection: Connection) -> None:
         )
 
 
-# What a statement of a delta does to tables: (pattern, lock, rate in bytes a second of the named
+# Effects of statements of a delta on tables: (pattern, lock, rate in bytes a second of the named
 # table, None for nothing to read).
 _EFFECTS: tuple[tuple[str, str | None, float | None], ...] = (
     (
@@ -381,7 +381,7 @@ def _is_partitioned(connection: Connection, table: str) -> bool:
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
-    """Tell whether the functions that an index is made of are there before the upgrade."""
+    """Tell whether the functions that an index uses exist before the upgrade."""
     functions = re.findall(r"\b(pgrecall\w*)\.(\w+)\(", statement)
     query = (
         "select exists (select from pg_proc where proname = %s"

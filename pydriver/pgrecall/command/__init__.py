@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
         )
     except psycopg.Error as error:
         return fail(error.diag.message_primary or str(error), error.diag.message_hint)
-    except BrokenPipeError:  # the reader has seen enough, as in: pgrecall ... | head
+    except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

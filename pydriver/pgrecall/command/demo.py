@@ -1,4 +1,4 @@
-"""What ``pgrecall demo`` does: fill a bank, ask it ten questions, show which arm found what.
+"""``pgrecall demo``: fill a bank, ask it ten questions, show which arm found what.
 
 For each question the first answers are shown and, further down, the expected one where it is not
 among them; a mark stands before what answers the question, and below it the path that led there.
@@ -131,7 +131,7 @@ def _show_answers(
 def _show_arms(
     recall: Recall, bank: str, questions: Sequence[DemoQuestion], console: Console
 ) -> None:
-    """Ask each arm alone, and show at which questions it would have failed."""
+    """Ask each arm alone, and show the questions where it fails."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("", ratio=1, no_wrap=True)
     for arm in (*ARMS, "together"):
@@ -173,7 +173,7 @@ def _show_next(console: Console) -> None:
 
 
 def _command() -> str:
-    """Say how to call the command from here."""
+    """Return the command line to call the command."""
     called = Path(sys.argv[0])
     if called.name != "pgrecall" or shutil.which("pgrecall") == str(called.absolute()):
         return "pgrecall"

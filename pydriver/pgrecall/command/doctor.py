@@ -1,4 +1,4 @@
-"""What ``pgrecall doctor`` looks at, and what it advises."""
+"""``pgrecall doctor``: its checks and its advice."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]b
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         status: "good", "warning" or "bad".
-        about: What was looked at.
+        about: What was checked.
         found: What was found.
         advice: What to do about it; None where all is well.
 
@@ -48,7 +48,7 @@ class Finding:
 
 
 def examine(dsn: str) -> list[Finding]:
-    """Look at a server, at the packages here, and at every bank."""
+    """Check a server, the installed packages, and every bank."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         recall = Recall(connection)
         findings = [_server(connection), _vector(recall), _pgrecall(connection)]

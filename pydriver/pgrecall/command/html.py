@@ -1,4 +1,4 @@
-"""What ``pgrecall recall --html`` writes: one page, without scripts or anything from elsewhere.
+"""``pgrecall recall --html``: one page, without scripts or external resources.
 
 Colours are those of Okabe and Ito, which people with any colour vision can tell apart; no bar says
 by colour alone what the words beside it do not.
@@ -99,7 +99,7 @@ _PAGE = """<!DOCTYPE html>
 
 
 def page(bank: str, question: str, report: RecallReport, entities: Iterable[QueryEntity]) -> str:
-    """Write an answer and how it came about as a page of HTML.
+    """Write an answer and its explanation as a page of HTML.
 
     Args:
         bank: Name of the bank.
@@ -175,7 +175,7 @@ def _answer(hit: Hit, best: float, colours: Mapping[str, str]) -> str:
 
 
 def _place(hit: Hit) -> str:
-    """Say how a hit came to its place."""
+    """Explain the place of a hit."""
     if hit.rerank_score is None:
         moved = "" if hit.rank == hit.fused_rank else f", then #{hit.rank}"
         return f"score {hit.score:.4f}, #{hit.fused_rank} of the fused order{moved}"
@@ -319,5 +319,5 @@ def _moment(moment: datetime | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Write a text so that it is text and nothing else."""
+    """Escape a text for HTML."""
     return html.escape("".join(c if c.isprintable() or c == "\n" else " " for c in text))

@@ -1,4 +1,4 @@
-"""What ``pgrecall index`` does: show which vector indexes are due, and build them."""
+"""``pgrecall index``: show which vector indexes are due, and build them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
         psycopg.connect(dsn, autocommit=True) as watcher,
         render.progress_bar(console) as progress,
     ):
-        # A limit that is meant for questions would leave every large index half built.
+        # A statement timeout meant for queries would interrupt every large build.
         worker.execute("set statement_timeout = 0")
         worker.execute("set lock_timeout = 0")
         for number, step in enumerate(steps, 1):
@@ -61,7 +61,7 @@ def _run(
 
 
 def _phases(watcher: Connection, worker: int) -> list[tuple[str, int]]:
-    """Say what PostgreSQL is doing, and how much of the table it has read."""
+    """Report the phase of PostgreSQL, and how much of the table it has read."""
     return watcher.execute(
         "select p.phase, case when p.blocks_total > 0"
         " then 100 * p.blocks_done / p.blocks_total else 0 end"
@@ -71,7 +71,7 @@ def _phases(watcher: Connection, worker: int) -> list[tuple[str, int]]:
 
 
 def memory_advice(steps: Sequence[IndexStep], setting: int) -> str | None:
-    """Say when an index does not fit into maintenance_work_mem, of so many bytes."""
+    """Warn when an index does not fit into maintenance_work_mem, of so many bytes."""
     largest = max((step.estimated_bytes or 0 for step in steps), default=0)
     if largest <= setting:
         return None

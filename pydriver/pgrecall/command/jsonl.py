@@ -14,7 +14,7 @@ class JsonLines:
     """The objects of a JSONL file, one a line, which can say on which line each stood."""
 
     def __init__(self, path: Path, example: str = '{"text": "Maya leads Atlas."}') -> None:
-        """Keep the path, and what a line looks like; blank lines are passed over."""
+        """Keep the path, and an example of a line; blank lines are skipped."""
         self._path = path
         self._example = example
         self._numbers: list[int] = []
@@ -58,7 +58,7 @@ class JsonLines:
         )
 
     def located(self, error: RecallError) -> RecallError:
-        """Name file and line in an error that speaks of the n-th fact."""
+        """Name file and line in an error about the n-th fact."""
         if error.position is None or error.position >= len(self._numbers):
             return error
         place = f"{self._path}, line {self._numbers[error.position]}"

@@ -1,4 +1,4 @@
-"""The statements of the command, beside those of the driver: about the server and its catalogs."""
+"""Statements of the command, besides those of the driver: about the server and its catalogs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgrecall.calls import Call
 
 
 def vector_version() -> Call[Any, str | None]:
-    """Return which pgvector the database has; None for none."""
+    """Return the version of pgvector in the database; None for none."""
     return _value(
         "select (select x.extversion from pg_catalog.pg_extension x where x.extname = 'vector')"
     )

@@ -1,4 +1,4 @@
-"""What ``pgrecall reembed`` does: give a bank another embedding model while it is used."""
+"""``pgrecall reembed``: change the embedding model of a bank while it is used."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def change_model(
     is_lossy: bool,
     least_recall: float,
 ) -> Reembedding:
-    """Embed a bank anew, build its indexes, switch it, and remove what is old.
+    """Re-embed a bank, build its indexes, switch it, and remove the old embeddings.
 
-    Each step can be interrupted at any point and goes on from there when called again.
+    Each step can be interrupted at any point and continues from there when called again.
 
     Raises:
         ReembedRefused: questions without text would be lost, the new indexes find too little, or
@@ -80,7 +80,7 @@ def _fill(
 
 
 def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> None:
-    """Compare what the new vectors' indexes find with exact search, before anybody relies on it."""
+    """Measure the recall of the new vectors' indexes, before they are used."""
     with console.status("comparing searches by index with exact ones"):
         checks = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
     for check in checks:
@@ -105,7 +105,7 @@ def _switch(
     *,
     is_lossy: bool,
 ) -> None:
-    """Switch the bank; writers that know the old model only may slip facts in before."""
+    """Switch the bank; writers with the old model only may store facts before it."""
     for last in (False,) * _TRIES + (True,):
         try:
             recall.reembed_finish(bank, is_lossy=is_lossy)

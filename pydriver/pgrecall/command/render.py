@@ -1,4 +1,4 @@
-"""What the command shows: tables for people, JSON for machines."""
+"""Output of the command: tables for people, JSON for machines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def line(text: str, length: int = TEXT_LENGTH) -> str:
-    """Put a text on one line, without what could move the cursor, and cut it when it is long."""
+    """Put a text on one line, without control characters, and cut it when it is long."""
     clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
     return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
 
@@ -76,7 +76,7 @@ def when(hit: Hit) -> str:
 
 
 def path(hit: Hit) -> str:
-    """Write what led to a hit on one line; empty where no arm followed a path."""
+    """Write the path to a hit on one line; empty where no arm followed one."""
     via = hit.via or {}
     entities = via.get("entities")
     names = entities if isinstance(entities, list) else []
@@ -91,7 +91,7 @@ def contradicted(hit: Hit) -> str:
 
 
 def found_by(hit: Hit, *, is_long: bool = False) -> str:
-    """Name the arms that found a hit, the one with the most say first."""
+    """Name the arms that found a hit, the largest contribution first."""
     arms = sorted(hit.arms.items(), key=lambda item: -item[1].contribution)
     if is_long:
         said = [f"{name} #{arm.rank} +{arm.contribution:.4f}" for name, arm in arms]
@@ -100,7 +100,7 @@ def found_by(hit: Hit, *, is_long: bool = False) -> str:
 
 
 def reranked(hit: Hit) -> list[str]:
-    """Say where a hit stood before it was reranked, what the reranker said, and what came of it."""
+    """Describe the reranking of a hit: its fused place, rerank score and final score."""
     if hit.rerank_score is None:
         return []
     return [
@@ -136,7 +136,7 @@ def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
 
 
 def arms_table(arms: Sequence[ArmReport]) -> Table:
-    """Make a table of how each arm fared."""
+    """Make a table of the arm reports."""
     table = _table("arm", "status", "rows", "best score", "ms", "reason")
     for arm in arms:
         table.add_row(
@@ -169,7 +169,7 @@ def banks_table(banks: Iterable[Bank]) -> Table:
 
 
 def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
-    """Make a table of what keyword search knows of a bank."""
+    """Make a table of the BM25 statistics of a bank."""
     table = _table("keyword search", "counted", "waiting", "words each", "vocabulary", "counted on")
     for row in statistics:
         table.add_row(
@@ -184,7 +184,7 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
-    """Make a table of how well each way to answer did, on all questions and by category."""
+    """Make a table of the scores of each ranking, on all questions and by category."""
     names = {FUSED: "all arms, fused", RERANKED: "the same, reranked", PLAIN: "plain RRF"}
     table = _table("", f"recall@{evaluation.k}", "nDCG@10", "MRR")
     table.columns[0].justify = "left"
@@ -206,7 +206,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Say whether joining the arms does better than the best of them alone."""
+    """Tell whether fusion does better than the best arm alone."""
     best = evaluation.best_arm
     if best is None:
         return f"No arm found anything. {AS_OF}"
@@ -241,7 +241,7 @@ def _settings(present: Ranking, best: Ranking) -> Iterable[tuple[str, str, str]]
 
 
 def gains_table(gains: Iterable[Gain]) -> Table:
-    """Make a table of what was gained on questions held out from the search."""
+    """Make a table of the gains on questions held out from the search."""
     table = _table("held-out nDCG@10", "questions", "present", "tuned", "gain")
     for gain in gains:
         table.add_row(
@@ -268,7 +268,7 @@ def figure(value: Figure, *, is_signed: bool = False) -> str:
 
 
 def index_table(steps: Iterable[IndexStep]) -> Table:
-    """Make a table of what is due for vector indexes."""
+    """Make a table of the statements due for vector indexes."""
     table = _table("bank", "type", "action", "reason", "size", "takes")
     table.columns[3].ratio = 1
     for step in steps:
@@ -333,7 +333,7 @@ def duration(seconds: float) -> str:
 
 
 def times(timings: Timings) -> str:
-    """Write where the time went, on one line."""
+    """Write the timings on one line."""
     stages = (
         ("dates", timings.temporal),
         ("embedding", timings.embed),

@@ -1,4 +1,4 @@
-"""How good the answers are: recall, nDCG and MRR over questions whose answers are known.
+"""Quality of answers: recall, nDCG and MRR over questions whose answers are known.
 
 The measures are those of trec_eval, by ir-measures. Every figure comes with the 95% interval of a
 bootstrap over the questions (Efron 1979); differences are taken question by question.
@@ -61,13 +61,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How a bank fuses what its arms found; named as the options of a recall are.
+    """How a bank fuses the hits of its arms; named as the options of a recall.
 
     Attributes:
         fusion: How the arms are fused, such as "score_rrf".
         rrf_k: Constant that is added to each rank.
         weights: Weight of each arm, by name.
-        gates: Least best score of an arm, by name; an arm without is let through.
+        gates: Minimum best score of an arm, by name; an arm without one passes.
         named_boost: How much more a memory counts that mentions an entity named in the query.
 
     """
@@ -109,7 +109,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How one way to answer did on one category of questions.
+    """Scores of one ranking on one category of questions.
 
     Attributes:
         name: "fused" for the bank as it is, "reranked", "rrf" for plain reciprocal rank fusion of
@@ -119,7 +119,7 @@ class Score:
         recall: Share of the relevant that is among the first k.
         ndcg: nDCG among the first 10.
         mrr: 1 / place of the first that is relevant, 0 below the first 10 or k.
-        behind: nDCG of the fused answer less this one's.
+        behind: nDCG of the fused answer minus this one.
 
     """
 
@@ -297,7 +297,7 @@ def evaluate(
     rerank: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure how well a bank answers, and how well each arm would alone.
+    """Measure how well a bank answers, and how well each arm answers alone.
 
     Args:
         recall: A client; its embedder embeds each question once.
@@ -363,7 +363,7 @@ def _scores(asking: Asking, found: Mapping[str, list[list[str]]], k: int) -> Ite
 
 
 def require_reranker(recall: Recall) -> None:
-    """Refuse a client without a reranker.
+    """Reject a client without a reranker.
 
     Raises:
         RerankerUnavailable: none is set.
@@ -392,7 +392,7 @@ class Asking:
         self, recall: Recall, bank: str, questions: Iterable[Judged], *, by: str | None
     ) -> None:
         """Find out what the ids are."""
-        evaluator([])  # not after minutes of work
+        evaluator([])  # before minutes of work
         everything = list(questions)
         self.judged = [judged for judged in everything if judged.relevant]
         self.left_out = len(everything) - len(self.judged)
@@ -448,12 +448,12 @@ class Asking:
         rerank: bool,
         boosts: Mapping[str, float] | None = None,
     ) -> list[str]:
-        """Ask as any user would; returns the ids, best first."""
+        """Ask as a user does; returns the ids, best first."""
         options: RecallOptions = {"top_k": top_k, "rerank": rerank, "boosts": boosts}
         return unique(self._ids(self._hits(position, options)))
 
     def pool(self, position: int) -> Pool:
-        """Fetch all that any arm finds, whatever it weighs in the bank."""
+        """Fetch all hits of the arms, whatever their weights in the bank."""
         judged = self.judged[position]
         found = self._recall.arm_hits(
             self._bank, judged.question, reference_time=judged.asked_at or self._asked_at
@@ -519,7 +519,7 @@ def _remembering(recall: Recall) -> Recall:
 
 
 class Pool:
-    """What the arms found for a question, to be fused in other ways than the bank's.
+    """Hits of the arms for a question, to be fused in other ways than the bank's.
 
     Attributes:
         hits: All that any arm found.
@@ -562,7 +562,7 @@ def unique(ids: Iterable[str]) -> list[str]:
 
 
 def evaluator(judged: Sequence[Judged], k: int = CUTOFF) -> ir_measures.Evaluator:
-    """Make what measures rankings of these questions.
+    """Make an evaluator of rankings of these questions.
 
     Raises:
         InstallError: the package is missing.

@@ -17,10 +17,10 @@ from pgrecall.models import ArmFinding
 def fuse(
     hits: Sequence[ArmFinding], ways: Sequence[Mapping[str, object]], *, top_k: int
 ) -> Call[Any, list[tuple[list[int], list[float]]]]:
-    """Fuse the same hits in many ways: ids and scores of each, equals at the last rank included.
+    """Fuse the same hits in many ways: ids and scores of each, with ties at the last rank.
 
     Args:
-        hits: What the arms found.
+        hits: Hits of the arms.
         ways: Options of each fusion.
         top_k: How many rows to return of each.
 
@@ -40,7 +40,7 @@ def fuse(
 
 
 def known_ids(bank: str, ids: Sequence[str]) -> Call[Any, list[tuple[str, str]]]:
-    """Return which ids a bank holds, and as what: (memory_id, fact_key or source_id; id)."""
+    """Return which ids a bank holds, and their kind: (memory_id, fact_key or source_id; id)."""
     return Call(
         "select 'memory_id', f.memory_id::text from pgrecall.fact f"
         " where f.bank_id = %(bank)s and f.memory_id = any (%(numbers)s::bigint[])"

@@ -1,7 +1,7 @@
-"""Which ranking answers best, found by search and judged on questions held out.
+"""Search for the best ranking, judged on questions held out.
 
-What the arms find is fetched once a question and joined on the server in every way that is tried,
-so a way to rank costs about as much as one fusion. The gain is cross-validated: each fold of the
+The hits of the arms are fetched once per question and fused on the server for every ranking tried,
+so a ranking costs about as much as one fusion. The gain is cross-validated: each fold of the
 questions is answered by the ranking that was best on the others, and compared with the bank's own.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SEED = 7
 _RANDOM = 150
 _ROUNDS = 4
-_SURE = 3.0  # standard errors: among hundreds of rankings, two are reached by luck
+_SURE = 3.0  # standard errors: among hundreds of rankings, two are reached by chance
 _BATCH = 50  # rankings in one statement
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
@@ -50,7 +50,7 @@ _KS = (1, 2, 5, 10, 20, 40, 60, 100, 200, 500)
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What the search gains on questions that it did not see.
+    """Gain of the search on questions that it did not see.
 
     Attributes:
         category: The category; None for all questions.
@@ -70,7 +70,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Boosting:
-    """What a search for better boosts of reranked answers found.
+    """Result of a search for better boosts of reranked answers.
 
     Attributes:
         boosts: Alpha of each, to give to a recall: a bank does not keep them.
@@ -87,7 +87,7 @@ class Boosting:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a search for a better ranking found.
+    """Result of a search for a better ranking.
 
     Attributes:
         bank: Name of the bank.
@@ -190,7 +190,7 @@ def tune(
             for mine, split in zip(known, splits, strict=True)
         ]
         is_complete = trials.run([ranking for near in wanted for ranking in near], until)
-        # A fold knows what it asked for itself: the others have seen the questions it holds out.
+        # A fold compares only its own rankings: the others have seen the questions it holds out.
         for mine, near in zip(known, wanted, strict=True):
             places = (trials.place(ranking) for ranking in near)
             mine += [place for place in places if place is not None and place not in mine]
@@ -246,7 +246,7 @@ def _gains(
 
 
 def _parts(asking: Asking, folds: int) -> list[list[int]]:
-    """Deal the questions out, category by category, so that each part has its share of each."""
+    """Split the questions, category by category, so that each part has its share of each."""
     randomly = random.Random(_SEED)
     order = list(range(len(asking.judged)))
     randomly.shuffle(order)
@@ -277,7 +277,7 @@ class _Space:
         }
 
     def first(self) -> list[Ranking]:
-        """Return the bank's own ranking, what is near it, and some at random."""
+        """Return the bank's own ranking, its neighbours, and some at random."""
         randomly = random.Random(_SEED)
         wanted = [self.present, *self.neighbours(self.present)]
         for _ in range(_RANDOM):
@@ -345,7 +345,7 @@ class _Trials:
             )
 
     def run(self, rankings: Sequence[Ranking], until: float) -> bool:
-        """Try those that are new; says whether there was time for all. The first always are."""
+        """Try new ones; returns whether there was time for all. The first are always tried."""
         new = {_name(r): r for r in rankings if _name(r) not in self._places}
         for first in range(0, len(new), _BATCH):
             if self.figures and monotonic() > until:
@@ -362,7 +362,7 @@ class _Trials:
         return True
 
     def place(self, ranking: Ranking) -> int | None:
-        """Say where a ranking stands; None where there was no time to try it."""
+        """Return the position of a ranking; None where there was no time to try it."""
         return self._places.get(_name(ranking))
 
 
@@ -375,10 +375,10 @@ def _fusions(recall: Recall, asking: Asking) -> list[str]:
 
 
 def _surest(figures: Sequence[Any], places: Sequence[int], members: Sequence[int]) -> int:
-    """Return the one of the places that gains most surely over the first, on these questions.
+    """Return the place with the most certain gain over the first, on these questions.
 
     That is the one with the highest lower end of an interval around its gain, not the highest
-    gain: among hundreds some are lucky. Where none gains surely it is the first.
+    gain: among hundreds some are lucky. Without a certain gain it is the first.
     """
 
     def surely(place: int) -> tuple[float, int]:
