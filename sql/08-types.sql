@@ -167,7 +167,9 @@ comment on type pgrecall.type_hint is
 create type pgrecall.preparation as (
   embedded_text    text,
   time_settings    jsonb,
-  last_session_end timestamptz
+  last_session_end timestamptz,
+  latest_words     text[],
+  former_words     text[]
 );
 comment on type pgrecall.preparation is
 'What prepare_recall() knows of a question before it is embedded.';

@@ -78,6 +78,13 @@ begin atomic
       ('prefer', 'text', '"relevant"', 'relevant, latest, former',
        'latest puts the newest of nearly equal rows about the same first, former the oldest.',
        null, null, '{relevant,latest,former}', true),
+      ('latest_words', 'text[]', null, '100 texts of 1 to 1000 characters',
+       'Words or phrases by which a question asks for the latest state, beside those that the '
+       'driver knows: it reads them and sets prefer.',
+       null, 100, null, true),
+      ('former_words', 'text[]', null, '100 texts of 1 to 1000 characters',
+       'Words or phrases by which a question asks for a former state, as in latest_words.',
+       null, 100, null, true),
       ('time_mode', 'text', '"boost"', 'boost, filter',
        'boost lifts what occurred in the window of during; filter leaves out all else.',
        null, null, '{boost,filter}', true),
