@@ -65,7 +65,8 @@ begin
                case
                  -- What began, ended or lies in the window comes before what merely spans it.
                  when u.occurred && $5 then
-                   case when lower(u.occurred) < lower($5) and upper(u.occurred) > upper($5)
+                   case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
+                         and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
                         then 0.5 else 1 end
                  when u.occurred << $5
                    then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200

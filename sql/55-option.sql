@@ -85,9 +85,10 @@ begin atomic
       ('former_words', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Words or phrases by which a question asks for a former state, as in latest_words.',
        null, 100, null, true),
-      ('time_mode', 'text', '"boost"', 'boost, filter',
-       'boost lifts what occurred in the window of during; filter leaves out all else.',
-       null, null, '{boost,filter}', true),
+      ('time_mode', 'text', '"boost"', 'boost, filter, events',
+       'boost lifts what occurred in the window of during; filter leaves out all else; events '
+       'leaves out as well what began before the window and ended after it.',
+       null, null, '{boost,filter,events}', true),
       ('time_basis', 'text', '"occurred"', 'occurred, mentioned',
        'mentioned takes the time of saying where it is not known when something happened.',
        null, null, '{occurred,mentioned}', true),

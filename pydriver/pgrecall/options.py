@@ -78,8 +78,9 @@ class SqlOptions(TypedDict, total=False):
             to 1000 characters.
         time_basis: mentioned takes the time of saying where it is not known when something
             happened. One of: occurred, mentioned. Default: the bank's, else occurred.
-        time_mode: boost lifts what occurred in the window of during; filter leaves out all else.
-            One of: boost, filter. Default: the bank's, else boost.
+        time_mode: boost lifts what occurred in the window of during; filter leaves out all else;
+            events leaves out as well what began before the window and ended after it. One of:
+            boost, filter, events. Default: the bank's, else boost.
         type_hints: Words that tell the fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
         use_hints: Searches only the fact types that type_hints() finds in the query, unless too
@@ -121,7 +122,7 @@ class SqlOptions(TypedDict, total=False):
     skip: int | None
     terms: Sequence[str] | None
     time_basis: Literal["occurred", "mentioned"] | None
-    time_mode: Literal["boost", "filter"] | None
+    time_mode: Literal["boost", "filter", "events"] | None
     type_hints: Mapping[str, object] | None
     use_hints: bool | None
     weights: Mapping[str, object] | None
