@@ -107,7 +107,9 @@ create type pgrecall.type_hint as (
 create type pgrecall.preparation as (
   embedded_text    text,
   time_settings    jsonb,
-  last_session_end timestamptz
+  last_session_end timestamptz,
+  latest_words     text[],
+  former_words     text[]
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,

@@ -167,7 +167,9 @@ comment on type pgrecall.type_hint is
 create type pgrecall.preparation as (
   embedded_text    text,
   time_settings    jsonb,
-  last_session_end timestamptz
+  last_session_end timestamptz,
+  latest_words     text[],
+  former_words     text[]
 );
 comment on type pgrecall.preparation is
 'The row of prepare_recall(): what is needed before a question is embedded.';

@@ -113,7 +113,8 @@ $$;
 comment on function pgrecall_internal._check_query is
 'Raises RC007 where there is nothing to recall by.';
 
-create or replace function pgrecall_internal._window_filter(during tstzrange, time_basis text)
+create or replace function pgrecall_internal._window_filter(
+  during tstzrange, time_basis text, is_events boolean)
 returns jsonb
 language plpgsql stable parallel safe
 as $$
@@ -122,11 +123,22 @@ declare
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
+  -- A window that is open on a side is spanned there by what is open, too: by what reaches beyond
+  -- every finite time.
+  before jsonb := jsonb_build_array(
+    null, coalesce(to_jsonb(nullif(starts, '-infinity')), '"4714-11-24T00:00:00Z BC"'));
+  after  jsonb := jsonb_build_array(
+    coalesce(to_jsonb(nullif(ends, 'infinity')), '"294276-12-31T23:59:59.999999Z"'), null);
   said   jsonb := '["and", ["is null", "occurred"]]';
 begin
   if isempty(during) then
     return '["in", "memory_id", []]';
-  elsif time_basis = 'occurred' then
+  elsif is_events then
+    happened := jsonb_build_array('and', happened, jsonb_build_array('not', jsonb_build_array(
+      'and', jsonb_build_array('overlaps', 'occurred', before),
+      jsonb_build_array('overlaps', 'occurred', after))));
+  end if;
+  if time_basis = 'occurred' then
     return happened;
   end if;
   if starts is not null then
@@ -140,7 +152,8 @@ end;
 $$;
 comment on function pgrecall_internal._window_filter is
 'The condition of time_mode filter: occurred overlaps the window, or, with time_basis mentioned '
-'and without occurred, mentioned_at lies in it.';
+'and without occurred, mentioned_at lies in it. is_events: '
+'occurred begins, ends or lies in the window, and does not merely span it.';
 
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
@@ -158,9 +171,9 @@ begin
     conditions := conditions || jsonb_build_array(
       jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
   end if;
-  if during is not null and options ->> 'time_mode' = 'filter' then
-    conditions := conditions || jsonb_build_array(
-      pgrecall_internal._window_filter(during, options ->> 'time_basis'));
+  if during is not null and options ->> 'time_mode' <> 'boost' then
+    conditions := conditions || jsonb_build_array(pgrecall_internal._window_filter(
+      during, options ->> 'time_basis', options ->> 'time_mode' = 'events'));
   end if;
   return case when jsonb_array_length(conditions) > 1 then conditions end;
 end;

@@ -64,7 +64,8 @@ begin
                case
                  -- Facts that begin, end or lie in the window precede those that only span it.
                  when u.occurred && $5 then
-                   case when lower(u.occurred) < lower($5) and upper(u.occurred) > upper($5)
+                   case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
+                         and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
                         then 0.5 else 1 end
                  when u.occurred << $5
                    then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200

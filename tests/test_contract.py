@@ -463,6 +463,8 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "terms": (["gondola"], {"query": "Who is Cy?"}, "reach"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
 }
+# What a driver reads before it calls a recall, which then ignores it: see tests/test_prepare.py.
+READ_BEFORE = {"latest_words", "former_words"}
 # Bank reach: causes, a chain of relations, a rare entity in common, and two that say the same.
 REACH: list[dict[str, Any]] = [
     {"text": "The shop stayed shut on Monday."},
@@ -550,12 +552,14 @@ def test_every_option_changes_what_a_recall_says(asked_bank: str, option: str) -
 
 
 def test_no_option_is_left_out_of_these_tests(connection: Connection) -> None:
-    assert declared(connection).keys() == OPTIONS.keys()
+    assert declared(connection).keys() == OPTIONS.keys() | READ_BEFORE
 
 
 def test_a_bank_sets_any_default(asked_bank: str) -> None:
     with psycopg.connect(asked_bank) as connection:
         for name, option in declared(connection).items():
+            if name in READ_BEFORE:
+                continue
             given, arguments, bank = OPTIONS[name]
             options = dict(arguments.get("options", {}))
             with connection.transaction(force_rollback=True):

@@ -621,7 +621,11 @@ def test_what_the_database_refuses_is_an_error_of_ours(
     [
         (InvalidArgument, "top_k must be between 1 and 1000, not 0", {"top_k": 0}),
         (InvalidArgument, "depth must be between 1 and 10000, not 0", {"depth": 0}),
-        (InvalidArgument, 'time_mode must be "boost" or "filter", not "x"', {"time_mode": "x"}),
+        (
+            InvalidArgument,
+            'time_mode must be "boost", "filter" or "events", not "x"',
+            {"time_mode": "x"},
+        ),
         (UnknownArm, 'unknown arm "x"', {"arms": ["x"]}),
         (UnknownArm, 'unknown arm "x" in weights', {"weights": {"x": 1}}),
         (

@@ -564,7 +564,7 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
             "22023",
             'recency_decay must be "exponential" or "linear", not "sudden"',
         ),
-        ({"time_mode": "x"}, "22023", 'time_mode must be "boost" or "filter", not "x"'),
+        ({"time_mode": "x"}, "22023", 'time_mode must be "boost", "filter" or "events", not "x"'),
         ({"filter": ["=", "nope", 1]}, "RC011", 'filter: unknown column "nope"'),
         ({"filter": [{"a": 1}]}, "RC011", 'filter: [{"a": 1}] is not a condition'),
         (

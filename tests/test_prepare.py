@@ -108,13 +108,18 @@ def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) 
 
 
 def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
-    create(connection, settings={"time_settings": {"recent_days": 7, "language": "de"}})
+    settings = {
+        "time_settings": {"recent_days": 7, "language": "de"},
+        "former_words": ["anno dazumal", "weiland"],
+    }
+    create(connection, settings=settings)
     ended = ASKED - timedelta(days=2)
     call(connection, "log_session", bank="b", session="s", started_at=ended, ended_at=ended)
 
     (row,) = call(connection, "prepare_recall", bank="b", query="wer kam?", before=ASKED)
 
-    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended)
+    words: list[list[str]] = [[], ["anno dazumal", "weiland"]]
+    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended, *words)
 
 
 def test_times_are_read_as_the_bank_says(recall: Recall) -> None:
@@ -139,6 +144,66 @@ def test_the_language_of_a_call_goes_before_that_of_the_bank(recall: Recall) -> 
 
     assert german.facts == ("5. März 2026 = 2026-03-05",)
     assert english.facts == ("March 5, 2026 = 2026-03-05",)
+
+
+@pytest.fixture
+def moved(connection: Connection) -> Recall:
+    recall = Recall(connection, embedder=None)
+    recall.create_bank("m")
+    cities = {"Rome": "2024", "Oslo": "2026", "Bern": "2025"}
+    facts = [
+        {"text": f"Ana lives in {city}", "occurred": f"{year}-01-01", "entities": ["Ana"]}
+        for city, year in cities.items()
+    ]
+    recall.retain("m", facts)
+    return recall
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "city"),
+    [
+        ({}, {}, "Bern"),
+        ({"latest_words": ["As we speak"]}, {}, "Oslo"),
+        ({"former_words": ["as we speak"]}, {}, "Rome"),
+        ({"former_words": ["as we speak"]}, {"former_words": ["anno dazumal"]}, "Bern"),
+        ({"former_words": ["as we speak"]}, {"former_words": []}, "Bern"),
+        ({}, {"latest_words": "as we speak"}, "Oslo"),
+        ({"latest_words": ["as we speak"]}, {"prefer": "former"}, "Rome"),
+        ({"latest_words": ["as we speak"]}, {"temporal": False}, "Bern"),
+    ],
+)
+def test_a_bank_and_a_call_say_which_words_ask_for_the_latest(
+    moved: Recall, settings: dict[str, Any], options: dict[str, Any], city: str
+) -> None:
+    moved.configure_bank("m", settings)
+
+    first, *_ = moved.recall("m", "Where does Ana live as we speak?", **options)
+
+    assert first.text == f"Ana lives in {city}"
+
+
+@pytest.mark.parametrize("name", ["latest_words", "former_words"])
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (5, "must be an array of texts, not 5"),
+        ([5], "must be texts of 1 to 1000 characters, not 5"),
+        ([""], "must be texts of 1 to 1000 characters"),
+        (["x" * 1001], "must be texts of 1 to 1000 characters"),
+        (["x"] * 101, "holds 101 texts, not 100 at most"),
+    ],
+)
+def test_words_that_cannot_be_meant_are_errors(
+    recall: Recall, connection: Connection, name: str, words: Any, what: str
+) -> None:
+    refusal = f"{name} {what}"
+    with pytest.raises(InvalidArgument, match=refusal) as of_bank, connection.transaction():
+        recall.configure_bank("b", {name: words})
+    with pytest.raises(InvalidArgument, match=refusal) as of_call:
+        recall.recall("b", "Where does Ana live?", **{name: words})
+
+    assert of_bank.value.hint
+    assert of_call.value.hint
 
 
 @pytest.mark.parametrize(

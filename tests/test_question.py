@@ -124,6 +124,92 @@ def test_a_filtering_window_takes_the_time_of_saying_too_where_asked_for(
     assert set(rows) == found
 
 
+SPANS: dict[str, Any] = {
+    "always": [None, None],
+    "once": [None, "2026-03-04"],
+    "before": ["2025-01-01", "2026-02-01"],
+    "whole": ["2026-02-01", "2026-05-01"],
+    "exact": ["2026-03-01", "2026-04-01"],
+    "began": ["2026-03-20", "2026-05-01"],
+    "ended": ["2025-01-01", "2026-04-01"],
+    "day": "2026-03-10",
+    "instant": "2026-03-31T23:59:59.999999Z",
+    "since": ["2025-06-01", None],
+    "lately": ["2026-03-31", None],
+    "after": "2026-04-01",
+}
+
+
+@pytest.mark.parametrize(
+    ("during", "events", "standing"),
+    [
+        (MARCH, "once exact began ended day instant lately", "always whole since"),
+        (
+            "[2026-03-01,2026-04-01]",
+            "once exact began ended day instant lately after",
+            "always whole since",
+        ),
+        ("[2026-03-01,)", "once whole exact began ended day instant lately after", "always since"),
+        ("[2026-03-01,infinity)", "once whole exact began ended day instant lately after",
+         "always since"),
+        ("(,2026-03-01)", "before whole ended since", "always once"),
+        ("[2026-03-10T12:00Z,2026-03-10T12:00Z]", "",
+         "always whole exact ended day since"),
+        ("(,)", "before whole exact began ended day instant once since lately after", "always"),
+        ("empty", "", ""),
+    ],
+)  # fmt: skip
+def test_a_window_may_leave_out_what_merely_spans_it(
+    connection: Connection, during: str, events: str, standing: str
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [{"text": text, "occurred": span} for text, span in SPANS.items()] + ["undated"],
+        link="deferred",
+    )
+
+    def found(mode: str) -> set[str]:
+        rows = connection.execute(
+            "select text from pgrecall.hybrid_recall('b', %s, during => %s::text, top_k => 50,"
+            " options => jsonb_build_object('time_mode', %s::text))",
+            (" ".join(SPANS), during, mode),
+        )
+        return {text for (text,) in rows}
+
+    scores = {
+        row.memory_id: row.score
+        for row in call(connection, "temporal_arm", bank="b", during=during)
+    }
+    lesser = connection.execute(
+        "select text from pgrecall.memory where memory_id = any (%s)",
+        [[key for key, score in scores.items() if score == 0.5]],
+    )
+
+    assert found("events") == set(events.split())
+    assert found("filter") == set(f"{events} {standing}".split())
+    assert {text for (text,) in lesser} == set(standing.split())
+
+
+def test_what_was_said_in_a_window_is_an_event(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "said then", "mentioned_at": "2026-03-10"},
+            {"text": "said later", "mentioned_at": "2026-04-10"},
+            {"text": "standing", "occurred": ["2020-01-01", None], "mentioned_at": "2026-03-10"},
+        ],
+    )
+
+    def found(**options: str) -> set[str]:
+        asked = "who said standing, then or later"
+        return set(texts(connection, asked, during=MARCH, time_mode="events", **options))
+
+    assert found() == set()
+    assert found(time_basis="mentioned") == {"said then"}
+
+
 @pytest.mark.slow
 def test_the_time_of_saying_is_found_through_its_index(connection: Connection) -> None:
     create(connection)

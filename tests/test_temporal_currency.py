@@ -59,6 +59,17 @@ def test_words_of_the_caller_count_as_whole_words() -> None:
     assert read("What was the fee B.C.?") == "former"
 
 
+def test_words_of_the_caller_are_no_names_and_few_are_too_many() -> None:
+    def read(text: str, latest: list[str]) -> Currency:
+        return read_currency(text, language="de", latest=latest)
+
+    asked = "Wie hoch ist Stand Heute die Miete\u2019s?"
+
+    assert read(asked, [" STAND HEUTE ", ""]).matched == ("Stand Heute",)
+    assert read(asked, ["die miete\u2019s"]).rest == "Wie hoch ist Stand Heute?"
+    assert read(asked, [f"{n} " * 300 for n in range(1000)]).direction is None
+
+
 def test_an_unknown_language_is_an_error() -> None:
     with pytest.raises(ValueError, match='language "tlh" is not known'):
         read_currency("now", language="tlh")

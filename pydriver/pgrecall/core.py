@@ -347,7 +347,12 @@ class Question:
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
-        direction = read_currency(self._query, language=language).direction
+        direction = read_currency(
+            self._query,
+            language=language,
+            latest=_texts(options.get("latest_words", preparation.latest_words)),
+            former=_texts(options.get("former_words", preparation.former_words)),
+        ).direction
         if direction is not None and "prefer" not in options:
             options["prefer"] = direction
             self._reranking.reranker = None
@@ -430,6 +435,11 @@ class Question:
             yield
         finally:
             self._seconds[stage] += perf_counter() - start
+
+
+def _texts(words: object) -> list[str]:
+    """Take the texts of a list; what else there is, the database refuses."""
+    return [one for one in words if isinstance(one, str)] if isinstance(words, list) else []
 
 
 class _Reranking:

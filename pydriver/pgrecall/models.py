@@ -450,12 +450,16 @@ class Preparation:
         embedded_text: The query without the names of entities, unless the bank embeds them.
         time_settings: Arguments of extract_temporal_constraint(), by name, that the bank sets.
         last_session_end: When the last conversation ended; None when there was none.
+        latest_words: Words of the bank that ask for the latest state.
+        former_words: Words of the bank that ask for a former state.
 
     """
 
     embedded_text: str
     time_settings: Mapping[str, Any]
     last_session_end: datetime | None
+    latest_words: Sequence[str]
+    former_words: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 ARGUMENTS = ("embedding", "fact_types", "tags", "filter", "top_k", "as_of", "model")
 TOP_K = 10
 EMBEDDINGS = frozenset(("hypothetical",))
-LISTS = frozenset(("arms", "keys", "terms"))
+LISTS = frozenset(("arms", "former_words", "keys", "latest_words", "terms"))
 
 
 class SqlOptions(TypedDict, total=False):
@@ -39,6 +39,8 @@ class SqlOptions(TypedDict, total=False):
             its HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
         explain: Counts the index scans of each arm for its report. Default: false.
+        former_words: Words or phrases by which a question asks for a former state, as in
+            latest_words. Range: 100 texts of 1 to 1000 characters.
         fusion: How the arms are joined, as the functions of these names do it. One of: score_rrf,
             rrf, linear. Default: the bank's, else score_rrf.
         gates: Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out,
@@ -47,6 +49,9 @@ class SqlOptions(TypedDict, total=False):
             as many as embedding has.
         keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
             query. A query may then be empty. Range: 100 texts of 1 to 1000 characters.
+        latest_words: Words or phrases by which a question asks for the latest state, beside those
+            that the driver knows: it reads them and sets prefer. Range: 100 texts of 1 to 1000
+            characters.
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
         named_boost: How much more a memory counts that mentions an entity named in the query: its
@@ -73,8 +78,9 @@ class SqlOptions(TypedDict, total=False):
             to 1000 characters.
         time_basis: mentioned takes the time of saying where it is not known when something
             happened. One of: occurred, mentioned. Default: the bank's, else occurred.
-        time_mode: boost lifts what occurred in the window of during; filter leaves out all else.
-            One of: boost, filter. Default: the bank's, else boost.
+        time_mode: boost lifts what occurred in the window of during; filter leaves out all else;
+            events leaves out as well what began before the window and ended after it. One of:
+            boost, filter, events. Default: the bank's, else boost.
         type_hints: Words that tell the fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
         use_hints: Searches only the fact types that type_hints() finds in the query, unless too
@@ -98,10 +104,12 @@ class SqlOptions(TypedDict, total=False):
     ef_search: int | None
     exact_limit: int | None
     explain: bool | None
+    former_words: Sequence[str] | None
     fusion: Literal["score_rrf", "rrf", "linear"] | None
     gates: Mapping[str, object] | None
     hypothetical: Iterable[float] | str | Callable[[str], str] | None
     keys: Sequence[str] | None
+    latest_words: Sequence[str] | None
     min_relevance: float | None
     named_boost: float | None
     prefer: Literal["relevant", "latest", "former"] | None
@@ -114,7 +122,7 @@ class SqlOptions(TypedDict, total=False):
     skip: int | None
     terms: Sequence[str] | None
     time_basis: Literal["occurred", "mentioned"] | None
-    time_mode: Literal["boost", "filter"] | None
+    time_mode: Literal["boost", "filter", "events"] | None
     type_hints: Mapping[str, object] | None
     use_hints: bool | None
     weights: Mapping[str, object] | None

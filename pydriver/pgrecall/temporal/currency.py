@@ -313,22 +313,26 @@ def read_currency(
     Args:
         text: The question; its first 1,000 characters are read.
         language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".
-        latest: Further words or phrases that ask for the latest state, in any case.
+        latest: Further words or phrases that ask for the latest state, in any case, also as
+            part of a name.
         former: Further words or phrases that ask for a former state.
 
     Raises:
         ValueError: the language is not known.
 
     """
-    pattern = _pattern(language, tuple(latest), tuple(former))
     read = text[:_LONGEST].replace("\u2019", "'")
     low = read.lower()
     if len(low) != len(read):  # a letter that grows in lower case
         low = read
+    own = _those_in(low, latest), _those_in(low, former)
+    pattern = _pattern(language, *own)
     found: dict[str, list[tuple[int, int]]] = {"latest": [], "former": []}
     for match in pattern.finditer(low):
         kind = match.lastgroup
-        if kind in found and not _is_a_name(text, match) and not _is_a_day(low, match, language):
+        if kind not in found or _is_a_day(low, match, language):
+            continue
+        if match[0] in own[0] + own[1] or not _is_a_name(text, match):
             found[kind].append((match.start(), match.start() + len(match[0].rstrip())))
     spots = found["latest"], found["former"]
     if not spots[0] and not spots[1]:
@@ -347,6 +351,12 @@ def read_currency(
     return Currency("former" if is_former else "latest", matched, rest)
 
 
+def _those_in(low: str, words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a caller that stand in a text: a pattern of all would cost the most."""
+    cleaned = (word.strip().lower().replace("\u2019", "'") for word in words)
+    return tuple(word for word in cleaned if word and word in low)
+
+
 @lru_cache(maxsize=64)
 def _pattern(language: str, latest: tuple[str, ...], former: tuple[str, ...]) -> re.Pattern[str]:
     """Make one pattern of the lists of a language and the words of a caller."""
@@ -356,10 +366,7 @@ def _pattern(language: str, latest: tuple[str, ...], former: tuple[str, ...]) ->
         raise ValueError(
             f'language "{language}" is not known to the temporal grammar, only {known}'
         )
-    own = [
-        "".join(f"|{re.escape(one.strip().lower())}" for one in phrases if one.strip())
-        for phrases in (former, latest)
-    ]
+    own = ["".join(f"|{re.escape(one)}" for one in words) for words in (former, latest)]
     begins = r"(?<![\w'])" if language == "en" else r"(?<!\w)"
     return re.compile(
         rf"{begins}(?:(?P<neither>{table.neither})|(?P<former>{table.former}{own[0]})"
