@@ -3,6 +3,7 @@
     python bench/worlds.py --smoke
     python bench/worlds.py --full --json worlds.json
     python bench/worlds.py --templates held
+    python bench/worlds.py --templates third
     python bench/worlds.py --explain two_relations
     python bench/worlds.py --hub 3000
 

@@ -17,9 +17,10 @@ from typing import Any
 
 from worlds_build import ASKED_AT, Builder, Question
 from worlds_held import HELD
+from worlds_third import THIRD
 from worlds_wording import DEV
 
-TEMPLATES = {"dev": DEV, "held": HELD}
+TEMPLATES = {"dev": DEV, "held": HELD, "third": THIRD}
 STANDING = 110
 HUB = 40
 PATHS = {
