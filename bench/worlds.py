@@ -8,8 +8,8 @@
     python bench/worlds.py --hub 3000
 
 bench/worlds_make.py makes a world from a seed; each becomes a bank. Questions are asked on the day
-that the worlds end on. The templates "held" share no name and no sentence with "dev": who solves
-kinds of questions, and not templates, is as good on both, and tunes on "dev" alone.
+that the worlds end on. The templates "held" and "third" share no name and no sentence with "dev":
+who solves kinds of questions, and not templates, is as good on all, and tunes on "dev" alone.
 
 Figures are means over the questions of a kind, or over all:
 

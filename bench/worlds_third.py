@@ -180,7 +180,7 @@ THIRD = Wording(
             "{x}'s head",
         ),
         "thing": ("the machine in {x}'s name", "the machine that {x} has got"),
-        "maker": ("the manufacturer of {x}", "the firm that put {x} together"),
+        "maker": ("the manufacturer of {x}", "the firm that assembled {x}"),
         "home": (
             "the town {x} calls home",
             "{x}'s town of residence",
