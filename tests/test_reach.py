@@ -307,15 +307,16 @@ def test_the_verb_right_after_a_name_binds_before_the_words_before_it(
     connection: Connection,
 ) -> None:
     create(connection)
+    # In the order of the alphabet the other way of reading it would come first.
     retain(
         connection,
         [
-            related("Dorothea is led by Bo.", "Dorothea", "answers_to", "Bo"),
+            related("Dorothea is led by Bo.", "Dorothea", "reports_to", "Bo"),
             related("Cy has taught Bo.", "Cy", "mentors", "Bo"),
             related("Dorothea learns from Eve.", "Eve", "mentors", "Dorothea"),
             related("Dorothea teaches Flo.", "Dorothea", "mentors", "Flo"),
-            related("Eve is led by Gus.", "Eve", "answers_to", "Gus"),
-            related("Flo is led by Hal.", "Flo", "answers_to", "Hal"),
+            related("Eve is led by Gus.", "Eve", "reports_to", "Gus"),
+            related("Flo is led by Hal.", "Flo", "reports_to", "Hal"),
         ],
     )
 
@@ -448,6 +449,35 @@ def test_a_rare_entity_in_common_leads_on(connection: Connection) -> None:
     assert row.via["text"] == "The valve in the press cracked."
     assert not any(text.startswith("Delivery") for text in found)
     assert "Thirty crates went to Oslo." not in recalled(connection, query, rare_mentions=0)
+
+
+@pytest.mark.parametrize(
+    ("floor", "score"), [(None, 0.6 / 0.6 / 2), (0.6, 0.2 / 0.3 / 2), (-1, 0.8 / 0.75 / 2)]
+)
+def test_a_hit_leads_on_by_how_far_it_is_above_the_floor(
+    connection: Connection, floor: float | None, score: float
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "A valve cracked.", "entities": ["VX-77"], "embedding": [0.8, 0.6]},
+            {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+        ],
+    )
+    options = {} if floor is None else {"similarity_floor": floor}
+
+    hits = call(
+        connection,
+        "arm_hits",
+        bank="b",
+        query=None,
+        embedding=[1, 0],
+        arms=["semantic", "shared"],
+        **options,
+    )
+
+    assert [hit.score for hit in hits if hit.arm == "shared"] == [pytest.approx(score, rel=1e-3)]
 
 
 @pytest.mark.parametrize(
