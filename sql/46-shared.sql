@@ -4,6 +4,8 @@
 -- takes the five best hits of the arms before it, keeps those of their entities that few facts
 -- mention (option rare_mentions; counted up to that limit, so that a hub costs no more than a rare
 -- entity) and that the query does not name itself, and returns the other facts that mention them.
+-- The best of the arms that search by the query itself is taken too, where neighbours that the
+-- graph lifts keep it out of the five.
 --
 -- A hit counts by how much of the query it answers. A similarity counts 0 at option
 -- similarity_floor and 1 at three quarters of the way from there to 1: by default 0 at 0.2 and 1 at
@@ -33,7 +35,13 @@ begin
       with seed as materialized (
         -- A hit that answers little of the query leads nowhere.
         select s.memory_id, s.strength * q.quality as strength
-        from   pgrecall_internal._best_seeds($4, 5) as s
+        from (
+          select b.memory_id, b.strength from pgrecall_internal._best_seeds($4, 5) as b
+          union all
+          select o.memory_id, o.strength from pgrecall_internal._best_seeds($10, 1) as o
+          where  not exists (select from pgrecall_internal._best_seeds($4, 5) as b
+                             where  b.memory_id = o.memory_id)
+        ) as s
         cross  join lateral (
           select max(case h.arm
                        when 'lexical' then h.score / $8
@@ -103,7 +111,8 @@ begin
   into  result.memory_ids, result.scores, result.vias
   using (request.bank).bank_id, request.as_of, request.filter, before,
         array(select n.entity_id from unnest(request.named) as n), rare, request.fact_types,
-        nullif((request.memory_terms).idf_sum, 0), greatest(floor, 0);
+        nullif((request.memory_terms).idf_sum, 0), greatest(floor, 0),
+        array(select h from unnest(before) as h where h.arm in ('key', 'semantic', 'lexical'));
   return result;
 end;
 $$;
