@@ -4,6 +4,12 @@
 -- takes the five best hits of the arms before it, keeps those of their entities that few facts
 -- mention (option rare_mentions; counted up to that limit, so that a hub costs no more than a rare
 -- entity) and that the query does not name, and returns the other facts that mention them.
+-- The best of the arms that search by the query itself is taken too, where neighbours that the
+-- graph lifts keep it out of the five.
+--
+-- A hit counts by how much of the query it answers. A similarity counts 0 at option
+-- similarity_floor and 1 at three quarters of the way from there to 1: by default 0 at 0.2 and 1 at
+-- 0.8. A floor below 0 counts as 0, for what has nothing in common answers nothing.
 create or replace function pgrecall_internal._shared_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -14,6 +20,7 @@ as $$
 declare
   result pgrecall_internal.arm_result;
   rare   integer := (request.options ->> 'rare_mentions')::integer;
+  floor  double precision := (request.options ->> 'similarity_floor')::double precision;
 begin
   result.is_run := rare > 0;
   if not result.is_run then
@@ -28,10 +35,19 @@ begin
       with seed as materialized (
         -- A hit of low relevance is not a seed.
         select s.memory_id, s.strength * q.quality as strength
-        from   pgrecall_internal._best_seeds($4, 5) as s
+        from (
+          select b.memory_id, b.strength from pgrecall_internal._best_seeds($4, 5) as b
+          union all
+          select o.memory_id, o.strength from pgrecall_internal._best_seeds($10, 1) as o
+          where  not exists (select from pgrecall_internal._best_seeds($4, 5) as b
+                             where  b.memory_id = o.memory_id)
+        ) as s
         cross  join lateral (
-          select max(case h.arm when 'lexical' then h.score / $8 when 'key' then 1
-                                when 'semantic' then (h.score - 0.2) / 0.6 end) as quality
+          select max(case h.arm
+                       when 'lexical' then h.score / $8
+                       when 'key' then 1
+                       when 'semantic' then (h.score - $9) / nullif(0.75 * (1 - $9), 0)
+                     end) as quality
           from   unnest($4) as h
           where  h.memory_id = s.memory_id
         ) as q
@@ -95,7 +111,8 @@ begin
   into  result.memory_ids, result.scores, result.vias
   using (request.bank).bank_id, request.as_of, request.filter, before,
         array(select n.entity_id from unnest(request.named) as n), rare, request.fact_types,
-        nullif((request.memory_terms).idf_sum, 0);
+        nullif((request.memory_terms).idf_sum, 0), greatest(floor, 0),
+        array(select h from unnest(before) as h where h.arm in ('key', 'semantic', 'lexical'));
   return result;
 end;
 $$;

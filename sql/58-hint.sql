@@ -108,7 +108,7 @@ create or replace function pgrecall_internal._is_only_date(query text)
 returns boolean
 language sql immutable parallel safe
 return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
-  '^((what|whats|when|which|did|do|does|done|doing|was|were|is|are|has|have|had|been|be|we|i|you'
+  '^((what|whats|s|when|which|did|do|does|done|doing|was|were|is|are|has|have|had|been|be|we|i|you'
   '|they|us|me|my|our|there|it|happen|happens|happened|happening|occur|occurs|occurred|go|goes'
   '|going|went|on|in|at|of|the|a|an|to|from|until|till|before|after|since|between|and|or|during'
   '|within|over|around|about|by|for|back|through|all|any|anything|something|everything|thing'

@@ -427,8 +427,14 @@ def test_a_word_never_seen_before_is_found_in_the_next_statement(
         ("what did we do last week", True),
         ("2026-03-05", True),
         ("on the 5th of March", True),
+        ("What's new since Monday?", True),
+        ("Anything noteworthy last week?", True),
+        ("Give me a recap of last month", True),
+        ("How did it all unfold yesterday?", True),
         ("What did Ana do in March 2026?", False),
         ("What was deployed in March?", False),
+        ("What's new in the canteen since Monday?", False),
+        ("Any noteworthy meeting last week?", False),
     ],
 )
 def test_a_question_that_is_only_a_date_asks_few_arms(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sqlcalls import Connection, call, create, planned, recalled, retain, value
+from sqlcalls import Connection, call, counted_scans, create, planned, recalled, retain, value
 
 # Nobody who is asked about shares a word with the answer.
 PEOPLE: list[dict[str, Any]] = [
@@ -43,6 +43,28 @@ CHAIN: list[dict[str, Any]] = [
         "links": [{"kind": "causes", "to_index": 1}],
     },
 ]
+# Words that no lexicon has, for the relations and for what asks for them.
+MADE_UP: list[tuple[str, str, str, str]] = [
+    ("A zump with Bo.", "Ana", "zumps", "Bo"),
+    ("Cy began to trelk.", "Cy", "trelks", "Ana"),
+    ("Quibs at noon.", "Bo", "quibs", "Dot"),
+    ("Gronks at dusk.", "Dot", "gronks", "Eve"),
+]
+
+
+def related(
+    text: str, from_: str, kind: str, to: str, embedding: object = None, **more: object
+) -> dict[str, Any]:
+    relation = {"from": from_, "kind": kind, "to": to}
+    more |= {"embedding": embedding} if embedding else {}
+    return {"text": text, "entities": [from_, to], "relations": [relation], **more}
+
+
+def led_to(connection: Connection, query: str, **options: Any) -> dict[str, Any]:
+    """Hits of the relation arm by text, best first."""
+    hits = call(connection, "arm_hits", bank="b", query=query, arms=["relation"], **options)
+    text = "select text from pgrecall.memory where memory_id = %s"
+    return {value(connection, text, hit.memory_id): hit for hit in hits}
 
 
 @pytest.fixture
@@ -173,6 +195,137 @@ def test_a_relation_that_has_ended_is_not_followed(people: Connection) -> None:
     assert all("relation" not in row.arms for row in rows)
 
 
+@pytest.fixture
+def made_up(connection: Connection) -> Connection:
+    create(connection)
+    vectors = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    retain(
+        connection,
+        [related(*fact, embedding=vector) for fact, vector in zip(MADE_UP, vectors, strict=True)],
+    )
+    return connection
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Who is Ana's blorf?",
+        "Who is the blorf of Ana?",
+        "Who is the one Ana blorfs?",
+        "Who is the one who blorfs Ana?",
+    ],
+)
+def test_an_unknown_word_where_only_a_relation_can_stand_means_any(
+    made_up: Connection, query: str
+) -> None:
+    found = led_to(made_up, query, embedding=[1, 1, 0])
+
+    assert {"A zump with Bo.", "Cy began to trelk."} < found.keys()
+    assert max(hit.score for hit in found.values()) <= 0.5
+
+
+@pytest.mark.parametrize("query", ["Does Ana blorf on Mondays?", "Who blorfs Ana?", "Blorf, Ana!"])
+def test_nothing_is_guessed_where_a_word_may_be_anything_else(
+    made_up: Connection, query: str
+) -> None:
+    assert led_to(made_up, query) == {}
+
+
+@pytest.mark.parametrize(
+    "query", ["Who is Ana's blorf's snurk?", "Who is the wuggle of Ana's blorf's snurk?"]
+)
+def test_two_words_are_guessed_at_most(made_up: Connection, query: str) -> None:
+    found = led_to(made_up, query)
+
+    assert {hit.via["path"] for hit in found.values()} == {"Ana → zumps → Bo → quibs → Dot"}
+    assert max(hit.score for hit in found.values()) <= 0.25
+
+
+@pytest.mark.parametrize(
+    ("embedding", "first"), [([1, 0, 0], "A zump with Bo."), ([0, 1, 0], "Cy began to trelk.")]
+)
+def test_what_is_guessed_goes_by_how_near_its_facts_are(
+    made_up: Connection, embedding: list[int], first: str
+) -> None:
+    found = led_to(made_up, "Who is Ana's blorf?", embedding=embedding)
+
+    assert next(iter(found)) == first
+    assert found[first].score == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("kind", "is_guessed"), [("line_director_of", True), ("lives_in", False)])
+def test_a_word_of_the_lexicon_may_mean_a_kind_that_the_lexicon_lacks(
+    connection: Connection, kind: str, is_guessed: bool
+) -> None:
+    create(connection)
+    retain(connection, [related("Seen with Bo.", "Bo", kind, "Ana")])
+
+    assert bool(led_to(connection, "Who is Ana's boss?")) is is_guessed
+
+
+@pytest.mark.parametrize("kind", ["line_director_of", "zumps"])
+def test_nothing_is_guessed_where_a_relation_fits(connection: Connection, kind: str) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Cy sits upstairs.", "Ana", "reports_to", "Cy"),
+            related("Seen with Bo.", "Bo", kind, "Ana"),
+        ],
+    )
+
+    assert list(led_to(connection, "Who is Ana's boss?")) == ["Cy sits upstairs."]
+
+
+def test_a_query_for_a_former_state_follows_a_relation_that_has_ended(people: Connection) -> None:
+    people.execute("update pgrecall.relation set valid_to = '2020-01-01' where kind = 'reports_to'")
+    query = "Who was the boss of Bo?"
+
+    assert led_to(people, query) == {}
+    assert "Bo's day begins with a call to Cy." in led_to(people, query, prefer="former")
+
+
+@pytest.mark.parametrize(
+    "query", ["Which company built Wagon?", "By which company was Ana's blorf built?"]
+)
+def test_a_noun_that_says_what_the_answer_is_does_not_end_the_chain(
+    connection: Connection, query: str
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Wagon is kept in a shed.", "Ana", "owns", "Wagon"),
+            related("A plate tells where Wagon is from.", "Wagon", "made_by", "Nimbus"),
+        ],
+    )
+
+    assert "A plate tells where Wagon is from." in led_to(connection, query)
+
+
+def test_the_verb_right_after_a_name_binds_before_the_words_before_it(
+    connection: Connection,
+) -> None:
+    create(connection)
+    # In the order of the alphabet the other way of reading it would come first.
+    retain(
+        connection,
+        [
+            related("Dorothea is led by Bo.", "Dorothea", "reports_to", "Bo"),
+            related("Cy has taught Bo.", "Cy", "mentors", "Bo"),
+            related("Dorothea learns from Eve.", "Eve", "mentors", "Dorothea"),
+            related("Dorothea teaches Flo.", "Dorothea", "mentors", "Flo"),
+            related("Eve is led by Gus.", "Eve", "reports_to", "Gus"),
+            related("Flo is led by Hal.", "Flo", "reports_to", "Hal"),
+        ],
+    )
+
+    found = led_to(connection, "Who mentors the person Dorothea answers to?")
+
+    assert next(iter(found)) == "Cy has taught Bo."
+    assert {"Eve is led by Gus.", "Flo is led by Hal."}.isdisjoint(found)
+
+
 @pytest.mark.parametrize(
     ("query", "answer"),
     [
@@ -201,6 +354,59 @@ def test_a_cause_three_links_away_is_found_by_its_arm_alone(connection: Connecti
 
     assert "A tile slid off." in found
     assert "A tile slid off." not in without
+
+
+def test_hubs_of_causes_cost_no_more_than_the_best_hundred(connection: Connection) -> None:
+    create(connection)
+    (shop,) = retain(connection, ["The shop stayed shut."])
+    connection.execute(
+        # 1, 20, 400 and 400 causes: each of the first two steps has 20.
+        "with fact as (select m.memory_id, m.n from pgrecall.retain('b', (select jsonb_agg("
+        " jsonb_build_object('text', 'Blorf ' || n) order by n) from generate_series(1, 820) n))"
+        " with ordinality as m(index, memory_id, is_new, n))"
+        " insert into pgrecall.link (bank_id, from_id, to_id, kind, weight)"
+        " select 'b', c.memory_id, coalesce(e.memory_id, %s), 'causes', 1"
+        " from fact c left join fact e on e.n = case when c.n <= 420 then (c.n - 1) / 20"
+        " else c.n - 400 end",
+        [shop],
+    )
+
+    with counted_scans(connection) as scans:
+        hits = call(connection, "arm_hits", bank="b", query="Why did the shop stay shut?",
+                    arms=["lexical", "cause"])  # fmt: skip
+
+    assert sum(hit.arm == "cause" for hit in hits) == 20
+    assert sum(n for name, n in scans.items() if name.startswith("link")) <= 2 * (5 + 100 + 100)
+
+
+@pytest.mark.parametrize(
+    ("query", "direction"),
+    [
+        ("Why was the gate left open?", "cause"),
+        ("How come the gate was left open?", "cause"),
+        ("Who is to blame for the open gate?", "cause"),
+        ("What kept the gate from closing?", "cause"),
+        ("Warum stand das Tor offen?", "cause"),
+        ("What was the root cause of the flood?", "root"),
+        ("What ultimately led to the flood?", "root"),
+        ("What lies at the bottom of the flood?", "root"),
+        ("What set the whole affair in motion?", "root"),
+        ("How did it all begin?", "root"),
+        ("What can the flood be traced back to?", "root"),
+        ("What did the flood lead to?", "effect"),
+        ("What were the consequences of the flood?", "effect"),
+        ("What was the upshot of the flood?", "effect"),
+        ("What happened as a result of the flood?", "effect"),
+        ("Who drove the car?", None),
+        ("What kind of car is it?", None),
+        ("Where did Ana leave the car?", None),
+        ("When does the shop open?", None),
+    ],
+)
+def test_a_question_tells_which_way_to_follow_causes(
+    connection: Connection, query: str, direction: str | None
+) -> None:
+    assert value(connection, "select pgrecall_internal._cause_direction(%s)", query) == direction
 
 
 def test_each_cause_counts_less_by_the_decay(shop: Connection) -> None:
@@ -246,6 +452,35 @@ def test_a_rare_entity_in_common_leads_on(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize(
+    ("floor", "score"), [(None, 0.6 / 0.6 / 2), (0.6, 0.2 / 0.3 / 2), (-1, 0.8 / 0.75 / 2)]
+)
+def test_a_hit_leads_on_by_how_far_it_is_above_the_floor(
+    connection: Connection, floor: float | None, score: float
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "A valve cracked.", "entities": ["VX-77"], "embedding": [0.8, 0.6]},
+            {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+        ],
+    )
+    options = {} if floor is None else {"similarity_floor": floor}
+
+    hits = call(
+        connection,
+        "arm_hits",
+        bank="b",
+        query=None,
+        embedding=[1, 0],
+        arms=["semantic", "shared"],
+        **options,
+    )
+
+    assert [hit.score for hit in hits if hit.arm == "shared"] == [pytest.approx(score, rel=1e-3)]
+
+
+@pytest.mark.parametrize(
     ("prefer", "first"), [("latest", "plan 3"), ("former", "plan 1"), ("relevant", None)]
 )
 def test_time_decides_among_rows_that_say_nearly_the_same(
@@ -268,6 +503,25 @@ def test_time_decides_among_rows_that_say_nearly_the_same(
 
     assert found[-1] == "The canteen is painted green"
     assert first is None or found[0] == f"We decided on {first} for the canteen"
+
+
+@pytest.mark.parametrize(
+    ("prefer", "first"), [("latest", "A horse ran past."), ("former", "The gate was painted.")]
+)
+def test_time_decides_among_rows_that_end_the_same_chain(
+    connection: Connection, prefer: str, first: str
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Lunch was late.", "Bo", "reports_to", "Cy", occurred="2025-01-01"),
+            related("A horse ran past.", "Bo", "reports_to", "Dan", occurred="2026-01-01"),
+            related("The gate was painted.", "Bo", "reports_to", "Eve", occurred="2024-01-01"),
+        ],
+    )
+
+    assert recalled(connection, "Who is the boss of Bo?", prefer=prefer)[0] == first
 
 
 def test_what_lies_in_a_window_comes_before_what_spans_it(connection: Connection) -> None:
