@@ -36,6 +36,7 @@ declare
                            '|de|het|o|a|s)$';
   which   constant text := '^(which|what|welche[rsmn]?|qué|que|cuál|quale|quel|quelle|welk|welke'
                            '|qual)$';
+  generic constant text := '^(place|location|spot|site|whereabouts|part)$';
   of_word constant text := '^(of|von|de|di|van|do|da)$';
   whom    constant text := '^(person|people|one|man|woman|guy|lady|someone|somebody|individual'
                            '|who|whom|that|which|whoever|whomever|company|firm|place|town|city'
@@ -77,13 +78,14 @@ begin
     join   token t on t.starts_at >= e.starts_at and t.ends_at <= e.ends_at
     group  by e.entity_id
   ),
-  candidate as (
+  used as (
     select k.first, k.last, k.word, k.meanings
     from   known k
-    -- "Do you know who" does not ask for acquaintances.
-    where  not (k.word = 'know'
-                and exists (select from token b
-                             where  b.n = k.first - 1 and b.word in ('you', 'to')))
+    left   join token b on b.n = k.first - 1
+    -- "Do you know who" does not ask for acquaintances, "what place" for nothing that "where" does
+    -- not.
+    where  not (k.word = 'know' and coalesce(b.word in ('you', 'to'), false))
+      and  not (k.word ~ generic and coalesce(b.word ~ which, true))
     union all
     -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
     select t.n, t.n, t.word, '{}'
@@ -91,6 +93,17 @@ begin
     where  length(t.word) > 3 and t.word !~ empty
       and  ts_lexize('pg_catalog.english_stem', t.word) <> '{}'
       and  not exists (select from known k where t.n between k.first and k.last)
+  ),
+  -- Of "workplace mentor" and "project manager" only the last word is a relation.
+  candidate as (
+    select u.*
+    from   used u
+    where  not exists (
+             select from known k
+             where  k.first = u.last + 1
+               and  exists (select from unnest(k.meanings) as x where x like 'noun%')
+               and  (u.meanings = '{}'
+                     or exists (select from unnest(u.meanings) as x where x like 'noun%')))
   )
   select m.entity_id, c.first < m.first,
          row_number() over (
@@ -108,7 +121,11 @@ begin
            c.first = m.last + 1 and beside.word ~ whom
            or c.last < m.first and m.first - c.last <= 3 and b.word in ('who', 'that')
               and exists (select from token a where a.n = c.first - 2 and a.word ~ whom), false),
-         coalesce(b.word ~ which, false), c.meanings
+         coalesce(b.word ~ which, false),
+         -- "What is Ana the owner of?" asks for what Ana owns.
+         case when f.word ~ of_word and f.n = (select max(t.n) from token t)
+              then array(select translate(x, '<>', '><') from unnest(c.meanings) as x)
+              else c.meanings end
   from   name m
   join   candidate c on c.last < m.first or c.first > m.last
   left   join token b on b.n = c.first - 1

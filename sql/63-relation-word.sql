@@ -15,7 +15,8 @@ begin atomic
     ('reports_to answers_to managed_by supervised_by works_under subordinate_of',
      'manages supervises boss_of manager_of oversees supervisor_of',
      'boss,bosses,manager,managers,supervisor,supervisors,superior,superiors,line manager,chief,'
-     'higher-up,overseer,foreman,forewoman,gaffer,senior,team leader,'
+     'higher up,higher ups,overseer,foreman,forewoman,gaffer,senior,team leader,head,leader,lead,'
+     'captain,director,'
      'chef,chefin,vorgesetzter,vorgesetzte,jefe,jefa,supervisora,patron,patronne,responsable,'
      'supérieur,supérieure,capo,responsabile,superiore,baas,leidinggevende,chefe,gestor,gestora',
      'subordinate,subordinates,direct report,direct reports,report,reports,underling,underlings,'
@@ -27,8 +28,8 @@ begin atomic
      'boss around,preside over,presides over'),
     ('mentored_by coached_by advised_by tutored_by trained_by guided_by apprentice_of',
      'mentors mentor_of coaches advises tutors trains guides',
-     'mentor,mentors,coach,coaches,adviser,advisor,counsellor,counselor,guide,guru,role model,'
-     'tutor,tutors,trainer,mentorin,mentora,conseiller',
+     'mentor,mentors,coach,coaches,adviser,advisor,sensei,counsellor,counselor,guide,guru,'
+     'role model,tutor,tutors,trainer,mentorin,mentora,conseiller',
      'mentee,mentees,protégé,protégée,protegee,protege,trainee,apprentice,disciple,schützling',
      'mentored by,coached by,advised by,tutored by,trained by,guided by,learn from,learns from,'
      'taken under the wing',
@@ -77,7 +78,8 @@ begin atomic
      'affiliated with,assigned to', ''),
     ('led_by headed_by run_by captained_by directed_by',
      'leads heads runs manages captains skippers chairs directs leader_of head_of',
-     'leader,leaders,lead,head,captain,skipper,chair,chairman,chairwoman,chairperson,director,'
+     'leader,leaders,lead,head,captain,skipper,chair,chairman,chairwoman,chairperson,director,boss,'
+     'chief,manager,supervisor,gaffer,foreman,'
      'principal,commander,coordinator,leiter,leiterin,líder,chef d''équipe',
      '', 'led by,headed by,run by,headed up by,captained by,directed by,chaired by,steered by,'
      'under the leadership of',
@@ -89,14 +91,15 @@ begin atomic
      'endeavor,venture,projekt,proyecto,projet,progetto,projeto',
      'developer,developers,contributor,contributors,engineer,engineers,collaborator,collaborators',
      'work on,works on,working on,worked on,assigned to,busy with,occupied with,involved in,'
-     'engaged in,engaged on,contribute to,contributes to,toil on,toils on,devote time to,'
+     'engaged in,engaged on,busy,occupied,tied up with,'
+     'contribute to,contributes to,toil on,toils on,devote time to,'
      'spend time on,spends time on', ''),
     ('owned_by belongs_to', 'owns owner_of possesses has',
      'owner,owners,proprietor,possessor,holder,keeper,landlord,landlady,'
      'besitzer,besitzerin,dueño,dueña,propriétaire,proprietario,proprietaria,eigenaar,dono,dona',
      'possession,possessions,property,properties,belongings,belonging',
      'owned by,belong to,belongs to,belonged to,in the possession of,gehört',
-     'own,owns,owned,possess,possesses,possessed,hold title to,holds title to'),
+     'own,owns,owned,has got,have got,possess,possesses,possessed,hold title to,holds title to'),
     ('made_by built_by produced_by manufactured_by constructed_by created_by designed_by',
      'makes made builds built produces manufactures maker_of constructs creates',
      'maker,makers,builder,builders,manufacturer,producer,creator,constructor,'
@@ -108,7 +111,7 @@ begin atomic
      'manufactured,construct,constructs,constructed,assemble,assembled,craft,crafted,create,'
      'created,turn out,turned out'),
     ('located_in lies_in situated_in based_in part_of capital_of', '',
-     'location,country,region,place,site,nation,state,land,province,county,whereabouts,'
+     'location,country,region,place,site,nation,state,land,province,county,'
      'ort,lugar,lieu,luogo,plaats', '',
      'located in,located,lie,lies,situated,stand,stands,found in,sits,belong to,belongs to', ''),
     ('born_in birthplace native_of', '',
@@ -127,7 +130,7 @@ begin atomic
      'freund,freundin,amigo,amiga,ami,amie,amico,amica,vriend,vriendin', '',
      'know,knows,befriended,acquainted with,friends with,meets up with,hangs out with', ''),
     ('colleague_of works_with', 'colleague_of works_with',
-     'colleague,colleagues,coworker,coworkers,co-worker,workmate,teammate,teammates,'
+     'colleague,colleagues,coworker,coworkers,co worker,workmate,teammate,teammates,'
      'kollege,kollegin,colega,collègue,collega', '',
      'work with,works with,collaborate with,collaborates with', ''),
     ('taught_by student_of', 'teaches teacher_of',

@@ -50,6 +50,7 @@ _NOUNS_EN = (
     r"house|home|e-?mail|title|version|value|role|position|owner|decision|choice|status|state|"
     r"update|deadline|budget|design|idea|estimate|schedule|date|team|company|partner|car|school|"
     r"policy|rule|setting|limit|provider|supplier|office|diet|routine|doctor|landlord|proposal|"
+    r"project|task|assignment|club|band|crew|class|course|coach|hobby|pet|dog|cat|bank|"
     r"leader|director|head|roommate|teacher|coach|tenant|city|word|agreement|offer)s?\b"
 )
 _ENGLISH = _Words(
@@ -78,6 +79,10 @@ _ENGLISH = _Words(
         r"call|name|set|settle|say|said|think|thought|want|estimate|offer|quote|ask)\b)"
         r"|once (?=(?:lived?|worked?|led|lead|owned?|was|were|had|held|ran|"
         r"taught|stood|use|sell|sold|rent|drive|drove|call|belong|\w+[^e]ed)\b)"
+        r"|start(?:ed)? (?:out|off) (?:in|on|with|as|at)|start(?:ed)? (?:out|off)(?=\s*[?.!]|$)"
+        r"|(?:has|have|had) (?:\w+ ){1,4}(?:left|quit|abandoned|given up|dropped|moved on from)\b"
+        r"|(?:done|finished|through) with"
+        rf"|very first (?={_NOUNS_EN})"
         r"|former|original|initial"
         rf"|(?:previous|prior|earlier|old|first) (?={_NOUNS_EN})"
     ),
@@ -107,7 +112,8 @@ _ENGLISH = _Words(
         r"|the day before|the (?:week|month|year|night|evening) before|earlier (?:than|today|this)"
         r"|sooner or later|once (?:a|more|again|per|upon|every|in)|at once|original (?:sin|"
         r"soundtrack|equipment)|initials?(?= of)|more than before|as before"
-        r"|(?:come|came|go|went|be|finish|finished) first|first come|very first"
+        r"|(?:come|came|go|went|be|finish|finished) first|first come"
+        r"|very first (?:time|thing|day|place|person|one)"
         r"|when \w+(?: \w+)? first|first started|former or latter"
         r"|the former (?:and|or) the latter|(?:never|ever|seen|heard|done|happened) before"
         r"|(?:ever|never) (?:\w+ ){1,4}before"
