@@ -41,7 +41,8 @@ FILL = """
 with fact as (
   insert into pgrecall.memory (
     bank_id, fact_type, text, content_hash, is_linked, lexical_length, lexical_weights)
-  select %(bank)s, %(type)s, format('Delivery %%s left yard %%s for %%s', n, n %% 97, %(hub)s::text),
+  select %(bank)s, %(type)s,
+         format('Delivery %%s left yard %%s for %%s', n, n %% 97, %(hub)s::text),
          sha256(convert_to(%(hub)s || n, 'utf8')), true, 4,
          format('{%%s:0.5,%%s:0.5}/1000000000', 1 + n %% 97, 1000 + n)::sparsevec
   from   generate_series(1, %(facts)s::integer) as n

@@ -451,6 +451,32 @@ def test_a_rare_entity_in_common_leads_on(connection: Connection) -> None:
     assert "Thirty crates went to Oslo." not in recalled(connection, query, rare_mentions=0)
 
 
+def test_what_other_arms_lift_does_not_keep_the_best_hit_from_leading_on(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            *({"text": f"Press {n} broke.", "occurred": f"2026-03-0{n}"} for n in range(1, 6)),
+            {"text": "Press blorf broke.", "occurred": "2020-01-01", "entities": ["VX-77"]},
+            {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+        ],
+    )
+
+    hits = call(
+        connection,
+        "arm_hits",
+        bank="b",
+        query="press blorf",
+        during="[2026-03-01,2026-03-08)",
+        arms=["lexical", "temporal", "shared"],
+    )
+
+    assert sum(hit.arm == "temporal" for hit in hits) >= 5
+    assert sum(hit.arm == "shared" for hit in hits) == 1
+
+
 @pytest.mark.parametrize(
     ("floor", "score"), [(None, 0.6 / 0.6 / 2), (0.6, 0.2 / 0.3 / 2), (-1, 0.8 / 0.75 / 2)]
 )
