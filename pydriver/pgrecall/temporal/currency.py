@@ -71,7 +71,7 @@ _ENGLISH = _Words(
         r" \w+ing\b)"
         r"|previously|formerly|originally|initially|no longer|not any ?more|any ?more"
         r"|at first|to begin with|back then|in former times|before now|until then"
-        rf"|before(?:{_END}| (?:that|then|(?:the|her|his|my|our|their|its) (?:current|present|"
+        rf"|(?:before|prior to)(?:{_END}| (?:that|then|(?:the|her|his|my|our|their|its) (?:current|present|"
         r"latest|new))\b)"
         rf"|(?:earlier|first|in the past){_END}"
         r"|first (?=(?:\w+[^e]ed|agreed|decide|agree|choose|chose|chosen|plan|live|work|propose"
