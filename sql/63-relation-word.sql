@@ -5,7 +5,8 @@
 -- "noun>kind": the word names the target of a relation of that kind from X; "noun<kind": the source
 -- of one to X; "verb>kind" and "verb<kind": X does it to the target, or to the source. Option
 -- relation_words adds words to it, for a call or for a bank. Words of the kinds themselves
--- ("skippers", "customer_of") need no entry: _kind_means() derives them.
+-- ("skippers", "customer_of") need no entry: _kind_means() derives them. _chain_words() finds the
+-- words of a query on either side of the names in it.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -217,3 +218,141 @@ end;
 $$;
 comment on function pgrecall_internal._kind_means is
 'Whether a word outside the lexicon matches the kind of a relation: skippers, customer_of.';
+
+create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
+returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
+               is_verb boolean, is_bound boolean, is_open boolean, is_asked boolean,
+               meanings text[])
+language plpgsql stable parallel safe rows 10
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  lexicon jsonb := pgrecall.default_relation_words();
+  own     jsonb := request.options -> 'relation_words';
+  query   text := lower(pgrecall_internal._normalised(request.query));
+  -- Question words, words of time, and generic nouns for people: they ask for no relation.
+  empty   constant text := '^(know|knows|tell|name|names|called|woman|man|person|people|someone'
+                           '|somebody|anybody|guy|lady|thing|please|remember|question|longer'
+                           '|before|former|formerly|previous|previously|used|still|current'
+                           '|currently|nowadays|days|anymore|latest|present|presently|original'
+                           '|originally|once|first|last|earlier|initially|today)$';
+  article constant text := '^(the|his|her|their|my|our|your|a|an|whose|der|die|das|el|la|le|il|lo'
+                           '|de|het|o|a|s)$';
+  which   constant text := '^(which|what|welche[rsmn]?|qué|que|cuál|quale|quel|quelle|welk|welke'
+                           '|qual)$';
+  generic constant text := '^(place|location|spot|site|whereabouts|part)$';
+  of_word constant text := '^(of|von|de|di|van|do|da)$';
+  whom    constant text := '^(person|people|one|man|woman|guy|lady|someone|somebody|individual'
+                           '|who|whom|that|which|whoever|whomever|company|firm|place|town|city'
+                           '|country|team|group|thing|project|colleague|human)$';
+begin
+  if jsonb_typeof(own) = 'object' then
+    lexicon := lexicon || own;
+  end if;
+  return query
+  with token as materialized (
+    select w.word, w.starts_at, w.ends_at,
+           row_number() over (order by w.starts_at)::integer as n
+    from   pgrecall_internal._words(query) as w
+  ),
+  -- Phrases of up to three words that the lexicon has; the longest wins.
+  phrase as materialized (
+    select p.*
+    from (
+      select f.n as first, f.n + l.more as last,
+             (select string_agg(t.word, ' ' order by t.n) from token t
+              where t.n between f.n and f.n + l.more) as word
+      from   token f
+      cross  join generate_series(0, 2) as l(more)
+      where  f.n + l.more <= (select max(t.n) from token t)
+    ) as p
+    where  lexicon ? p.word
+  ),
+  known as materialized (
+    select p.first, p.last, p.word,
+           array(select jsonb_array_elements_text(lexicon -> p.word)) as meanings
+    from   phrase p
+    where  not exists (
+             select from phrase l
+             where  l.first <= p.first and l.last >= p.last and l.last - l.first > p.last - p.first)
+  ),
+  name as (
+    select e.entity_id, min(t.n) as first, max(t.n) as last
+    from   unnest(request.named) as e
+    join   token t on t.starts_at >= e.starts_at and t.ends_at <= e.ends_at
+    group  by e.entity_id
+  ),
+  used as (
+    select k.first, k.last, k.word, k.meanings
+    from   known k
+    left   join token b on b.n = k.first - 1
+    -- "Do you know who" does not ask for acquaintances, "what place" for nothing that "where" does
+    -- not.
+    where  not (k.word = 'know' and coalesce(b.word in ('you', 'to'), false))
+      and  not (k.word ~ generic and coalesce(b.word ~ which, true))
+    union all
+    -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
+    select t.n, t.n, t.word, '{}'
+    from   token t
+    where  length(t.word) > 3 and t.word !~ empty
+      and  ts_lexize('pg_catalog.english_stem', t.word) <> '{}'
+      and  not exists (select from known k where t.n between k.first and k.last)
+  ),
+  -- Of "workplace mentor" and "project manager" only the last word is a relation.
+  candidate as (
+    select u.*
+    from   used u
+    where  not exists (
+             select from known k
+             where  k.first = u.last + 1
+               and  exists (select from unnest(k.meanings) as x where x like 'noun%')
+               and  (u.meanings = '{}'
+                     or exists (select from unnest(u.meanings) as x where x like 'noun%')))
+  )
+  select m.entity_id, c.first < m.first,
+         row_number() over (
+           partition by m.entity_id, c.first < m.first
+           order by case when c.first < m.first then -c.last else c.first end)::integer,
+         c.word, s.is_noun, s.is_verb,
+         -- A noun next to the name binds first.
+         c.meanings <> '{}' and s.is_noun and not s.is_verb
+         and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null)
+         -- So does the verb of "the one Ana dotes on".
+         or coalesce(s.is_verb and c.first = m.last + 1 and beside.word ~ whom, false),
+         -- "Ana's gaffer", "the gaffer of", "the one Ana dotes on", "the one who dotes on Ana".
+         s.is_noun and coalesce(b.word = 's' or f.word ~ of_word and b.word ~ article, false)
+         or c.meanings = '{}' and coalesce(
+           c.first = m.last + 1 and beside.word ~ whom
+           or c.last < m.first and m.first - c.last <= 3 and b.word in ('who', 'that')
+              and exists (select from token a where a.n = c.first - 2 and a.word ~ whom), false),
+         coalesce(b.word ~ which, false),
+         -- "What is Ana the owner of?" asks for what Ana owns.
+         case when f.word ~ of_word and f.n = (select max(t.n) from token t)
+              then array(select translate(x, '<>', '><') from unnest(c.meanings) as x)
+              else c.meanings end
+  from   name m
+  join   candidate c on c.last < m.first or c.first > m.last
+  left   join token b on b.n = c.first - 1
+  left   join token f on f.n = c.last + 1
+  left   join token beside on beside.n = m.first - 1
+  cross  join lateral (
+    select c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'noun%')
+             as is_noun,
+           -- "Ana's mentor", "the mentor of": a noun there, whatever else it may be.
+           (c.meanings = '{}' or exists (select from unnest(c.meanings) as x where x like 'verb%'))
+             and not (exists (select from unnest(c.meanings) as x where x like 'noun%')
+                      and (coalesce(b.word, '') = 's'
+                           or coalesce(f.word, '') ~ of_word))
+             as is_verb
+  ) as s
+  where  not exists (select from name o where c.first <= o.last and c.last >= o.first);
+end;
+$$;
+comment on function pgrecall_internal._chain_words is
+'The words on either side of each name of a query, from near to far, with what each means by the '
+'lexicon; no meanings where only a kind may match the word. is_open: it is in the position of a '
+'relation; is_asked: "which company", which says what the answer is. Long, for it is one list of '
+'words and one statement whose parts all read the same tokens.';
