@@ -181,6 +181,18 @@ create type pgrecall_internal.arm_result as (
   scores     double precision[],
   vias       jsonb[]
 );
+create type pgrecall_internal.chain_word as (
+  entity_id bigint,
+  is_before boolean,
+  place     integer,
+  word      text,
+  is_noun   boolean,
+  is_verb   boolean,
+  is_bound  boolean,
+  is_open   boolean,
+  is_asked  boolean,
+  meanings  text[]
+);
 create type pgrecall_internal.chain_edge as (
   to_id     bigint,
   kind      text,

@@ -287,6 +287,24 @@ comment on type pgrecall_internal.arm_result is
 'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '
 'left out, and its hits, best first, with the paths that led there.';
 
+create type pgrecall_internal.chain_word as (
+  entity_id bigint,
+  is_before boolean,
+  place     integer,
+  word      text,
+  is_noun   boolean,
+  is_verb   boolean,
+  is_bound  boolean,
+  is_open   boolean,
+  is_asked  boolean,
+  meanings  text[]
+);
+comment on type pgrecall_internal.chain_word is
+'A word that a chain of relations may use: the entity that it stands beside, whether before its '
+'name, the place from near to far, whether it is read as a noun or verb, whether it binds first '
+'(is_bound), is in the position of a relation (is_open) or names the type of the answer, as in '
+'"which company" (is_asked), and its meanings by the lexicon; none where only a kind may match.';
+
 create type pgrecall_internal.chain_edge as (
   to_id     bigint,
   kind      text,

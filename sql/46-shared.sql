@@ -32,15 +32,17 @@ begin
   end if;
   execute format(
     $sql$
-      with seed as materialized (
+      with best as materialized (
+        select b.memory_id, b.strength from pgrecall_internal._best_seeds($4, 5) as b
+      ),
+      seed as materialized (
         -- A hit of low relevance is not a seed.
         select s.memory_id, s.strength * q.quality as strength
         from (
-          select b.memory_id, b.strength from pgrecall_internal._best_seeds($4, 5) as b
+          select b.memory_id, b.strength from best b
           union all
           select o.memory_id, o.strength from pgrecall_internal._best_seeds($10, 1) as o
-          where  not exists (select from pgrecall_internal._best_seeds($4, 5) as b
-                             where  b.memory_id = o.memory_id)
+          where  not exists (select from best b where b.memory_id = o.memory_id)
         ) as s
         cross  join lateral (
           select max(case h.arm

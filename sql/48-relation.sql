@@ -3,7 +3,7 @@
 -- "Where does the boss of Ana's mentor live?" names Ana. The relation words around the name are
 -- read as a chain: nouns after it ("Ana's mentor") from near to far, then nouns before it ("the
 -- boss of") from near to far, then verbs ("live"). Each word stands for kinds of relations and a
--- direction (63-relation-word.sql); the arm follows such edges from entity to entity, up to three.
+-- direction (63-relation-word.sql); the arm follows such edges from entity to entity, up to four.
 -- It returns the facts that state the last edges and the facts about the entities reached, ranked
 -- by similarity to the query. Words that match no edge are skipped unless the lexicon has them;
 -- then there is no chain, and the arm returns nothing.
@@ -13,8 +13,8 @@
 -- are most similar to the query, at a lower score. A query for a former state follows relations
 -- that have ended too.
 create or replace function pgrecall_internal._chain_edges(
-  request pgrecall_internal.request, entity_ids bigint[], word text, is_noun boolean,
-  is_verb boolean, is_before boolean, is_open boolean, meanings text[])
+  request pgrecall_internal.request, entity_ids bigint[], word pgrecall_internal.chain_word,
+  may_guess boolean)
 returns setof pgrecall_internal.chain_edge
 language plpgsql stable parallel safe rows 20
 set search_path from current
@@ -54,17 +54,19 @@ begin
   asked as materialized (
     select e.*,
            case
-             when meanings = '{}'
-               then pgrecall_internal._kind_means(e.kind, e.is_forth, word)
-             else (is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end,
-                                      k.kind) = any (meanings))
+             when word.meanings = '{}'
+               then pgrecall_internal._kind_means(e.kind, e.is_forth, word.word)
+             else (word.is_noun and format('noun%s%s', case when e.is_forth then '>' else '<' end,
+                                      k.kind) = any (word.meanings))
                -- A name after a verb is its object: "who manages Ana".
-               or (is_verb
-                   and format('verb%s%s', case when e.is_forth <> is_before then '>' else '<' end,
-                              k.kind) = any (meanings))
+               or (word.is_verb
+                   and format('verb%s%s',
+                              case when e.is_forth <> word.is_before then '>' else '<' end,
+                              k.kind) = any (word.meanings))
            end as fits,
            -- A word of the lexicon may mean a kind that the lexicon does not have.
-           meanings = '{}' or k.kind <> all (pgrecall_internal._relation_kinds()) as is_possible
+           word.meanings = '{}'
+             or k.kind <> all (pgrecall_internal._relation_kinds()) as is_possible
     from   edge e
     cross  join lateral (select replace(lower(e.kind), ' ', '_') as kind) as k
     where  (e.valid_to is null or e.valid_to > request.as_of or is_former)
@@ -72,7 +74,8 @@ begin
   select a.to_id, a.kind, a.is_forth, a.memory_id, not a.fits
   from   asked a
   where  (a.fits
-          or is_open and a.is_possible and not exists (select from asked x where x.fits))
+          or word.is_open and may_guess and a.is_possible
+             and not exists (select from asked x where x.fits))
     and  exists (
            select from pgrecall.memory m
            where  m.bank_id = (request.bank).bank_id and m.memory_id = a.memory_id
@@ -83,8 +86,8 @@ end;
 $$;
 comment on function pgrecall_internal._chain_edges is
 'The relations of any of the entities that a word asks for, now valid, or ended too where the '
-'query is for a former state; is_before: the name follows the word. Where none matches an open '
-'word, those that it might mean, is_guess.';
+'query is for a former state. Where none matches an open word and may_guess is set, those that it '
+'might mean, is_guess.';
 
 create or replace function pgrecall_internal._guess_certainty(
   request pgrecall_internal.request, memory_ids bigint[])
@@ -208,7 +211,7 @@ comment on function pgrecall_internal._told_path is
 'a step are named.';
 
 create or replace function pgrecall_internal._chain(
-  request pgrecall_internal.request, start_id bigint,
+  request pgrecall_internal.request, start_id bigint, words pgrecall_internal.chain_word[],
   out memory_ids bigint[], out scores double precision[], out vias jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
@@ -222,8 +225,8 @@ begin
   -- "the boss of Ana lives", "the one Ana's boss is married to". The path that uses most words
   -- wins.
   with recursive word as materialized (
-    select c.*, array(select substr(m, 6) from unnest(c.meanings) as m) as kinds
-    from   pgrecall_internal._chain_words(request) as c
+    select c.*, c as said, array(select substr(m, 6) from unnest(c.meanings) as m) as kinds
+    from   unnest(words) as c
     where  c.entity_id = start_id and c.place <= 5
   ),
   walk (after, before, reached, stated, last, kinds, forth, path, steps, used, hops, missed, rest,
@@ -252,8 +255,7 @@ begin
       select array(
         select x
         from   pgrecall_internal._chain_edges(
-                 request, w.reached, n.word, n.is_noun, n.is_verb, n.is_before,
-                 n.is_open and w.guesses < 2, n.meanings) as x
+                 request, w.reached, n.said, w.guesses < 2) as x
         where  x.to_id <> all (w.path)) as found
     ) as f
     cross  join lateral (
@@ -284,7 +286,7 @@ begin
   ),
   -- The best path; with guesses the eight best of equal rank.
   way as materialized (
-    select c.after, c.reached, c.stated, c.last, c.rest, c.certainty, v.via
+    select c.reached, c.stated, c.last, c.rest, c.certainty, v.via
     from   complete c
     cross  join lateral (
       select pgrecall_internal._told_path(
@@ -357,6 +359,7 @@ declare
   starts bigint[];
   start  bigint;
   chain  record;
+  words  pgrecall_internal.chain_word[];
 begin
   starts := array(
     select n.entity_id from unnest(request.named) as n
@@ -371,11 +374,12 @@ begin
     result.reason := 'the query names an entity that has relations';
     return result;
   end if;
+  words := array(select w from pgrecall_internal._chain_words(request) as w);
   result.memory_ids := '{}';
   result.scores := '{}';
   result.vias := '{}';
   foreach start in array starts loop
-    chain := pgrecall_internal._chain(request, start);
+    chain := pgrecall_internal._chain(request, start, words);
     if chain.memory_ids is not null then
       result.memory_ids := result.memory_ids || chain.memory_ids;
       result.scores := result.scores || chain.scores;

@@ -220,9 +220,7 @@ comment on function pgrecall_internal._kind_means is
 'Whether a word outside the lexicon matches the kind of a relation: skippers, customer_of.';
 
 create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
-returns table (entity_id bigint, is_before boolean, place integer, word text, is_noun boolean,
-               is_verb boolean, is_bound boolean, is_open boolean, is_asked boolean,
-               meanings text[])
+returns setof pgrecall_internal.chain_word
 language plpgsql stable parallel safe rows 10
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -353,6 +351,5 @@ end;
 $$;
 comment on function pgrecall_internal._chain_words is
 'The words on either side of each name of a query, from near to far, with what each means by the '
-'lexicon; no meanings where only a kind may match the word. is_open: it is in the position of a '
-'relation; is_asked: "which company", which says what the answer is. Long, for it is one list of '
-'words and one statement whose parts all read the same tokens.';
+'lexicon. Long, for it is one list of words and one statement whose parts all read the same '
+'tokens.';

@@ -579,9 +579,8 @@ def _foreign_share(tokenizer: Any, query: str) -> float:
         start, piece = read.offsets[first][0], read.tokens[first]
         if query[start].isalpha() and (start == 0 or not query[start].isupper()):
             odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
-    return sum(odd) / (
-        1 + len(odd)
-    )  # as if one more were known: one rare word does not make another language
+    # As if one more were known: one rare word does not make another language.
+    return sum(odd) / (1 + len(odd))
 
 
 def _sigmoid(value: float) -> float:
