@@ -9,15 +9,9 @@ has something for (`arms` names them all), and with the budgets low, mid (the de
 after the other. Dates are asked about too: what happened in each month of a conversation. Times
 are the least of three, of the server's process on a processor where the system tells them (Linux).
 
-Also where its arm is asked for, the graph is not expanded while a bound says that nothing can come
-of it. To run everything is to do that, too: `expanded` is everything with link_expansion() and
-entity_walk() in the place of the bound.
-
-* arm_plan_time_saved: the share of the time of all arms, expanded, that mid does without;
-  arm_plan_time_saved_over_named: of that of all arms as they come when they are asked for.
+* arm_plan_time_saved: the share of the time of all arms that mid does without.
 * arm_plan_ndcg10_delta: nDCG@10 of mid less that of all arms.
-* arm_plan_date_time, arm_plan_date_time_over_named: the time of mid over that of all arms, expanded
-  or not, asked for nothing but a date.
+* arm_plan_date_time: the time of mid over that of all arms, asked for nothing but a date.
 """
 
 from __future__ import annotations
@@ -45,25 +39,6 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "hints": {"use_hints": True},
 }
 TIMES = 3
-PREPARATION = "select embedded_text from pgrecall.prepare_recall(%(bank)s, %(query)s)"
-# No public function does without the bound, so this asks the private ones.
-SEEDS = """
-select r::text, s.hits::text,
-       array(select x.memory_id from pgrecall_internal._seed_strengths(s.hits) as x),
-       array(select x.strength from pgrecall_internal._seed_strengths(s.hits) as x)
-from   pgrecall_internal._request(%(bank)s, %(query)s, %(embedding)s::real[]::halfvec) as r
-cross  join lateral pgrecall_internal._graph_seeds(r) as s(hits)
-"""
-BOUND = """
-select pgrecall_internal._expansion_bound(
-         %(request)s::pgrecall_internal.request, %(seeds)s::pgrecall.arm_hit[])
-       >= pgrecall_internal._graph_floor()
-"""
-EXPANSION = """
-select (select count(*) from pgrecall.link_expansion(
-          %(bank)s, %(ids)s::bigint[], strengths => %(strengths)s::double precision[])),
-       (select count(*) from pgrecall.entity_walk(%(bank)s, %(query)s))
-"""
 Connection = psycopg.Connection[Any]
 
 
@@ -83,30 +58,6 @@ def dates(conversation: Conversation) -> list[Question]:
         )
         for month, turns in months.items()
     ]
-
-
-def expanded(connection: Connection, embedder: Embedder, question: Question) -> float:
-    """Return the milliseconds more that the graph takes where it is expanded whatever the bound."""
-    values: dict[str, Any] = {"bank": question.bank, "query": question.text}
-    row = connection.execute(PREPARATION, values).fetchone()
-    assert row is not None
-    (embedding,) = embedder.embed([row[0]])
-    values["embedding"] = list(embedding)
-    row = connection.execute(SEEDS, values).fetchone()
-    assert row is not None
-    values |= dict(zip(("request", "seeds", "ids", "strengths"), row, strict=True))
-    least: list[float] = []
-    for statement in (BOUND, EXPANSION):
-        taken = []
-        for _ in range(TIMES):
-            began = harness.clock(connection)
-            row = connection.execute(statement, values).fetchone()
-            taken.append(harness.clock(connection) - began)
-        assert row is not None
-        if statement is BOUND and row[0]:
-            return 0.0  # it is expanded anyway
-        least.append(min(taken))
-    return least[1] - least[0]
 
 
 def ask(
@@ -133,9 +84,6 @@ def ask(
                 [hit.source_id or "" for hit in report.hits], question.relevant
             )
             rows[name].append((*found, min(taken)))
-        *measures, taken_by_all = rows["everything"][-1]
-        more = expanded(connection, embedder, question)
-        rows["expanded"].append((*measures, taken_by_all + more))
     return {
         name: tuple(fmean(column) for column in zip(*of_one, strict=True))
         for name, of_one in rows.items()
@@ -171,11 +119,9 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
         table(f"{len(about_dates)} questions that are only a date", date_means)
     mid, date_mid = means["mid"], date_means["mid"]
     figures = {
-        "arm_plan_time_saved": 1 - mid[-1] / means["expanded"][-1],
-        "arm_plan_time_saved_over_named": 1 - mid[-1] / means["everything"][-1],
+        "arm_plan_time_saved": 1 - mid[-1] / means["everything"][-1],
         "arm_plan_ndcg10_delta": mid[0] - means["everything"][0],
-        "arm_plan_date_time": date_mid[-1] / date_means["expanded"][-1],
-        "arm_plan_date_time_over_named": date_mid[-1] / date_means["everything"][-1],
+        "arm_plan_date_time": date_mid[-1] / date_means["everything"][-1],
     }
     figures = {name: round(figure, 4) for name, figure in figures.items()}
     for name, figure in figures.items():

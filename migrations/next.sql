@@ -381,6 +381,14 @@ create type pgrecall_internal.message_row as (
   content_hash bytea
 );
 
+create table pgrecall_internal.entity_count (
+  bank_id       text not null,
+  entity_id     bigint not null,
+  mention_count bigint not null,
+  constraint entity_count_pkey primary key (bank_id, entity_id),
+  constraint entity_count_mention_count_check check (mention_count >= 1)
+);
+
 -- phase: build
 
 create cast (tstzrange as pgrecall_internal.period)
@@ -429,6 +437,15 @@ from (
   where  octet_length(u.name) > length(u.name)
 ) as n
 where  n.alias <> ''
+on conflict do nothing;
+
+-- Mentions are counted up to the watermark, as documents are.
+insert into pgrecall_internal.entity_count (bank_id, entity_id, mention_count)
+select x.bank_id, x.entity_id, count(*)
+from   pgrecall.mention x
+join   pgrecall.statistics s
+       on s.bank_id = x.bank_id and s.kind = 'memory' and x.memory_id <= s.watermark
+group  by x.bank_id, x.entity_id
 on conflict do nothing;
 
 -- phase: swap
@@ -537,3 +554,9 @@ alter table pgrecall.bank add constraint bank_replace_check
 alter table pgrecall.bank add constraint bank_single_relations_check
   check (array_position(single_relations, null) is null);
 alter table pgrecall.memory add column corrections jsonb;
+
+-- Not with its table, for that would lock entity for longer.
+alter table pgrecall_internal.entity_count
+  add constraint entity_count_bank_id_entity_id_fkey
+  foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
+  on delete cascade;

@@ -1,8 +1,9 @@
 -- Statistics of the documents of a bank, for BM25 and for vocabulary_drift().
 --
 -- statistics holds the number and the mean length of the documents, lexeme in how many documents
--- each lexeme occurs, vocabulary a snapshot of the most frequent lexemes. Memories and messages are
--- counted separately. 27-statistics.sql refreshes all three; nothing else writes them.
+-- each lexeme occurs, entity_count how many memories mention each entity, vocabulary a snapshot of
+-- the most frequent lexemes. Memories and messages are counted separately. 27-statistics.sql
+-- refreshes all four; nothing else writes them.
 -- They can be deleted: a full refresh_statistics() rebuilds them.
 
 create table pgrecall_internal.statistics (
@@ -61,6 +62,22 @@ comment on column pgrecall_internal.lexeme.dimension is
 'Its dimension in lexical_weights. Two lexemes may share one.';
 comment on table pgrecall_internal.lexeme is
 'In how many documents of a bank a lexeme occurs. A lexeme without a row counts as rare.';
+
+create table pgrecall_internal.entity_count (
+  bank_id       text not null,
+  entity_id     bigint not null,
+  mention_count bigint not null,
+  constraint entity_count_pkey primary key (bank_id, entity_id),
+  constraint entity_count_bank_id_entity_id_fkey
+    foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
+    on delete cascade,
+  constraint entity_count_mention_count_check check (mention_count >= 1)
+);
+comment on table pgrecall_internal.entity_count is
+'How many of the counted memories of a bank mention an entity. An entity without a row counts as '
+'rare.';
+comment on column pgrecall_internal.entity_count.mention_count is
+'Number of memories that mention it, up to the watermark in statistics.';
 
 create table pgrecall_internal.vocabulary (
   bank_id      text not null,

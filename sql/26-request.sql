@@ -328,3 +328,63 @@ return request.is_only_date and request.query <> '' and request.arms is null
        and request.options ->> 'budget' <> 'high';
 comment on function pgrecall_internal._is_dated is
 'Whether a recall is narrowed to the arms that answer a query that is only a date.';
+
+create or replace function pgrecall_internal._visible_places(
+  request pgrecall_internal.request, memory_ids bigint[], most integer)
+returns integer[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  places integer[];
+  tried  integer;
+begin
+  -- The first are nearly always enough; else all.
+  foreach tried in array array[most, cardinality(memory_ids)] loop
+    if request.filter is null then
+      places := array(
+        select u.n
+        from   unnest(memory_ids[1:tried]) with ordinality as u(id, n)
+        cross  join lateral (
+          select from pgrecall.memory m
+          where  m.bank_id = (request.bank).bank_id and m.memory_id = u.id
+            and  (request.fact_types is null
+                  or array_position(request.fact_types, m.fact_type) is not null)
+            and  m.valid_from <= request.as_of
+            and  (m.valid_to is null or m.valid_to > request.as_of)
+          limit  1
+        ) as visible
+        order  by u.n
+        limit  most
+      );
+    else
+      execute format(
+        $sql$
+          select array(
+            select u.n
+            from   unnest($4) with ordinality as u(id, n)
+            cross  join lateral (
+              select from pgrecall.memory m
+              where  m.bank_id = $1 and m.memory_id = u.id
+                and  ($5 is null or array_position($5, m.fact_type) is not null) and %s
+              limit  1
+            ) as visible
+            order  by u.n
+            limit  $6
+          )
+        $sql$, request.visible_sql)
+      into  places
+      using (request.bank).bank_id, request.as_of, request.filter, memory_ids[1:tried],
+            request.fact_types, most;
+    end if;
+    exit when cardinality(places) >= least(most, cardinality(memory_ids));
+  end loop;
+  return coalesce(places, '{}');
+end;
+$$;
+comment on function pgrecall_internal._visible_places is
+'The places, from 1, of the first so many of the memories that are of an asked fact type (any '
+'where fact_types is null), valid as of the recall and pass its filter.';

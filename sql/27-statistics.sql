@@ -1,5 +1,5 @@
--- Statistics of the documents of a bank, for BM25: how many there are, their mean length, and in
--- how many each lexeme occurs.
+-- Statistics of the documents of a bank: for BM25 how many there are, their mean length, and in how
+-- many each lexeme occurs; for the graph how many mention each entity.
 --
 -- Memories and messages are two collections with statistics of their own. They are a summary like
 -- that of ANALYZE: writing a document does not change them. retain() refreshes them once a tenth of
@@ -150,6 +150,26 @@ $$;
 comment on function pgrecall_internal._count_lexemes is
 'Adds the documents with ids above after to the counts of their lexemes.';
 
+create or replace function pgrecall_internal._count_mentions(bank text, after bigint)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall_internal.entity_count as c (bank_id, entity_id, mention_count)
+  select _count_mentions.bank, x.entity_id, count(*)
+  from   pgrecall.mention x
+  where  x.bank_id = _count_mentions.bank and x.memory_id > after
+  group  by x.entity_id
+  order  by x.entity_id
+  on conflict on constraint entity_count_pkey do update
+  set mention_count = c.mention_count + excluded.mention_count;
+end;
+$$;
+comment on function pgrecall_internal._count_mentions is
+'Adds the memories with ids above after to the counts of the entities that they mention.';
+
 create or replace function pgrecall_internal._refresh_collection(
   bank pgrecall.bank, kind text, is_full boolean)
 returns void
@@ -180,6 +200,8 @@ begin
   else
     delete from pgrecall_internal.lexeme l
     where  l.bank_id = bank.bank_id and l.kind = _refresh_collection.kind;
+    delete from pgrecall_internal.entity_count c
+    where  c.bank_id = bank.bank_id and _refresh_collection.kind = 'memory';
   end if;
   if is_full then
     perform pgrecall_internal._refresh_lengths(bank, kind);
@@ -190,6 +212,7 @@ begin
     into   added_count, added_length, last_id
     from   pgrecall.memory m
     where  m.bank_id = bank.bank_id and m.memory_id > after;
+    perform pgrecall_internal._count_mentions(bank.bank_id, after);
   else
     select count(*), sum(m.lexical_length), max(m.message_id)
     into   added_count, added_length, last_id

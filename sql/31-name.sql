@@ -315,7 +315,9 @@ comment on function pgrecall_internal._mentions is
 create or replace function pgrecall_internal._rarity(mentions bigint, documents bigint)
 returns double precision
 language sql immutable parallel safe
-return ln(1 + (greatest(documents, mentions) - mentions + 0.5) / (mentions + 0.5))
+-- Logarithms of numeric take fifty times as long.
+return ln(1 + (greatest(documents, mentions) - mentions + 0.5::double precision)
+              / (mentions + 0.5::double precision))
        / ln(2 + 2 * greatest(documents, mentions, 1)::double precision);
 comment on function pgrecall_internal._rarity is
 'Weight of an entity, 0 to 1: its IDF, divided by the highest possible IDF. The weight of an '

@@ -4,8 +4,7 @@
 -- It adds up three parts: link expansion from the 20 best hits of the semantic and lexical arms
 -- each (53-expansion.sql), the walk along relations from the entities that the query names
 -- (54-walk.sql), and the temporal neighbours of the best hits that mention a named entity: the
--- answer often follows them. _expansion_bound() is a cheap upper bound of the first two; where it
--- is below the floor, the arm is skipped or uses the third part alone.
+-- answer often follows them. What scores below the floor by the first two is left out.
 create or replace function pgrecall_internal._seed_strengths(seeds pgrecall.arm_hit[])
 returns table (memory_id bigint, strength double precision)
 language sql immutable parallel safe
@@ -46,14 +45,13 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  bank       text := (request.bank).bank_id;
-  memory_ids bigint[];
-  scores     double precision[];
+  bank text := (request.bank).bank_id;
 begin
   if request.named = '{}' then
     return;
   end if;
 
+  return query
   with recursive seed as materialized (
     select s.memory_id, sum(s.score / a.best) / max(a.arms) as strength
     from   unnest(seeds) as s
@@ -90,8 +88,7 @@ begin
     from   walk w
     group  by w.memory_id
   )
-  select array_agg(r.memory_id), array_agg(r.strength * e.confidence)
-  into   memory_ids, scores
+  select r.memory_id, r.strength * e.confidence
   from   reached r
   cross  join lateral (
     select max(q.confidence) as confidence
@@ -104,21 +101,6 @@ begin
     ) as stated
   ) as e
   where  r.strength * e.confidence >= 0.1;
-
-  return query execute format(
-    $sql$
-      select u.memory_id, u.score
-      from   unnest($5, $6) as u(memory_id, score)
-      cross  join lateral (
-        select from pgrecall.memory m
-        where  m.bank_id = $1 and m.memory_id = u.memory_id
-          and  array_position($4, m.fact_type) is not null and %s
-        limit  1
-      ) as visible
-    $sql$,
-    request.visible_sql
-  )
-  using bank, request.as_of, request.filter, request.fact_types, memory_ids, scores;
 end;
 $$;
 comment on function pgrecall_internal._temporal_neighbours is
@@ -127,97 +109,6 @@ comment on function pgrecall_internal._temporal_neighbours is
 'confidence of the entity x strength of the seed (its scores over the best of each arm, the mean) '
 'x 0.5 for the seed itself, 1 and 0.5 for one and two links x their weights; scores below 0.1 are '
 'left out.';
-
-create or replace function pgrecall_internal._expansion_bound(
-  request pgrecall_internal.request, seeds pgrecall.arm_hit[])
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-set jit = off
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  bank         text := (request.bank).bank_id;
-  documents    bigint := coalesce((request.memory_terms).documents, 1);
-  walk_weight  double precision;
-  has_relation boolean;
-  entity_weight double precision;
-  similarity   double precision;
-  has_cause    boolean;
-begin
-  select coalesce(sum(q.confidence * pgrecall_internal._rarity(c.mentions, documents)), 0),
-         coalesce(bool_or(r.is_there), false)
-  into   walk_weight, has_relation
-  from   unnest(request.named) as q
-  cross  join lateral (
-    select count(*) as mentions from (
-      select from pgrecall.mention x
-      where  x.bank_id = bank and x.entity_id = q.entity_id
-      limit  1000
-    ) as bounded
-  ) as c
-  left   join lateral (
-    (select true from pgrecall.relation o
-     where o.bank_id = bank and o.from_id = q.entity_id limit 1)
-    union all
-    (select true from pgrecall.relation i
-     where i.bank_id = bank and i.to_id = q.entity_id limit 1)
-  ) as r(is_there) on true;
-  if has_relation then
-    return 'infinity';
-  end if;
-
-  with seed as materialized (
-    select s.memory_id, s.strength from pgrecall_internal._seed_strengths(seeds) as s
-  ),
-  edge as (
-    select l.kind, l.weight * s.strength as weight
-    from   seed s
-    cross  join lateral (
-      (select o.kind, o.weight from pgrecall.link o
-       where  o.bank_id = bank and o.from_id = s.memory_id and o.kind <> 'temporal'
-       limit  100)
-      union all
-      (select i.kind, i.weight from pgrecall.link i
-       where  i.bank_id = bank and i.to_id = s.memory_id and i.kind <> 'temporal'
-       limit  1000)
-    ) as l
-  )
-  select (
-    select coalesce(sum(e.strength * pgrecall_internal._rarity(c.mentions, documents)), 0)
-    from (
-      select x.entity_id, max(s.strength) as strength
-      from   seed s
-      cross  join lateral (
-        select i.entity_id from pgrecall.mention i
-        where  i.bank_id = bank and i.memory_id = s.memory_id
-        limit  100
-      ) as x
-      group  by x.entity_id
-    ) as e
-    cross join lateral (
-      select count(*) as mentions from (
-        select from pgrecall.mention x
-        where  x.bank_id = bank and x.entity_id = e.entity_id
-        limit  1000
-      ) as bounded
-    ) as c
-  ),
-  (select max(e.weight) from edge e where e.kind = 'semantic'),
-  exists (select from edge e where e.kind <> 'semantic' and e.weight > 0)
-  into entity_weight, similarity, has_cause;
-  if has_cause then
-    return 'infinity';
-  end if;
-  return pgrecall_internal._graph_score(tanh(0.5 * entity_weight), coalesce(similarity, 0), 0)
-         + tanh(walk_weight);
-end;
-$$;
-comment on function pgrecall_internal._expansion_bound is
-'Upper bound of the score of a memory by link_expansion() from these seeds and entity_walk() '
-'together; infinity where relations or causes lead on. Much cheaper than these.';
 
 create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
 returns pgrecall.arm_hit[]
@@ -240,7 +131,7 @@ comment on function pgrecall_internal._graph_seeds is
 'and of the lexical arm.';
 
 create or replace function pgrecall_internal._graph_search(
-  request pgrecall_internal.request, seeds pgrecall.arm_hit[], leads_on boolean,
+  request pgrecall_internal.request, seeds pgrecall.arm_hit[],
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
@@ -248,12 +139,11 @@ as $$
 declare
   ids       bigint[];
   strengths double precision[];
+  places    integer[];
 begin
-  if leads_on then
-    select array_agg(s.memory_id), array_agg(s.strength)
-    into   ids, strengths
-    from   pgrecall_internal._seed_strengths(seeds) as s;
-  end if;
+  select array_agg(s.memory_id), array_agg(s.strength)
+  into   ids, strengths
+  from   pgrecall_internal._seed_strengths(seeds) as s;
 
   select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
          array_agg(t.score order by t.score desc, t.memory_id desc)
@@ -266,12 +156,10 @@ begin
         select e.memory_id,
                pgrecall_internal._graph_score(
                  e.entity_score, e.semantic_score, e.causal_score) as score
-        from   pgrecall_internal._link_expansion(request, ids, strengths) as e
-        where  ids is not null
+        from   pgrecall_internal._expanded(request, ids, strengths) as e
         union all
         select w.memory_id, w.score
-        from   pgrecall_internal._walk(request, pgrecall.query_hops(request.query)) as w
-        where  ids is not null
+        from   pgrecall_internal._walked(request, pgrecall.query_hops(request.query)) as w
       ) as l
       group  by l.memory_id
       having sum(l.score) >= pgrecall_internal._graph_floor()
@@ -280,13 +168,16 @@ begin
       from   pgrecall_internal._temporal_neighbours(request, seeds) as a
     ) as u
     group  by u.memory_id
-    order  by 2 desc, 1 desc
-    limit  request.depth
   ) as t;
+  places := pgrecall_internal._visible_places(request, memory_ids, request.depth);
+  select coalesce(array_agg(memory_ids[u.p] order by u.n), '{}'),
+         coalesce(array_agg(scores[u.p] order by u.n), '{}')
+  into   memory_ids, scores
+  from   unnest(places) with ordinality as u(p, n);
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of expansion and walk (where they can reach the floor) and of the temporal neighbours.';
+'Hits of expansion, walk and temporal neighbours together, best first.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -318,9 +209,8 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  result   pgrecall_internal.arm_result;
-  seeds    pgrecall.arm_hit[];
-  leads_on boolean;
+  result pgrecall_internal.arm_result;
+  seeds  pgrecall.arm_hit[];
 begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
@@ -333,16 +223,14 @@ begin
   else
     seeds := case when request.arms is null or request.arms && '{semantic,lexical}' then before
                   else pgrecall_internal._graph_seeds(request) end;
-    leads_on := pgrecall_internal._expansion_bound(request, seeds)
-                  >= pgrecall_internal._graph_floor();
-    if not leads_on and request.named = '{}' and request.arms is null
+    select true, s.memory_ids, s.scores
+    into   result.is_run, result.memory_ids, result.scores
+    from   pgrecall_internal._graph_search(request, seeds) as s;
+    if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then
+      result.is_run := false;
       result.reason := 'no entity or link leads on from what the arms before found';
-    else
-      select true, s.memory_ids, s.scores
-      into   result.is_run, result.memory_ids, result.scores
-      from   pgrecall_internal._graph_search(request, seeds, leads_on) as s;
     end if;
   end if;
   return result;

@@ -16,11 +16,20 @@ returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+  bank   text := (request.bank).bank_id;
   result pgrecall_internal.arm_result;
   rare   integer := (request.options ->> 'rare_mentions')::integer;
-  floor  double precision := (request.options ->> 'similarity_floor')::double precision;
+  floor  double precision :=
+    greatest((request.options ->> 'similarity_floor')::double precision, 0);
+  idfs   double precision := nullif((request.memory_terms).idf_sum, 0);
+  entity_ids bigint[];
+  seed_ids   bigint[];
+  places     integer[];
 begin
   result.is_run := rare > 0;
   if not result.is_run then
@@ -30,91 +39,94 @@ begin
     result.reason := 'rare entities of what the arms before find may lead on';
     return result;
   end if;
-  execute format(
-    $sql$
-      with best as materialized (
-        select b.memory_id, b.strength from pgrecall_internal._best_seeds($4, 5) as b
-      ),
-      seed as materialized (
-        -- A hit of low relevance is not a seed.
-        select s.memory_id, s.strength * q.quality as strength
-        from (
-          select b.memory_id, b.strength from best b
-          union all
-          select o.memory_id, o.strength from pgrecall_internal._best_seeds($10, 1) as o
-          where  not exists (select from best b where b.memory_id = o.memory_id)
-        ) as s
-        cross  join lateral (
-          select max(case h.arm
-                       when 'lexical' then h.score / $8
-                       when 'key' then 1
-                       when 'semantic' then (h.score - $9) / nullif(0.75 * (1 - $9), 0)
-                     end) as quality
-          from   unnest($4) as h
-          where  h.memory_id = s.memory_id
-        ) as q
-      ),
-      entity as materialized (
-        select x.entity_id, max(s.strength) as strength,
-               (array_agg(s.memory_id order by s.strength desc))[1] as seed_id
-        from   seed s
-        cross  join lateral (
-          select i.entity_id from pgrecall.mention i
-          where  i.bank_id = $1 and i.memory_id = s.memory_id
-          limit  100
-        ) as x
-        where  x.entity_id <> all ($5)
-        group  by x.entity_id
-      ),
-      counted as (
-        select e.entity_id, e.strength, e.seed_id, c.memory_ids
-        from   entity e
-        cross  join lateral (
-          select array_agg(l.memory_id) as memory_ids from (
-            select x.memory_id from pgrecall.mention x
-            where  x.bank_id = $1 and x.entity_id = e.entity_id
-            limit  $6 + 1
-          ) as l
-        ) as c
-        where  cardinality(c.memory_ids) between 2 and $6
-      )
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc),
-             array_agg(jsonb_build_object('entities', jsonb_build_array(n.name),
-                                          'facts', jsonb_build_array(t.seed_id, t.memory_id))
-                       order by t.score desc, t.memory_id desc)
-      from (
-        select u.memory_id, sum(c.strength / cardinality(c.memory_ids)) as score,
-               (array_agg(c.entity_id order by c.strength / cardinality(c.memory_ids) desc))[1]
-                 as entity_id,
-               (array_agg(c.seed_id order by c.strength / cardinality(c.memory_ids) desc))[1]
-                 as seed_id
-        from   counted c
-        cross  join unnest(c.memory_ids) as u(memory_id)
-        cross  join lateral (
-          select from pgrecall.memory m
-          where  m.bank_id = $1 and m.memory_id = u.memory_id
-            and  array_position($7, m.fact_type) is not null and %s
-          limit  1
-        ) as visible
-        where  not exists (select from seed s where s.memory_id = u.memory_id)
-        group  by u.memory_id
-        having sum(c.strength / cardinality(c.memory_ids)) >= 0.1
-        order  by 2 desc, 1 desc
-        limit  20
-      ) as t
-      cross  join lateral (
-        select e.name from pgrecall.entity e
-        where  e.bank_id = $1 and e.entity_id = t.entity_id
-        limit  1
-      ) as n
-    $sql$,
-    request.visible_sql)
-  into  result.memory_ids, result.scores, result.vias
-  using (request.bank).bank_id, request.as_of, request.filter, before,
-        array(select n.entity_id from unnest(request.named) as n), rare, request.fact_types,
-        nullif((request.memory_terms).idf_sum, 0), greatest(floor, 0),
-        array(select h from unnest(before) as h where h.arm in ('key', 'semantic', 'lexical'));
+  with hit as materialized (
+    select h.memory_id, sum(r.share) as rrf,
+           sum(r.share) filter (where h.arm in ('key', 'semantic', 'lexical')) as own_rrf,
+           max(case h.arm
+                 when 'lexical' then h.score / idfs
+                 when 'key' then 1
+                 when 'semantic' then (h.score - floor) / nullif(0.75 * (1 - floor), 0)
+               end) as quality
+    from   unnest(before) as h
+    cross  join lateral (
+      select case when h.rank <= 20 then 1 / (5 + h.rank)::double precision end as share
+    ) as r
+    group  by h.memory_id
+  ),
+  best as materialized (
+    select h.memory_id, h.quality * h.rrf / max(h.rrf) over () as strength
+    from   hit h
+    where  h.rrf is not null
+    order  by h.rrf desc, h.memory_id desc
+    limit  5
+  ),
+  own as (
+    select h.memory_id, h.quality as strength
+    from   hit h
+    where  h.own_rrf is not null
+    order  by h.own_rrf desc, h.memory_id desc
+    limit  1
+  ),
+  seed as materialized (
+    select b.memory_id, b.strength from best b
+    union all
+    select o.memory_id, o.strength
+    from   own o
+    where  not exists (select from best b where b.memory_id = o.memory_id)
+  ),
+  entity as materialized (
+    select x.entity_id, max(s.strength) as strength,
+           (array_agg(s.memory_id order by s.strength desc))[1] as seed_id
+    from   seed s
+    cross  join lateral (
+      select i.entity_id from pgrecall.mention i
+      where  i.bank_id = bank and i.memory_id = s.memory_id
+      limit  100
+    ) as x
+    where  not exists (select from unnest(request.named) as n where n.entity_id = x.entity_id)
+    group  by x.entity_id
+  ),
+  shared as (
+    select e.entity_id, e.seed_id, c.memory_ids, e.strength / cardinality(c.memory_ids) as share
+    from   entity e
+    cross  join lateral (
+      select array(
+        select x.memory_id from pgrecall.mention x
+        where  x.bank_id = bank and x.entity_id = e.entity_id
+        limit  rare + 1
+      ) as memory_ids
+    ) as c
+    where  cardinality(c.memory_ids) between 2 and rare
+  )
+  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+         array_agg(t.score order by t.score desc, t.memory_id desc),
+         array_agg(t.entity_id order by t.score desc, t.memory_id desc),
+         array_agg(t.seed_id order by t.score desc, t.memory_id desc)
+  into   result.memory_ids, result.scores, entity_ids, seed_ids
+  from (
+    select u.memory_id, sum(s.share) as score,
+           (array_agg(s.entity_id order by s.share desc))[1] as entity_id,
+           (array_agg(s.seed_id order by s.share desc))[1] as seed_id
+    from   shared s
+    cross  join unnest(s.memory_ids) as u(memory_id)
+    where  not exists (select from seed x where x.memory_id = u.memory_id)
+    group  by u.memory_id
+    having sum(s.share) >= 0.1
+  ) as t;
+
+  places := pgrecall_internal._visible_places(request, result.memory_ids, 20);
+  select array_agg(result.memory_ids[u.p] order by u.n), array_agg(result.scores[u.p] order by u.n),
+         array_agg(
+           jsonb_build_object('entities', jsonb_build_array(x.name),
+                              'facts', jsonb_build_array(seed_ids[u.p], result.memory_ids[u.p]))
+           order by u.n)
+  into   result.memory_ids, result.scores, result.vias
+  from   unnest(places) with ordinality as u(p, n)
+  cross  join lateral (
+    select e.name from pgrecall.entity e
+    where  e.bank_id = bank and e.entity_id = entity_ids[u.p]
+    limit  1
+  ) as x;
   return result;
 end;
 $$;

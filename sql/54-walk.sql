@@ -45,160 +45,134 @@ comment on function pgrecall.query_hops is
 'who, whom and whose inside the question, or by two of these words in a question that begins with '
 'one; else 2. Reads the first 500 characters.';
 
-create or replace function pgrecall_internal._walk(
-  request pgrecall_internal.request, hops integer)
-returns setof pgrecall.ranked
+create or replace function pgrecall_internal._hop(
+  request pgrecall_internal.request, entity_ids bigint[], strengths double precision[])
+returns table (entity_id bigint, memory_id bigint, strength double precision)
 language plpgsql stable parallel safe rows 100
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  bank text := (request.bank).bank_id;
+begin
+  return query
+  select n.entity_id, n.memory_id, w.strength * n.strength
+  from   unnest(entity_ids, strengths) as w(entity_id, strength)
+  cross  join lateral (
+    -- A relation that has ended by then, or whose fact has, counts 0.3.
+    select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
+           r.memory_id,
+           r.confidence * pgrecall_internal._type_prior(r.kind)
+           * case when r.valid_to <= request.as_of or m.valid_to <= request.as_of then 0.3
+                  else 1 end as strength
+    from (
+      -- "between" rather than "=", so that only the index with this prefix provides the order.
+      (select * from pgrecall.relation o
+       where  o.bank_id = bank and o.from_id between w.entity_id and w.entity_id
+       order  by o.from_id desc, o.relation_id desc
+       limit  50)
+      union all
+      (select * from pgrecall.relation i
+       where  i.bank_id = bank and i.to_id between w.entity_id and w.entity_id
+       order  by i.to_id desc, i.relation_id desc
+       limit  50)
+    ) as r
+    cross  join lateral (
+      select x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
+      limit  1
+    ) as m
+    where  r.valid_from is null or r.valid_from <= request.as_of
+  ) as n;
+end;
+$$;
+comment on function pgrecall_internal._hop is
+'The relations of entities, the newest 50 in each direction: where each leads, the fact that '
+'states it, and the strength there.';
+
+create or replace function pgrecall_internal._walked(
+  request pgrecall_internal.request, hops integer)
+returns table (memory_id bigint, score double precision)
+language plpgsql stable parallel safe rows 1000
 set search_path from current
 set jit = off
 as $$
 declare
-  starts      bigint[];
-  confidences real[];
-  -- A path with a loop is weaker than the one without: visited entities need not be tracked.
-  hop constant text := $sql$
-      -- A relation that has ended by then, or whose fact has, counts 0.3.
-      edge%1$s as materialized (
-        select n.entity_id, n.memory_id, w.strength * n.strength as strength
-        from   hop%2$s w
-        cross  join lateral (
-          select case when r.from_id = w.entity_id then r.to_id else r.from_id end as entity_id,
-                 r.memory_id,
-                 r.confidence * pgrecall_internal._type_prior(r.kind)
-                 * case when r.valid_to <= $2 or m.valid_to <= $2 then 0.3 else 1 end as strength
-          from (
-            -- "between" rather than "=", so that only the index with this prefix provides the
-            -- order.
-            (select * from pgrecall.relation o
-             where  o.bank_id = $1 and o.from_id between w.entity_id and w.entity_id
-             order  by o.from_id desc, o.relation_id desc
-             limit  50)
-            union all
-            (select * from pgrecall.relation i
-             where  i.bank_id = $1 and i.to_id between w.entity_id and w.entity_id
-             order  by i.to_id desc, i.relation_id desc
-             limit  50)
-          ) as r
-          cross  join lateral (
-            select x.valid_to
-            from   pgrecall.memory x
-            where  x.bank_id = $1 and x.memory_id = r.memory_id and x.valid_from <= $2
-            limit  1
-          ) as m
-          where  r.valid_from is null or r.valid_from <= $2
-        ) as n
-        where  $7 >= %1$s
-      ),
-      hop%1$s as materialized (
-        select e.entity_id, max(e.strength) as strength
-        from   edge%1$s e
-        group  by e.entity_id
-        order  by max(e.strength) desc, e.entity_id desc
-        limit  100
-      ),
-  $sql$;
+  share     constant double precision[] := '{0.6,0.35,0.15}';
+  ids       bigint[];
+  strengths double precision[];
+  -- What is reached by any hop, and the facts that state a followed relation, each with its weight.
+  entity_ids  bigint[];
+  reached     double precision[];
+  stating_ids bigint[] := '{}';
+  stated      double precision[] := '{}';
+  step      record;
 begin
   -- Starts from the entity with confidence 0.7 or more; else from all, weighted by confidence.
   select array_agg(s.entity_id), array_agg(s.confidence)
-  into   starts, confidences
+  into   ids, strengths
   from (
     select q.entity_id, q.confidence,
            max(q.confidence) over (partition by q.matched) as best
     from   unnest(request.named) as q
   ) as s
   where  s.best < 0.7 or s.confidence >= 0.7;
-  if starts is null then
+  if ids is null then
     return;
   end if;
-
-  return query execute format(
-    $sql$
-      with hop0 as materialized (
-        select s.id as entity_id, s.confidence::double precision as strength
-        from   unnest($5, $6) as s(id, confidence)
-      ),
-      %s
-      reached as (
-        select w.entity_id, max(w.strength) as strength
-        from (
-          select h.entity_id, h.strength from hop0 h
-          union all
-          select h.entity_id, 0.6 * h.strength from hop1 h
-          union all
-          select h.entity_id, 0.35 * h.strength from hop2 h
-          union all
-          select h.entity_id, 0.15 * h.strength from hop3 h
-        ) as w
-        group  by w.entity_id
-        order  by max(w.strength) desc, w.entity_id desc
-        limit  100
-      ),
-      -- The facts that state a followed edge are the most direct evidence.
-      stated as (
-        select w.memory_id, max(w.strength) as strength
-        from (
-          select e.memory_id, e.strength from edge1 e
-          union all
-          select e.memory_id, 0.6 * e.strength from edge2 e
-          union all
-          select e.memory_id, 0.35 * e.strength from edge3 e
-        ) as w
-        group  by w.memory_id
-      ),
-      entity as (
-        select r.entity_id, r.strength * pgrecall_internal._rarity(c.mentions, $8) as weight
-        from   reached r
-        cross  join lateral (
-          select count(*) as mentions from (
-            select from pgrecall.mention x
-            where  x.bank_id = $1 and x.entity_id = r.entity_id
-            limit  1000
-          ) as bounded
-        ) as c
-      ),
-      found as (%s)
-      select f.memory_id, row_number() over (order by f.score desc, f.memory_id desc)::integer,
-             f.score
-      from (
-        select u.memory_id, tanh(sum(u.weight)) as score from found u group by u.memory_id
-      ) as f
-      order  by f.score desc, f.memory_id desc
-      limit  $4
-    $sql$,
-    format(hop, 1, 0) || format(hop, 2, 1) || format(hop, 3, 2),
-    pgrecall_internal._union_all(
-      $sql$
-        select x.memory_id, x.weight
-        from (
-          select t.memory_id, e.weight
-          from   entity e
-          cross  join lateral (
-            select y.memory_id
-            from   pgrecall.mention y
-            where  y.bank_id = $1 and y.entity_id = e.entity_id and y.fact_type = {fact_type}
-            order  by y.memory_id desc
-            limit  50
-          ) as t
-          union all
-          select s.memory_id, s.strength from stated s
-        ) as x
-        cross  join lateral (
-          select from pgrecall.memory m
-          where  m.bank_id = $1 and m.memory_id = x.memory_id
-            and  m.fact_type is not distinct from {fact_type}
-            and  $sql$ || request.visible_sql || $sql$
-          limit  1
-        ) as visible
-      $sql$,
-      request.fact_types)
-  )
-  using (request.bank).bank_id, request.as_of, request.filter, request.depth, starts, confidences,
-        hops, coalesce((request.memory_terms).documents, 1);
+  entity_ids := ids;
+  reached := strengths;
+  -- A path with a loop is weaker than the one without: visited entities need not be tracked.
+  for hop in 1 .. hops loop
+    select array_agg(h.entity_id) as entity_ids, array_agg(h.memory_id) as memory_ids,
+           array_agg(h.strength) as strengths
+    into   step
+    from   pgrecall_internal._hop(request, ids, strengths) as h;
+    exit when step.entity_ids is null;
+    stating_ids := stating_ids || step.memory_ids;
+    stated := stated || array(
+      select (array[1, 0.6, 0.35])[hop] * x from unnest(step.strengths) with ordinality as u(x, n)
+      order  by n);
+    select array_agg(t.entity_id), array_agg(t.strength)
+    into   ids, strengths
+    from (
+      select u.id as entity_id, max(u.strength) as strength
+      from   unnest(step.entity_ids, step.strengths) as u(id, strength)
+      group  by u.id
+      order  by 2 desc, 1 desc
+      limit  100
+    ) as t;
+    entity_ids := entity_ids || ids;
+    reached := reached || array(
+      select share[hop] * x from unnest(strengths) with ordinality as u(x, n) order by n);
+  end loop;
+  select array_agg(t.entity_id), array_agg(t.strength)
+  into   entity_ids, reached
+  from (
+    select u.id as entity_id, max(u.strength) as strength
+    from   unnest(entity_ids, reached) as u(id, strength)
+    group  by u.id
+  ) as t;
+  return query
+  select f.memory_id, tanh(sum(f.weight))
+  from (
+    select m.memory_id, m.weight
+    from   pgrecall_internal._mentioning(request, entity_ids, reached) as m
+    union all
+    -- The facts that state a followed relation are the most direct evidence.
+    select s.id, max(s.strength)
+    from   unnest(stating_ids, stated) as s(id, strength)
+    group  by s.id
+  ) as f
+  group  by f.memory_id;
 end;
 $$;
-comment on function pgrecall_internal._walk is
-'Worker of entity_walk(), from the entities that a query names. It is longer than 100 lines since '
-'it is one statement, so that the hops are planned together.';
+comment on function pgrecall_internal._walked is
+'Worker of entity_walk(), from the entities that a query names: what it reaches, whether visible '
+'or not, in no order.';
 
 create or replace function pgrecall.entity_walk(
   bank       text,
@@ -216,11 +190,20 @@ declare
   request pgrecall_internal.request := pgrecall_internal._request(
     bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
+  memory_ids bigint[];
+  scores     double precision[];
 begin
   hops := coalesce(hops, pgrecall.query_hops(query), 2);
   perform pgrecall_internal._check_range('hops', hops, 0, 3);
+  select array_agg(w.memory_id order by w.score desc, w.memory_id desc),
+         array_agg(w.score order by w.score desc, w.memory_id desc)
+  into   memory_ids, scores
+  from   pgrecall_internal._walked(request, hops) as w;
   return query
-  select * from pgrecall_internal._walk(request, hops);
+  select memory_ids[u.p], u.n::integer, scores[u.p]
+  from   unnest(pgrecall_internal._visible_places(request, memory_ids, request.depth))
+           with ordinality as u(p, n)
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall.entity_walk is

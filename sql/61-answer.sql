@@ -147,28 +147,30 @@ create or replace function pgrecall_internal._with_path_texts(
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+  ids   bigint[];
   texts jsonb;
 begin
-  execute format(
-    $sql$
-      select jsonb_object_agg(
-               m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
-      from (
-        select distinct b.id::bigint as id
-        from   unnest($4) as h
-        cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
-        where  h.via is not null
-      ) as p
-      cross  join lateral (
-        select m.memory_id, m.text from pgrecall.memory m
-        where  m.bank_id = $1 and m.memory_id = p.id and %s
-        limit  1
-      ) as m
-    $sql$, request.visible_sql)
-  into  texts
-  using (request.bank).bank_id, request.as_of, request.filter, hits;
+  ids := array(
+    select distinct b.id::bigint
+    from   unnest(hits) as h
+    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
+    where  h.via is not null
+  );
+  request.fact_types := null;
+  select jsonb_object_agg(
+           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
+  into   texts
+  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
+  cross  join lateral (
+    select x.memory_id, x.text from pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
+    limit  1
+  ) as m;
   for n in 1 .. cardinality(hits) loop
     if hits[n].via is not null then
       hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (

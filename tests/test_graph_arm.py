@@ -258,8 +258,9 @@ def test_the_graph_goes_by_its_indexes_alone(
     with counted_scans(connection) as scans:
         found = call(connection, function, bank="b", fact_types=["world"], **given)
 
-    gone_by = {name for name in scans if name.startswith(("memory", "mention", "relation", "link"))}
-    expected = {"memory_pkey", "mention_pkey"} | (
+    tables = ("memory", "mention", "relation", "link", "entity_count")
+    gone_by = {name for name in scans if name.startswith(tables)}
+    expected = {"memory_pkey", "mention_pkey", "entity_count_pkey"} | (
         {"mention_bank_id_memory_id_idx", "link_pkey", "link_bank_id_to_id_idx"}
         if function == "link_expansion"
         else {"relation_bank_id_from_id_relation_id_idx", "relation_bank_id_to_id_relation_id_idx"}
@@ -287,6 +288,69 @@ def test_a_hub_costs_no_more_in_a_larger_bank(connection: Connection, action: st
 
     # Mentions are counted up to 1,000, new facts up to a tenth of those known.
     assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    return dict(
+        connection.execute(
+            "select e.name, c.mention_count from pgrecall_internal.entity_count c"
+            " join pgrecall.entity e using (bank_id, entity_id)"
+        ).fetchall()
+    )
+
+
+def test_statistics_count_the_facts_about_an_entity(connection: Connection) -> None:
+    create(connection)
+    facts = [about(f"fact {n}", "Hub", *(["Ana"] if n < 3 else [])) for n in range(20)]
+    gone, *_ = retain(connection, facts)
+    assert counts(connection) == {"Hub": 20, "Ana": 3}
+
+    retain(connection, [about("another", "Hub")])
+    assert counts(connection) == {"Hub": 20, "Ana": 3}, "no tenth of the facts is new"
+    call(connection, "refresh_statistics", bank="b")
+    assert counts(connection) == {"Hub": 21, "Ana": 3}
+
+    call(connection, "forget", bank="b", memory_ids=[gone])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    assert counts(connection) == {"Hub": 20, "Ana": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["link_expansion", "entity_walk"])
+def test_rarity_goes_by_all_facts_about_an_entity(connection: Connection, function: str) -> None:
+    """Of a hub the newest 50 facts are read, and yet it counts as the hub that it is."""
+    create(connection)
+    seed, *_ = stated(connection, [about(f"fact {n}", "Hub") for n in range(400)], link="deferred")
+    given = {"seeds": [seed]} if function == "link_expansion" else {"query": "of Hub"}
+
+    def best() -> float:
+        rows = call(connection, function, bank="b", **given)
+        return max(float(row.score) for row in rows)
+
+    half = 0.5 if function == "link_expansion" else 1
+    assert best() == close(tanh(half * rarity(400, 400)))
+    # Without counts only those fifty are seen.
+    connection.execute("delete from pgrecall_internal.entity_count")
+    assert best() == close(tanh(half * rarity(50, 400)))
+
+
+def test_the_heaviest_entities_lead_on_and_hubs_give_way(connection: Connection) -> None:
+    create(connection)
+    hubs = [f"Hub {n}" for n in range(40)]
+    seed, *_, hub, rare = stated(
+        connection,
+        [
+            about("seed", *hubs, "Kraken"),
+            *(about(f"fact {n}", *hubs) for n in range(5)),
+            about("hub", "Hub 0"),
+            about("rare", "Kraken"),
+        ],
+    )
+
+    found = ids(call(connection, "link_expansion", bank="b", seeds=[seed]))
+
+    assert rare in found
+    assert hub not in found
 
 
 # query_entities
@@ -926,7 +990,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
         found[question] = []
         for arm, arguments in arms.items():
             rows = call(
-                connection, f"{arm}_arm", bank="b", depth=10, as_of="2026-06-30", **arguments
+                connection, f"{arm}_arm", bank="b", depth=12, as_of="2026-06-30", **arguments
             )
             texts = connection.execute(
                 "select text from pgrecall.memory where memory_id = any(%s)", [ids(rows)]

@@ -395,11 +395,14 @@ def test_a_plan_names_the_locks_that_are_taken(old_database: str) -> None:
             build.upgrade_script(OLDEST),
             flags=re.DOTALL | re.MULTILINE,
         )
+        # What the upgrade makes nobody else sees.
+        names = re.findall(r"create table \S+\.(\w+)", script)
+        made = {f"pgrecall_internal.{name}" for name in names}
         held: set[tuple[str, str]] = set()
         wrong = []
         for statement in map(build.bare, build.statements(script)):
             connection.execute(statement.encode())
-            now = set(connection.execute(query).fetchall())
+            now = {lock for lock in connection.execute(query).fetchall() if lock[0] not in made}
             new, held = now - held, held | now
             plan = planned.pop(statement, None)
             if plan is None or not new:

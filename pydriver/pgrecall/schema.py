@@ -134,9 +134,9 @@ def plan(connection: Connection) -> list[PlannedStatement]:
         text = _pending_script(before)
         if before is None or text is None:
             return []
-        indexes: dict[str, str] = {}  # made by the upgrade: their tables by their names
+        made: dict[str, str] = {}  # tables and indexes of the upgrade: the table of an index
         return [
-            _planned(connection, phase, statement, indexes)
+            _planned(connection, phase, statement, made)
             for phase, part in _delta_parts(text)
             for statement in build.statements(part)
         ]
@@ -310,14 +310,20 @@ _EFFECTS: tuple[tuple[str, str | None, float | None], ...] = (
     ),
     (r"alter table (?P<table>[\w.]+) validate", "share update exclusive", _SCANNED),
     (r"alter table (?P<table>[\w.]+) alter column \w+ (?:set data )?type", "access exclusive", 2e7),
-    (r"(?:alter|drop|create) table (?P<table>[\w.]+)", "access exclusive", None),
+    (
+        r"alter table [\w.]+ add constraint .* foreign key .* references (?P<table>[\w.]+)",
+        "share row exclusive",
+        _SCANNED,
+    ),
+    (r"(?:alter|drop) table (?P<table>[\w.]+)", "access exclusive", None),
+    (r"create table (?P<made>[\w.]+)", None, None),
     (r"drop index (?P<index>[\w.]+)", "access exclusive", None),
     (r"alter index (?P<index>[\w.]+)", "share update exclusive", None),
 )
 
 
 def _planned(
-    connection: Connection, phase: Phase, commented: str, indexes: dict[str, str]
+    connection: Connection, phase: Phase, commented: str, made: dict[str, str]
 ) -> PlannedStatement:
     statement = build.bare(commented)
     flat = " ".join(statement.split())
@@ -326,9 +332,13 @@ def _planned(
         found = re.match(pattern, flat)
         if found:
             lock, rate, parts = mode, speed, found.groupdict()
-            table = parts.get("table") or _table_of(connection, parts["index"], indexes)
+            table = parts.get("table")
+            if "index" in parts:
+                table = _table_of(connection, parts["index"], made)
             if "made" in parts:
-                indexes[parts["made"]] = str(table)
+                made[parts["made"]] = str(table)
+            if table in made:  # nobody else sees it yet
+                lock, table = None, None
             break
     else:  # a block cannot be read, so the delta says what it locks
         named = re.search(r"^-- locks: ([\w.]+)$", commented, re.MULTILINE)
