@@ -277,6 +277,11 @@ begin
     when 'high' then least(2 * request.depth, 10000)
     else request.depth
   end;
+  -- A default is no limit to what is asked for.
+  if not (request.bank).options || coalesce(options, '{}') ? 'depth' then
+    request.depth := greatest(
+      request.depth, least(top_k + (request.options ->> 'skip')::bigint, 10000));
+  end if;
   request.arms := case
     when arm is not null then array[arm]
     when jsonb_typeof(request.options -> 'arms') = 'array'

@@ -3,9 +3,10 @@
 -- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
 -- on bank, type and model, until index_plan() has had a partial HNSW index built for a pair of bank
 -- and fact type; then that index is used where it is cheaper. It returns more candidates than
--- needed (five times, 100 at least), because ended memories, and several questions of one memory,
--- take places. Where a filter leaves too few, the search is exact, up to option exact_limit. A
--- memory with anticipated questions counts once, by its best vector.
+-- needed (twice, five times by signs or leading elements, 100 at least), because ended memories,
+-- and several questions of one memory, take places. Where a filter leaves too few, the search is
+-- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
+-- vector.
 create or replace function pgrecall_internal._semantic_search(
   request    pgrecall_internal.request,
   embedding  halfvec,
@@ -34,14 +35,15 @@ declare
   model       text := coalesce(bank.embedding_model, '');
   floor       double precision := (request.options ->> 'similarity_floor')::double precision;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
-  -- candidates of an index; fetched leaves room for ended memories, which are removed afterwards. A
-  -- filter removes these itself; candidates to be reranked are all fetched.
-  candidates  integer := greatest(100, 5 * depth);
-  fetched     bigint := case
-    when bank.vector_search <> 'full' then candidates
-    else greatest(100, case when filter is null then 2 * depth else depth end)
-  end;
+  -- Leaves room for ended memories, which are removed afterwards; a filter removes these itself.
+  -- Candidates by signs or leading elements are compared again.
+  fetched     bigint := greatest(100, depth * case
+    when bank.vector_search <> 'full' then 5
+    when filter is null then 2
+    else 1
+  end);
   elements    bigint;
+  unused      text;
   exact_types text[];
   short_types text[];
   exact       text;
@@ -64,16 +66,16 @@ begin
     into   hnsw_types, elements
     from   pgrecall_internal._indexed_types(bank, request.fact_types) as i;
     -- One index candidate costs about as much as 20 sequential comparisons.
-    if elements < 20 * candidates then
+    if elements < 20 * fetched then
+      unused := format('by index from %s vectors on', 20 * fetched);
       hnsw_types := '{}';
     end if;
   end if;
   if hnsw_types <> '{}' then
     perform set_config('hnsw.ef_search',
-                       least(1000, greatest((request.options ->> 'ef_search')::integer,
-                                            candidates))::text, true),
+                       coalesce(request.options ->> 'ef_search', least(1000, fetched)::text), true),
             set_config('hnsw.max_scan_tuples',
-                       greatest(candidates, least(20000, elements / 20))::text, true);
+                       greatest(fetched, least(20000, elements / 20))::text, true);
   end if;
 
   -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards;
@@ -191,7 +193,7 @@ begin
   note := concat_ws('; ',
     (select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
        bank, t, model, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
-    'exactly ' || nullif(array_to_string(exact_types, ', '), ''),
+    'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
     'short of ' || nullif(array_to_string(short_types, ', '), ''));
   if short_types <> '{}' then
     hint := format('To compare all that pass the filter: select pgrecall.configure_bank(%L, '

@@ -33,7 +33,7 @@ begin atomic
        'k of reciprocal rank fusion; larger makes ranks count less.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives.',
+       'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
@@ -109,8 +109,9 @@ begin atomic
        'About how many memories the lexical arms score at most, those with the rarest words and '
        'sets of words first; a quarter as many where these are enough.',
        100, 100000000, null, true),
-      ('ef_search', 'integer', '100', '1 to 1000',
-       'Candidates that a search of an HNSW index keeps; never fewer than it is to find.',
+      ('ef_search', 'integer', null, '1 to 1000',
+       'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: as '
+       'many as it is to find, twice depth, five times by signs or leading elements.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '

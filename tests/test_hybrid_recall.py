@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlcalls import FAMILY, Connection, call, create, retain
+from sqlcalls import FAMILY, Connection, call, create, recalled, retain
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
 WINDOW = "[2026-03-05,2026-03-06)"
@@ -393,6 +393,18 @@ def test_as_of_answers_as_before_and_after_a_supersede(connection: Connection) -
         "2026-02-01": {new},
         None: {new},
     }
+
+
+def test_an_arm_gives_as_many_rows_as_are_asked_for(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [f"boat {n}" for n in range(150)])
+
+    def count(**options: Any) -> int:
+        return len(recalled(connection, "boat", top_k=120, options={"arms": ["lexical"]} | options))
+
+    assert count() == 120
+    assert count(skip=20) == 120
+    assert count(depth=30) == 30
 
 
 def test_top_k_cuts_the_same_order_and_ties_go_by_recency_then_id(connection: Connection) -> None:

@@ -60,7 +60,8 @@ def nearest(connection: Connection, embedding: str, model: str | None = None) ->
     return column(
         connection,
         "select m.text from pgrecall.semantic_arm('b', %s, model => %s) a"
-        " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id order by a.rank",
+        " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id"
+        " order by a.rank, a.memory_id desc",
         embedding,
         model,
     )

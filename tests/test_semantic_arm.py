@@ -269,7 +269,26 @@ def test_a_deep_search_of_a_large_bank_is_exact_because_that_is_quicker(large: A
     with within(large[0]) as connection:
         said = report(connection, embedding=query, depth=1000, fact_types=["world"])
 
-    assert (said.reason, said.rows) == ("exactly world", 1000)
+    assert (said.reason, said.rows) == ("exactly world; by index from 40000 vectors on", 1000)
+
+
+def test_an_index_keeps_as_many_candidates_as_it_is_told(large: Any) -> None:
+    query = vectors(1, WIDE, seed=8)[0]
+    read = []
+    for kept in (1, None, 1000):
+        with within(large[0]) as connection:
+            said = report(
+                connection, embedding=query, depth=20, fact_types=["world"], ef_search=kept
+            )
+            index = (said.reason or "").removeprefix("world by ")
+            ((blocks,),) = connection.execute(
+                "select pg_stat_get_xact_blocks_fetched(to_regclass('pgrecall_internal.' || %s))",
+                [index],
+            ).fetchall()
+            read.append(blocks)
+
+    few, usual, many = read
+    assert 0 < few < usual < many
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,14 @@ class SqlOptions(TypedDict, total=False):
         cause_decay: How much each causal link weakens what the cause arm finds. Range: 0 to 1.
             Default: the bank's, else 0.8.
         collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
-        depth: How many rows each arm gives. Range: 1 to 10000. Default: the bank's, else 100.
+        depth: How many rows each arm gives. Where neither bank nor call sets it: at least skip +
+            top_k. Range: 1 to 10000. Default: the bank's, else 100.
         diversity: Puts off what is like the rows before it (maximal marginal relevance among the
             first 200): rows are then not in the order of their scores. Range: 0 to 1. Default: the
             bank's, else 0.
-        ef_search: Candidates that a search of an HNSW index keeps; never fewer than it is to find.
-            Range: 1 to 1000. Default: the bank's, else 100.
+        ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
+            Null: as many as it is to find, twice depth, five times by signs or leading elements.
+            Range: 1 to 1000.
         exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
             its HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
