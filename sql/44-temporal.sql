@@ -25,36 +25,42 @@ set jit = off
 as $$
 declare
   during_at tstzrange;
+  timed     text;
   branch    text;
 begin
   during_at := tstzrange(
     coalesce(lower(request.during), '-infinity'), coalesce(upper(request.during), 'infinity'),
     case when upper_inc(request.during) then '[]' else '[)' end);
 
-  -- The bounds again as scalars, for the btree; at most the 2,000 most recent are scored.
-  branch := $sql$
-    select m.memory_id, m.occurred
-    from   pgrecall.memory m
-    where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is not null
-      and  lower(m.occurred) < upper($5) + $9
-      and  upper(m.occurred) > lower($5) - interval '3 days'
-      and  $sql$ || request.visible_sql || $sql$
-    order by lower(m.occurred) desc
-    limit  2000
-  $sql$;
-  if request.options ->> 'time_basis' = 'mentioned' then
-    branch := '(' || branch || $sql$)
-      union all
-      (select m.memory_id, tstzrange(m.mentioned_at, m.mentioned_at, '[]')
-       from   pgrecall.memory m
-       where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is null
-         and  m.mentioned_at < upper($5) + $9
-         and  m.mentioned_at > lower($5) - interval '3 days'
-         and  $sql$ || request.visible_sql || $sql$
-       order by m.mentioned_at desc
-       limit 2000)
-    $sql$;
-  end if;
+  -- The bounds again as scalars, for the btree. What begins after the window is read apart, nearest
+  -- first: in a dense bank it would keep out what happened in the window.
+  foreach timed in array case request.options ->> 'time_basis'
+    when 'mentioned' then '{occurred,mentioned}' else '{occurred}'::text[] end
+  loop
+    branch := concat_ws(E'\nunion all\n', branch, replace(replace(replace(replace(
+      $sql$
+        (select m.memory_id, {range} as occurred
+         from   pgrecall.memory m
+         where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is {present}
+           and  {start} < upper($5) and {end} > lower($5) - interval '3 days'
+           and  $sql$ || request.visible_sql || $sql$
+         order  by {start} desc
+         limit  1000)
+        union all
+        (select m.memory_id, {range}
+         from   pgrecall.memory m
+         where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is {present}
+           and  {start} >= upper($5) and {start} < upper($5) + $9
+           and  $sql$ || request.visible_sql || $sql$
+         order  by {start}
+         limit  300)
+      $sql$,
+      '{range}', case timed when 'occurred' then 'm.occurred'
+                            else 'tstzrange(m.mentioned_at, m.mentioned_at, ''[]'')' end),
+      '{present}', case timed when 'occurred' then 'not null' else 'null' end),
+      '{start}', case timed when 'occurred' then 'lower(m.occurred)' else 'm.mentioned_at' end),
+      '{end}', case timed when 'occurred' then 'upper(m.occurred)' else 'm.mentioned_at' end));
+  end loop;
 
   execute format(
     $sql$
@@ -68,10 +74,10 @@ begin
                          and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
                         then 0.5 else 1 end
                  when u.occurred << $5
-                   then 1 - extract(epoch from lower($5) - upper(u.occurred)) / 259200
-                 else 1 - extract(epoch from lower(u.occurred) - upper($5))
-                          / extract(epoch from $9)
-               end::double precision
+                   then 1 - date_part('epoch', lower($5) - upper(u.occurred)) / 259200
+                 else 1 - date_part('epoch', lower(u.occurred) - upper($5))
+                          / date_part('epoch', $9)
+               end
                * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(v.similarity, 0) end
                  as score
         from   (%1$s) as u

@@ -210,7 +210,7 @@ return (
            else greatest(0, 1 - a.half_lives / 2)
          end
   from (
-    select greatest(0, extract(epoch from age) / extract(epoch from half_life))::double precision
+    select greatest(0, date_part('epoch', age) / date_part('epoch', half_life))
            as half_lives
   ) as a
 );

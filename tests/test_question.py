@@ -223,7 +223,7 @@ def test_the_time_of_saying_is_found_through_its_index(connection: Connection) -
                      fact_types=["world"], time_basis="mentioned")  # fmt: skip
 
     assert len(found) > 3
-    assert scans["memory_bank_id_fact_type_mentioned_at_idx"] == 1
+    assert scans["memory_bank_id_fact_type_mentioned_at_idx"] == 2  # until its end, and after it
 
 
 def test_a_circle_of_causes_is_walked_without_end_or_double_count(connection: Connection) -> None:

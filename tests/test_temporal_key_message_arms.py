@@ -169,6 +169,26 @@ def test_the_temporal_arm_keeps_to_what_is_asked_for(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.parametrize("basis", ["occurred", "mentioned"])
+def test_what_came_after_a_window_does_not_keep_out_what_happened_in_it(
+    connection: Connection, basis: str
+) -> None:
+    create(connection)
+    said = "occurred" if basis == "occurred" else "mentioned_at"
+    inside, *after = retain(
+        connection,
+        [{"text": "inside", said: "2026-03-10"}]
+        + [{"text": f"after {n}", said: "2026-03-12T01:00Z"} for n in range(2100)],
+        link="deferred",
+    )
+
+    found = call(connection, "temporal_arm", bank="b", during=WINDOW, time_basis=basis)
+
+    assert found[0].memory_id == inside
+    assert {row.memory_id for row in found[1:]} < set(after)
+
+
 def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection) -> None:
     create(connection)
     days = [f"20{y:02}-{m:02}-{d:02}" for y in range(10, 26) for m in range(1, 13)
@@ -181,7 +201,7 @@ def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection)
                      fact_types=["world"])  # fmt: skip
 
     assert len(found) > 3
-    assert scans["memory_bank_id_fact_type_occurred_idx"] == 1
+    assert scans["memory_bank_id_fact_type_occurred_idx"] == 2  # until its end, and after it
 
 
 # key_arm
