@@ -89,7 +89,7 @@ begin
     group  by w.memory_id
   )
   select r.memory_id, r.strength * e.confidence
-  from   reached r
+  from   (select x.* from reached x where x.strength >= 0.1) as r
   cross  join lateral (
     select max(q.confidence) as confidence
     from   unnest(request.named) as q

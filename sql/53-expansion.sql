@@ -29,7 +29,7 @@ begin
       where  y.bank_id = bank and y.entity_id = u.id
     ) as c
     order  by u.strength * pgrecall_internal._rarity(c.mention_count, documents) desc, u.id desc
-    limit  32
+    limit  24
   ),
   newest as (
     select f.entity_id, f.strength, f.mention_count,
@@ -58,7 +58,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._mentioning is
-'The newest 50 facts of each type about the 32 entities that weigh most. weight: strength of the '
+'The newest 50 facts of each type about the 24 entities that weigh most. weight: strength of the '
 'entity x rarity; place: among the facts of the entity and type, the newest 1.';
 
 create or replace function pgrecall_internal._expanded(
@@ -171,6 +171,6 @@ comment on function pgrecall.link_expansion is
 'Memories one hop from the seeds; strengths, 0 to 1, are the weights of the seeds (1 when null): '
 'entity_score = tanh(0.5 n) with n the rarity-weighted number of shared entities, semantic_score '
 'the similarity of a semantic link in either direction, causal_score the weight of a causal one; '
-'score is their sum, 0 to 3. The 32 entities that weigh most lead on, each to its newest 50 facts '
+'score is their sum, 0 to 3. The 24 entities that weigh most lead on, each to its newest 50 facts '
 'of each type, of which the newest counts 1 and the last 0.9; links to a seed are the 100 '
 'strongest of 1,000. Errors: RC001, RC008, RC011, 22023.';
