@@ -32,6 +32,8 @@ OPTIONS_DOC = '''"""Arguments and options of a recall, as the database declares 
 Generated from pgrecall.recall_options() by pydriver/generate.py; do not edit.
 """'''
 RULES = (
+    (r"await asyncio\.wait_for\(asyncio\.wrap_future\((.+?)\), (.+?)\)", r"\1.result(\2)"),
+    (r"\bon_own_thread\b", "on_this_thread"),
     (r"await asyncio\.to_thread\(function, \*arguments\)", "function(*arguments)"),
     (r"\basyncio\b", "time"),
     (r"\b__aenter__\b", "__enter__"),

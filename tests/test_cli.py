@@ -17,7 +17,7 @@ from psycopg.rows import scalar_row
 
 from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall, rerankers
 from pgrecall.calls import Call
-from pgrecall.command import doctor, main, queries, render
+from pgrecall.command import actions, doctor, main, queries, render
 from pgrecall.command.demo import ARMS, SHOWN
 
 Run = Callable[..., tuple[int, str, str]]
@@ -530,6 +530,21 @@ def test_doctor_warns_where_the_packaged_embedder_cannot_run(
     assert code == 0
     assert "warn embedder: cannot embed texts: package tokenizers is missing\n" in out
     assert "Run: pip install 'pgrecall[embed]'" in out
+
+
+def test_facts_that_cannot_be_embedded_are_stored_and_counted(
+    run: Run, facts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "DEFAULT_EMBEDDER", PackagedEmbedder())
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+
+    code, out, _ = run("retain", facts, "--bank", "b", "--create")
+    asked = run("recall", "b", "who leads Atlas?")[1]
+
+    assert code == 0
+    assert "2 have no embedding, since the embedder failed" in " ".join(out.split())
+    assert "Ana leads Atlas" in asked
+    assert "nothing was searched by embedding" in asked
 
 
 def test_the_command_ends_quietly_when_its_reader_does(database: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import locale
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from pgrecall import (
     InvalidArgument,
     OnnxReranker,
     Recall,
+    RecallReport,
     Reranker,
     RerankerUnavailable,
     rerankers,
@@ -31,6 +33,8 @@ from pgrecall.models import Period
 from pgrecall.rerankers import (
     DEFAULT_RERANKER,
     PACKAGED,
+    FirstPlaces,
+    Order,
     as_reranker,
     chosen_reranker,
     dated_text,
@@ -603,7 +607,41 @@ def test_no_time_at_all_keeps_the_fused_order(onnx: Path) -> None:
 def test_batches_that_no_longer_fit_are_not_read(cross_encoder: Path) -> None:
     reranker = CrossEncoderReranker(cross_encoder, batch_size=2)
 
-    assert len(reranker.scores_within("who", ["maya", "ana", "atlas", "leads", "in"], 0)) == 2
+    assert reranker.scores_within("who", ["maya", "ana", "atlas", "leads", "in"], 0) == []
+
+
+def test_nothing_is_read_once_the_first_places_are_settled() -> None:
+    hits = [replace(make_hit(str(n), rank=n), score=0.9**n) for n in range(1, 51)]
+    order = Order(hits, reference_time=NOW, during=None)
+
+    def read(relevance: float, returned: int) -> int:
+        first = FirstPlaces(order, 50, returned)
+        return next((n for n in range(1, 51) if first(relevance)), 50)
+
+    assert [read(0.9, 5), read(0.9, 10), read(0.9, 40)] == [12, 15, 50]
+    assert 15 < read(0.1, 10) < read(0.03, 10) < 50
+
+
+def test_more_is_read_where_none_of_the_first_answers(
+    connection: psycopg.Connection[Any], onnx: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report(relevance: float, **options: Any) -> RecallReport:
+        reranker = OnnxReranker(onnx)
+        monkeypatch.setattr(
+            reranker,
+            "_answers",
+            lambda pairs: [math.log(relevance / (1 - relevance)) for _ in pairs],
+        )
+        recall = Recall(connection, embedder=toy_embed, reranker=reranker)
+        recall.create_bank("many", exist_ok=True)
+        recall.retain("many", [f"Maya {'leads ' * n}Atlas" for n in range(40)])
+        return recall.recall_report("many", "who leads Atlas", **options)
+
+    sure, unsure, exact = report(0.99), report(0.01), report(0.99, candidates=30)
+
+    assert (sure.reranked, unsure.reranked, exact.reranked) == (15, 40, 30)
+    assert sure.degradations == unsure.degradations == ()
+    assert all(hit.rerank_score for hit in sure.hits)
 
 
 @pytest.mark.parametrize(

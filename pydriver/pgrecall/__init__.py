@@ -11,6 +11,7 @@ from pgrecall.embedders import (
     SentenceTransformerEmbedder,
 )
 from pgrecall.errors import (
+    ArmFailed,
     BankExists,
     BankNotFound,
     DimensionMismatch,
@@ -24,6 +25,7 @@ from pgrecall.errors import (
     InvalidFilter,
     MemoryNotFound,
     ModelMismatch,
+    OutOfTime,
     RecallError,
     ReembedRefused,
     RerankerUnavailable,
@@ -63,6 +65,7 @@ connect_async = AsyncRecall.connect
 
 __all__ = [
     "Arm",
+    "ArmFailed",
     "ArmFinding",
     "ArmHit",
     "ArmReport",
@@ -95,6 +98,7 @@ __all__ = [
     "ModelMismatch",
     "NearCopy",
     "OnnxReranker",
+    "OutOfTime",
     "PackagedEmbedder",
     "Progress",
     "QueryEntity",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from time import perf_counter
@@ -49,6 +49,7 @@ from pgrecall.models import (
     TypeHint,
 )
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.worker import on_own_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -281,6 +282,7 @@ class AsyncRecall:
         link: str | None = None,
         replace: str | None = None,
         progress: Progress | None = None,
+        strict: bool = False,
     ) -> list[Retained]:
         """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
 
@@ -294,6 +296,8 @@ class AsyncRecall:
                 fact_key, "relation" those that lead the same relation of the same entity
                 elsewhere, "both", or "none". Default: as the bank has it.
             progress: Called with how many more facts have been embedded.
+            strict: Whether to raise what the embedder raises, and store nothing. Default: where it
+                fails, facts are stored without embedding, and their rows say so.
 
         Returns:
             One row a fact, in order.
@@ -306,14 +310,17 @@ class AsyncRecall:
             ModelMismatch: the embeddings are not of the bank's model.
             InvalidEmbedding: an embedding is empty, all zeros, or not finite.
             InvalidArgument: link or replace is none of these words.
-            EmbedderUnavailable: the embedder's package or model is missing.
+            Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
 
         """
         settings = await self._settings_for(bank)
-        batch = await _compute(core.FactBatch, settings, facts, model)
+        batch = await _compute(core.FactBatch, settings, facts, model, strict)
         if batch.needs_embeddings:
             batch.add_stored(await self._run(batch.stored_call(bank)))
-        await _compute(batch.embed, progress)
+        for chunk in batch.chunks():
+            await _compute(batch.embed, chunk)
+            if progress:
+                progress(len(chunk))
         return await self._run(batch.call(bank, link, replace))
 
     async def retain_many(
@@ -326,6 +333,7 @@ class AsyncRecall:
         replace: str | None = None,
         batch_size: int = core.STREAM_BATCH,
         progress: Progress | None = None,
+        strict: bool = False,
     ) -> Retention:
         """Remember a long stream of facts, batch by batch.
 
@@ -340,6 +348,7 @@ class AsyncRecall:
             replace: As for :meth:`retain`.
             batch_size: Facts in one call, at least 1.
             progress: As for :meth:`retain`.
+            strict: As for :meth:`retain`.
 
         Raises:
             RecallError: as :meth:`retain`; the position counts from the start of the stream.
@@ -350,7 +359,13 @@ class AsyncRecall:
             with stream.positions():
                 relinked = stream.relinked(batch)
                 rows = await self.retain(
-                    bank, relinked, model=model, link=link, replace=replace, progress=progress
+                    bank,
+                    relinked,
+                    model=model,
+                    link=link,
+                    replace=replace,
+                    progress=progress,
+                    strict=strict,
                 )
             stream.add(rows)
         return stream.retention()
@@ -941,7 +956,10 @@ class AsyncRecall:
             DimensionMismatch: the embedding does not have the bank's number of dimensions.
             ModelMismatch: the embedding is not of the bank's model.
             InvalidEmbedding: the embedding is empty, all zeros, or not finite.
-            EmbedderUnavailable: the embedder's package or model is missing.
+            OutOfTime: the timeout passed before the database had answered.
+            ArmFailed: an arm failed, and strict was given.
+            Exception: what the embedder, the reranker or the function of a hypothetical answer
+                raised, such as EmbedderUnavailable or RerankerUnavailable, and strict was given.
             InstallError: the database has no pgrecall, or another version than the driver needs.
 
         """
@@ -961,13 +979,14 @@ class AsyncRecall:
             RecallError: as :meth:`recall`.
 
         """
+        began = perf_counter()
         try:
-            return await self._answer(bank, query, options)
+            return await self._answer(bank, query, options, began)
         except ModelMismatch:
             if self._settings.next_embedder is None or not self._may_go_on():
                 raise
         # The bank was switched to its next model between the two statements.
-        return await self._answer(bank, query, options)
+        return await self._answer(bank, query, options, began)
 
     async def explain(
         self,
@@ -989,7 +1008,7 @@ class AsyncRecall:
             RecallError: as :meth:`recall`.
 
         """
-        question = await self._question(bank, query, options)
+        question = await self._question(bank, query, options, is_strict=True)
         return await self._run(question.explain_call(is_run))
 
     async def arm_hits(
@@ -1006,21 +1025,34 @@ class AsyncRecall:
             RecallError: as :meth:`recall`.
 
         """
-        question = await self._question(bank, query, options)
+        question = await self._question(bank, query, options, is_strict=True)
         return await self._run(question.arm_hits_call())
 
-    async def _answer(self, bank: str, query: str, options: RecallOptions) -> RecallReport:
-        question = await self._question(bank, query, options)
-        answer = await self._run(question.call(), question.trace)
-        return await _compute(question.report, answer)
+    async def _answer(
+        self, bank: str, query: str, options: RecallOptions, began: float
+    ) -> RecallReport:
+        question = await self._question(bank, query, options, began=began)
+        for step in question.rerank(await self._run(question.call(), question.trace)):
+            await _settled(step)
+        return question.report()
 
-    async def _question(self, bank: str, query: str, options: RecallOptions) -> core.Question:
+    async def _question(
+        self,
+        bank: str,
+        query: str,
+        options: RecallOptions,
+        *,
+        is_strict: bool = False,
+        began: float | None = None,
+    ) -> core.Question:
         """Make a question: parse its time and embed its texts."""
-        question = core.Question(await self._settings_for(bank), bank, query, options)
+        settings = await self._settings_for(bank)
+        question = core.Question(settings, bank, query, options, on_own_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(await self._run(call, question.trace))
-        await _compute(question.embed)
+        for step in question.embed(is_strict=is_strict):
+            await _settled(step)
         return question
 
     async def _settings_for(self, bank: str) -> core.Settings:
@@ -1047,6 +1079,9 @@ class AsyncRecall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return await self._send(call, connection, trace)
             except psycopg.Error as error:
+                late = trace.too_late(error)
+                if late is not None:
+                    raise late from error
                 may_help = owner and core.is_transient(error, call.is_repeatable, trace)
                 delay = next(delays, None) if may_help else None
                 if delay is None:
@@ -1074,7 +1109,14 @@ class AsyncRecall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
-            await cursor.execute(call.sql.encode(), call.parameters)
+            limit, unlimit = trace.limits()
+            if limit is None:
+                await cursor.execute(call.sql.encode(), call.parameters)
+            else:
+                async with connection.pipeline():  # one round trip
+                    await connection.execute(limit.sql.encode(), limit.parameters)
+                    await cursor.execute(call.sql.encode(), call.parameters)
+                    await connection.execute(unlimit.sql.encode())
             return call.result(await cursor.fetchall())
 
     @asynccontextmanager
@@ -1083,9 +1125,21 @@ class AsyncRecall:
             yield self._source
             return
         start = perf_counter()
-        async with self._source.connection() as connection:
+        limit = trace.pool_arguments(self._source.connection)
+        async with self._source.connection(**limit) as connection:
             trace.acquired(start)
             yield connection
+            start = perf_counter()
+        trace.returned(start)
+
+
+async def _settled(step: core.Step[Any]) -> None:
+    """Wait until a step has come to a result, an error or its time limit; it keeps that."""
+    try:
+        with suppress(Exception):
+            await asyncio.wait_for(asyncio.wrap_future(step.future), step.seconds)
+    finally:
+        step.future.cancel()  # the worker need not go on with what nobody waits for
 
 
 async def _compute(function: Callable[..., T], *arguments: object) -> T:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from psycopg import DataError
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
-from psycopg.rows import BaseRowFactory, scalar_row
+from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range, TimestamptzRange
@@ -114,6 +114,38 @@ class _TimeLoader(TimestamptzLoader):
 def adapt(adapters: AdaptersMap) -> None:
     """Read times that Python cannot represent as None instead of failing."""
     adapters.register_loader("timestamptz", _TimeLoader)
+
+
+def limit_time(seconds: float) -> Call[Any, None]:
+    """Limit the time of the statements to come, unless they have a lower limit.
+
+    Until unlimit_time() or the end of the transaction.
+    """
+    return Call(
+        "select set_config('pgrecall.statement_timeout', old.value, true),"
+        " set_config('statement_timeout', least(nullif(extract(epoch from old.value::interval)"
+        " * 1000, 0), %(milliseconds)s)::bigint::text, true)"
+        " from (select current_setting('statement_timeout')) as old(value)",
+        {"milliseconds": math.ceil(seconds * 1000)},
+        tuple_row,
+        _nothing,
+    )
+
+
+def unlimit_time() -> Call[Any, None]:
+    """Restore the time limit of before limit_time()."""
+    return Call(
+        "select set_config('statement_timeout',"
+        " current_setting('pgrecall.statement_timeout'), true)",
+        {},
+        tuple_row,
+        _nothing,
+    )
+
+
+def then(call: Call[Row, Result], change: Callable[[Result], Result]) -> Call[Row, Result]:
+    """Change the answer of a call."""
+    return replace(call, result=lambda rows: change(call.result(rows)))
 
 
 def version() -> Call[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from time import perf_counter
@@ -49,6 +49,7 @@ from pgrecall.models import (
     TypeHint,
 )
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.worker import on_this_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -279,6 +280,7 @@ class Recall:
         link: str | None = None,
         replace: str | None = None,
         progress: Progress | None = None,
+        strict: bool = False,
     ) -> list[Retained]:
         """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
 
@@ -292,6 +294,8 @@ class Recall:
                 fact_key, "relation" those that lead the same relation of the same entity
                 elsewhere, "both", or "none". Default: as the bank has it.
             progress: Called with how many more facts have been embedded.
+            strict: Whether to raise what the embedder raises, and store nothing. Default: where it
+                fails, facts are stored without embedding, and their rows say so.
 
         Returns:
             One row a fact, in order.
@@ -304,14 +308,17 @@ class Recall:
             ModelMismatch: the embeddings are not of the bank's model.
             InvalidEmbedding: an embedding is empty, all zeros, or not finite.
             InvalidArgument: link or replace is none of these words.
-            EmbedderUnavailable: the embedder's package or model is missing.
+            Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
 
         """
         settings = self._settings_for(bank)
-        batch = _compute(core.FactBatch, settings, facts, model)
+        batch = _compute(core.FactBatch, settings, facts, model, strict)
         if batch.needs_embeddings:
             batch.add_stored(self._run(batch.stored_call(bank)))
-        _compute(batch.embed, progress)
+        for chunk in batch.chunks():
+            _compute(batch.embed, chunk)
+            if progress:
+                progress(len(chunk))
         return self._run(batch.call(bank, link, replace))
 
     def retain_many(
@@ -324,6 +331,7 @@ class Recall:
         replace: str | None = None,
         batch_size: int = core.STREAM_BATCH,
         progress: Progress | None = None,
+        strict: bool = False,
     ) -> Retention:
         """Remember a long stream of facts, batch by batch.
 
@@ -338,6 +346,7 @@ class Recall:
             replace: As for :meth:`retain`.
             batch_size: Facts in one call, at least 1.
             progress: As for :meth:`retain`.
+            strict: As for :meth:`retain`.
 
         Raises:
             RecallError: as :meth:`retain`; the position counts from the start of the stream.
@@ -348,7 +357,13 @@ class Recall:
             with stream.positions():
                 relinked = stream.relinked(batch)
                 rows = self.retain(
-                    bank, relinked, model=model, link=link, replace=replace, progress=progress
+                    bank,
+                    relinked,
+                    model=model,
+                    link=link,
+                    replace=replace,
+                    progress=progress,
+                    strict=strict,
                 )
             stream.add(rows)
         return stream.retention()
@@ -931,7 +946,10 @@ class Recall:
             DimensionMismatch: the embedding does not have the bank's number of dimensions.
             ModelMismatch: the embedding is not of the bank's model.
             InvalidEmbedding: the embedding is empty, all zeros, or not finite.
-            EmbedderUnavailable: the embedder's package or model is missing.
+            OutOfTime: the timeout passed before the database had answered.
+            ArmFailed: an arm failed, and strict was given.
+            Exception: what the embedder, the reranker or the function of a hypothetical answer
+                raised, such as EmbedderUnavailable or RerankerUnavailable, and strict was given.
             InstallError: the database has no pgrecall, or another version than the driver needs.
 
         """
@@ -951,13 +969,14 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
+        began = perf_counter()
         try:
-            return self._answer(bank, query, options)
+            return self._answer(bank, query, options, began)
         except ModelMismatch:
             if self._settings.next_embedder is None or not self._may_go_on():
                 raise
         # The bank was switched to its next model between the two statements.
-        return self._answer(bank, query, options)
+        return self._answer(bank, query, options, began)
 
     def explain(
         self,
@@ -979,7 +998,7 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
-        question = self._question(bank, query, options)
+        question = self._question(bank, query, options, is_strict=True)
         return self._run(question.explain_call(is_run))
 
     def arm_hits(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[ArmFinding]:
@@ -994,21 +1013,32 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
-        question = self._question(bank, query, options)
+        question = self._question(bank, query, options, is_strict=True)
         return self._run(question.arm_hits_call())
 
-    def _answer(self, bank: str, query: str, options: RecallOptions) -> RecallReport:
-        question = self._question(bank, query, options)
-        answer = self._run(question.call(), question.trace)
-        return _compute(question.report, answer)
+    def _answer(self, bank: str, query: str, options: RecallOptions, began: float) -> RecallReport:
+        question = self._question(bank, query, options, began=began)
+        for step in question.rerank(self._run(question.call(), question.trace)):
+            _settled(step)
+        return question.report()
 
-    def _question(self, bank: str, query: str, options: RecallOptions) -> core.Question:
+    def _question(
+        self,
+        bank: str,
+        query: str,
+        options: RecallOptions,
+        *,
+        is_strict: bool = False,
+        began: float | None = None,
+    ) -> core.Question:
         """Make a question: parse its time and embed its texts."""
-        question = core.Question(self._settings_for(bank), bank, query, options)
+        settings = self._settings_for(bank)
+        question = core.Question(settings, bank, query, options, on_this_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(self._run(call, question.trace))
-        _compute(question.embed)
+        for step in question.embed(is_strict=is_strict):
+            _settled(step)
         return question
 
     def _settings_for(self, bank: str) -> core.Settings:
@@ -1033,6 +1063,9 @@ class Recall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return self._send(call, connection, trace)
             except psycopg.Error as error:
+                late = trace.too_late(error)
+                if late is not None:
+                    raise late from error
                 may_help = owner and core.is_transient(error, call.is_repeatable, trace)
                 delay = next(delays, None) if may_help else None
                 if delay is None:
@@ -1060,7 +1093,14 @@ class Recall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
-            cursor.execute(call.sql.encode(), call.parameters)
+            limit, unlimit = trace.limits()
+            if limit is None:
+                cursor.execute(call.sql.encode(), call.parameters)
+            else:
+                with connection.pipeline():  # one round trip
+                    connection.execute(limit.sql.encode(), limit.parameters)
+                    cursor.execute(call.sql.encode(), call.parameters)
+                    connection.execute(unlimit.sql.encode())
             return call.result(cursor.fetchall())
 
     @contextmanager
@@ -1069,9 +1109,21 @@ class Recall:
             yield self._source
             return
         start = perf_counter()
-        with self._source.connection() as connection:
+        limit = trace.pool_arguments(self._source.connection)
+        with self._source.connection(**limit) as connection:
             trace.acquired(start)
             yield connection
+            start = perf_counter()
+        trace.returned(start)
+
+
+def _settled(step: core.Step[Any]) -> None:
+    """Wait until a step has come to a result, an error or its time limit; it keeps that."""
+    try:
+        with suppress(Exception):
+            step.future.result(step.seconds)
+    finally:
+        step.future.cancel()  # the worker need not go on with what nobody waits for
 
 
 def _compute(function: Callable[..., T], *arguments: object) -> T:

@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
+from functools import partial
+from inspect import signature
 from itertools import islice
+from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
 
 from pgrecall import calls
 from pgrecall.calls import Answer, Call
-from pgrecall.embedders import Embedder, EmbedFunction, as_embedder
+from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
 from pgrecall.errors import (
+    ArmFailed,
     InvalidArgument,
     InvalidFact,
+    OutOfTime,
     RecallError,
-    RerankerUnavailable,
     moved,
 )
 from pgrecall.models import (
@@ -52,13 +57,18 @@ from pgrecall.rerankers import (
     CANDIDATES,
     MODES,
     SECONDS,
+    FirstPlaces,
+    Order,
+    PunctualReranker,
     Reranker,
     ScoreFunction,
+    WorkedReranker,
     chosen_reranker,
-    reranked,
+    dated_text,
 )
 from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
 from pgrecall.temporal.currency import read_currency
+from pgrecall.worker import Reading, on_own_thread, on_this_thread
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +78,8 @@ Fact = Mapping[str, object] | str
 Progress = Callable[[int], None]
 """Called with how many more facts or messages are done."""
 
+Start = Callable[..., "Future[Any]"]
+"""Calls a function with arguments, here or elsewhere."""
 RerankMode = Literal["blend", "replace"]
 
 EMBED_BATCH = 64
@@ -78,6 +90,7 @@ _RETRY_SECONDS = (0.05, 0.2, 0.8)
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
 _CONNECTION_LOST = ("08", "57P01", "57P02")
 _LAST_SESSION = "last_session"
+_LEAST_SECONDS = 0.002  # a limit of 0 would be none, and the server counts milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +179,20 @@ class RecallOptions(SqlOptions, total=False):
             case ("i joined") to a datetime, or a function that may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
         rerank: Whether to rerank. Default: True, where the client has a reranker.
-        candidates: How many of the best to rerank, at least 1. Default: 50.
+        candidates: How many of the best to rerank, at least 1. Default: as many of the best 50 as
+            it takes to settle the first places, and half as many again as are returned.
         rerank_mode: "blend" the reranker's order with the fused one (the default), or "replace" the
             latter.
-        rerank_seconds: Time for reranking; candidates it does not suffice for stay behind in fused
-            order, and the report says so. Default: 2.
+        rerank_seconds: Time for reranking, waiting for other callers included; candidates it does
+            not suffice for stay behind in fused order, and the report says so. Where more than four
+            callers a core wait, all get a part of it. Default: 2.
         boosts: Alpha of the boosts "recency", "period" and "proof" of what was reranked, 0 to 1
             each: a score is multiplied with 1 - alpha / 2 to 1 + alpha / 2. Default: 0.
+        timeout: Seconds for the whole call, from its start. What precedes the database's answer,
+            such as embedding, gets half of what is left each time and is left out after that; the
+            database all that is left, and reranking what it leaves. Default: no limit.
+        strict: Whether to raise where the embedder, the reranker, an arm or the function of a
+            hypothetical answer fails, instead of answering without it. Default: False.
 
     """
 
@@ -193,15 +213,49 @@ class RecallOptions(SqlOptions, total=False):
     rerank_mode: RerankMode | None
     rerank_seconds: float | None
     boosts: Mapping[str, float] | None
+    timeout: float | None
+    strict: bool | None
 
 
 @dataclass(slots=True)
 class Trace:
-    """Times of sending a call, in seconds."""
+    """Times of sending a call, in seconds, and its deadline."""
 
     wait: float = 0.0
     database: float = 0.0
     is_lost: bool = False
+    timeout: float | None = None
+    start: float = field(default_factory=perf_counter)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the deadline, at least 0; None without one."""
+        if self.timeout is None:
+            return None
+        return max(0.0, self.start + self.timeout - perf_counter())
+
+    def pool_arguments(self, connection: Callable[..., object]) -> dict[str, float]:
+        """Return the time limit for borrowing a connection, where the pool knows of one."""
+        left = self.left
+        if left is None or "timeout" not in signature(connection).parameters:
+            return {}
+        return {"timeout": max(left, _LEAST_SECONDS)}
+
+    def limits(self) -> tuple[Call[Any, Any] | None, Call[Any, Any]]:
+        """Return the calls that limit the time of a statement, and that restore the limit."""
+        left = self.left
+        limit = None if left is None else calls.limit_time(max(left, _LEAST_SECONDS))
+        return limit, calls.unlimit_time()
+
+    def too_late(self, error: psycopg.Error) -> OutOfTime | None:
+        """Return the error to raise where a statement or a pool failed since time was up."""
+        is_cut = isinstance(error, psycopg.errors.QueryCanceled) or error.sqlstate is None
+        if not is_cut or self.left is None or self.left > _LEAST_SECONDS:
+            return None
+        return OutOfTime(
+            f"the timeout of {self.timeout:g} s passed before the database had answered",
+            hint="Allow more time with timeout=..., or ask for less with budget='low'.",
+        )
 
     def acquired(self, since: float) -> None:
         """Note how long a connection took, and warn when that was long."""
@@ -209,6 +263,10 @@ class Trace:
         self.wait += seconds
         if seconds > SLOW_CONNECTION_SECONDS:
             logger.warning("waited %.0f ms for a connection", seconds * 1000)
+
+    def returned(self, since: float) -> None:
+        """Note how long it took to commit and to give the connection back."""
+        self.database += perf_counter() - since
 
     @contextmanager
     def timing(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
@@ -244,21 +302,70 @@ def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
     return connection.autocommit and connection.info.transaction_status == idle
 
 
-class Question:
-    """One recall on its way: made, embedded, sent, then answered.
+@dataclass(frozen=True, slots=True)
+class Step(Generic[T]):
+    """Something to wait for.
 
     Attributes:
-        trace: Times of the sending.
+        future: What it will come to.
+        seconds: How long to wait; None for as long as it takes.
+
+    """
+
+    future: Future[T]
+    seconds: float | None
+
+    def result(self) -> T:
+        """Return what it came to.
+
+        Raises:
+            TimeoutError: it took too long.
+            Exception: what it raised.
+
+        """
+        if self.future.cancelled():
+            raise TimeoutError(f"it took longer than {self.seconds or 0:.3g} s")
+        return self.future.result()
+
+
+class Question:
+    """One recall on its way: made, embedded, sent, reranked, then reported on.
+
+    Attributes:
+        trace: Times of the sending, and the deadline.
         needs_preparation: Whether the bank has to be asked before the query is embedded.
 
     """
 
     def __init__(
-        self, settings: Settings, bank: str, query: str, options: Mapping[str, Any]
+        self,
+        settings: Settings,
+        bank: str,
+        query: str,
+        options: Mapping[str, Any],
+        start: Start = on_this_thread,
+        began: float | None = None,
     ) -> None:
-        """Separate options of the driver from those of the database."""
+        """Separate options of the driver from those of the database.
+
+        Args:
+            settings: Those of the client.
+            bank: Name of the bank.
+            query: The query.
+            options: Those of a recall.
+            start: Calls the functions of the user: here, or elsewhere where that must not wait.
+            began: When the call began, by perf_counter(). Default: now.
+
+        """
         given = {name: value for name, value in options.items() if value is not None}
-        self.trace = Trace()
+        self.trace = Trace(
+            timeout=_timeout(given.pop("timeout", None)),
+            start=perf_counter() if began is None else began,
+        )
+        self._start = start if self.trace.timeout is None else on_own_thread
+        self._is_strict = bool(given.pop("strict", False))
+        self._degradations: list[Degradation] = []
+        self._limit = inf
         self._settings = settings
         self._bank = bank
         self._query = self._embedded_text = query
@@ -267,7 +374,7 @@ class Question:
         self._reranking = _Reranking(settings, given)
         reference_time = settings.moment(given.pop("reference_time", None))
         self._reference_time = reference_time or datetime.now(timezone.utc)
-        self._seconds = {"temporal": 0.0, "embed": 0.0, "rerank": 0.0}
+        self._seconds = dict.fromkeys(("temporal", "embed", "queue", "rerank"), 0.0)
         self._constraint: TemporalConstraint | None = None
         during: Period | None = given.pop("during", None)
         self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
@@ -357,30 +464,83 @@ class Question:
             options["prefer"] = direction
             self._reranking.reranker = None
 
-    def embed(self) -> None:
-        """Embed what has to be embedded, all in one go. Takes long, sends nothing.
+    def embed(self, *, is_strict: bool = False) -> Iterator[Step[Any]]:
+        """Embed what has to be embedded, all in one go; wait for each step.
+
+        Args:
+            is_strict: Whether to raise what an embedder raises, whatever the option says.
 
         Raises:
-            EmbedderUnavailable: the embedder cannot work.
+            Exception: what the embedder or the function raised, where that is wanted.
 
         """
         embedder = self._settings.embedder
         if embedder is None:
             return
-        with self._timed("embed"):
-            texts = {
-                name: text(self._query) if callable(text) else text
-                for name, text in self._texts.items()
-            }
-            if self._embeds_query:
-                texts["embedding"] = self._embedded_text
-            if not texts:
-                return
-            self._arguments.setdefault("model", embedder.model)
-            options = cast("dict[str, object]", self._arguments["options"])
-            for name, vector in zip(texts, embedder.embed(list(texts.values())), strict=True):
+        self._is_strict |= is_strict
+        texts: dict[str, str] = {}
+        for name, text in self._texts.items():
+            if not callable(text):
+                texts[name] = text
+                continue
+            try:
+                texts[name] = yield from self._waited(
+                    "embed", partial(self._start, text, self._query), self._share()
+                )
+            except Exception as error:  # whatever it is, the other arms answer
+                self._leave_out(name, f"{name} was left out: ", error)
+        if self._embeds_query:
+            texts["embedding"] = self._embedded_text
+        if not texts:
+            return
+        options = cast("dict[str, object]", self._arguments["options"])
+        begin = partial(self._begun_embedding, embedder, [*texts.values()])
+        try:
+            vectors = yield from self._waited("embed", begin, self._share())
+            read = zip(texts, map(calls.to_floats, vectors), strict=True)
+            for name, vector in [*read]:
                 place = self._arguments if name == "embedding" else options
-                place[name] = calls.to_floats(vector)
+                place[name] = vector
+            self._arguments.setdefault("model", embedder.model)
+        except Exception as error:  # whatever it is, the other arms answer
+            self._leave_out("embedder", "nothing was searched by embedding: ", error)
+
+    def _begun_embedding(self, embedder: Embedder, texts: list[str]) -> Future[Any]:
+        if isinstance(embedder, WorkedEmbedder):
+            return embedder.submit(texts)
+        return self._start(lambda: [*embedder.embed(texts)])
+
+    def _share(self) -> float | None:
+        left = self.trace.left
+        return None if left is None else left / 2
+
+    def _waited(
+        self, stage: str, begin: Callable[[], Future[Any]], seconds: float | None
+    ) -> Generator[Step[Any], None, Any]:
+        """Begin something, have it waited for, and return what it came to.
+
+        What the worker says it waited for others is counted apart from the stage.
+        """
+        start, waited = perf_counter(), 0.0
+        try:
+            step = Step(begin(), seconds)
+            yield step
+            found = step.result()
+            if not isinstance(found, Reading):
+                return found
+            waited = max(0.0, perf_counter() - start - found.seconds)
+            self._limit = found.limit
+            return found.found
+        finally:
+            self._seconds["queue"] += waited
+            self._seconds[stage] += perf_counter() - start - waited
+
+    def _leave_out(self, what: str, why: str, error: Exception) -> None:
+        """Report what failed and is left out, or raise it where that is wanted."""
+        if self._is_strict:
+            raise error
+        reason, hint = said(error)
+        self._degradations.append(Degradation(what, f"{why}{reason}", hint))
 
     def call(self) -> Call[Any, Answer]:
         """Return the one call that finds the candidates, and reports on the arms."""
@@ -394,38 +554,70 @@ class Question:
         """Return the call that says what each arm finds."""
         return calls.arm_hits(self._arguments)
 
-    def report(self, answer: Answer) -> RecallReport:
-        """Rerank the hits and make the report. Takes long, sends nothing."""
-        left_out = [_degradation(arm) for arm in answer.arms if arm.hint or arm.status == "failed"]
-        hits = answer.hits
+    def rerank(self, answer: Answer) -> Iterator[Step[Any]]:
+        """Rerank the hits; wait for each step.
+
+        Raises:
+            Exception: what the reranker raised, where that is wanted.
+
+        """
+        for arm in answer.arms:
+            if self._is_strict and arm.status == "failed":
+                raise ArmFailed(_degradation(arm).why, hint=arm.hint)
+        self._arms = answer.arms
+        self._hits = answer.hits
+        reranking = self._reranking
+        if reranking.reranker is None or not self._hits:
+            return
         constraint = self._constraint
         # "recently" would be as vague beside a date as it is in the question.
         asked = constraint.matched if constraint and constraint.kind != "fuzzy" else ""
-        if self._reranking.reranker is not None:
-            with self._timed("rerank"):
-                hits, degradation = self._reranking.ordered(
-                    hits,
-                    self._query,
-                    self._reference_time,
-                    self._during,
-                    asked,
-                )
-            left_out += [degradation] if degradation else []
-        page = hits[self._reranking.page]
+        begin = reranking.begin(
+            self._hits,
+            self._query,
+            self._reference_time,
+            self._during,
+            asked,
+            self.trace.left,
+            self._start,
+        )
+        try:
+            scores = yield from self._waited("rerank", begin, self.trace.left)
+            self._hits = reranking.ordered(scores, self._limit)
+        except Exception as error:  # whatever it is, the fused order is an answer
+            self._leave_out("reranker", "", error)
+            return
+        degradation = reranking.degradation
+        if degradation and self._is_strict:
+            raise OutOfTime(degradation.why, hint=degradation.hint)
+        self._degradations += [degradation] if degradation else []
+
+    def report(self) -> RecallReport:
+        """Make the report."""
+        left_out = [_degradation(arm) for arm in self._arms if arm.hint or arm.status == "failed"]
+        page = self._hits[self._reranking.page]
+        constraint = self._constraint
+        stages = {
+            "temporal": self._seconds["temporal"],
+            "embed": self._seconds["embed"],
+            "wait": self.trace.wait,
+            "database": self.trace.database,
+            "rerank": self._seconds["rerank"],
+            "queue": self._seconds["queue"],
+        }
+        rest = perf_counter() - self.trace.start - sum(stages.values())
         return RecallReport(
             hits=tuple(page),
             timings=Timings(
-                temporal=self._seconds["temporal"] * 1000,
-                embed=self._seconds["embed"] * 1000,
-                wait=self.trace.wait * 1000,
-                database=self.trace.database * 1000,
-                rerank=self._seconds["rerank"] * 1000,
+                **{stage: seconds * 1000 for stage, seconds in stages.items()},
+                driver=max(0.0, rest) * 1000,
             ),
             temporal=constraint,
             facts=(constraint.fact(),) if constraint is not None else (),
-            degradations=tuple(left_out),
-            arms=tuple(answer.arms),
+            degradations=(*left_out, *self._degradations),
+            arms=tuple(self._arms),
             confidence=max((hit.relevance for hit in page), default=0.0),
+            reranked=sum(hit.rerank_score is not None for hit in self._hits),
         )
 
     @contextmanager
@@ -448,6 +640,7 @@ class _Reranking:
     Attributes:
         reranker: Reorders the candidates; None to keep the fused order.
         page: What is returned of the ordered candidates.
+        degradation: What there was no time for.
 
     """
 
@@ -459,7 +652,9 @@ class _Reranking:
 
         """
         self.page = slice(None)
+        self.degradation: Degradation | None = None
         self.reranker = settings.reranker if given.pop("rerank", True) else None
+        self._is_open = "candidates" not in given
         self._candidates: int = given.pop("candidates", CANDIDATES)
         self._mode: str = given.pop("rerank_mode", MODES[0])
         self._seconds: float = given.pop("rerank_seconds", SECONDS)
@@ -499,42 +694,84 @@ class _Reranking:
                     hint="0.2 is ten percent either way.",
                 )
 
-    def ordered(
+    def begin(
         self,
         hits: list[Hit],
         query: str,
         reference_time: datetime,
         during: Period | None,
         asked: str,
-    ) -> tuple[list[Hit], Degradation | None]:
-        """Rerank hits where a reranker is set; say what was left out."""
-        if self.reranker is None:
-            return hits, None
-        try:
-            ordered = reranked(
-                hits,
-                query,
-                self.reranker,
-                reference_time=reference_time,
-                during=during,
-                asked=asked,
-                candidates=self._candidates,
-                seconds=self._seconds,
-                mode=self._mode,
-                boosts=self._boosts,
-            )
-        except RerankerUnavailable as error:
-            return hits, Degradation("reranker", error.message, error.hint)
-        wanted = min(len(hits), self._candidates)
-        read = sum(hit.rerank_score is not None for hit in ordered)
-        if read == wanted:
-            return ordered, None
-        return ordered, Degradation(
-            "reranker",
-            f"{read} of {wanted} candidates were read in {self._seconds:g} s;"
-            " the others keep their order behind them",
-            "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+        left: float | None,
+        start: Start,
+    ) -> Callable[[], Future[Any]]:
+        """Return what has the candidates read."""
+        assert self.reranker is not None
+        reranker = self.reranker
+        self._texts = [dated_text(hit, during, asked) for hit in hits[: self._candidates]]
+        self._order = Order(
+            hits,
+            reference_time=reference_time,
+            during=during,
+            mode=self._mode,
+            boosts=self._boosts,
         )
+        self._first = (
+            FirstPlaces(self._order, len(self._texts), self.page.stop) if self._is_open else None
+        )
+        # A tenth is left for handing over what was read in the other nine.
+        self._limit = self._seconds if left is None else min(self._seconds, 0.9 * left)
+        if isinstance(reranker, WorkedReranker):
+            return partial(
+                reranker.submit,
+                query,
+                self._texts,
+                seconds=self._limit,
+                is_enough=self._first,
+            )
+        if isinstance(reranker, PunctualReranker):
+            return partial(start, reranker.scores_within, query, self._texts, self._limit)
+        return partial(start, self._all_scores, query)
+
+    def _all_scores(self, query: str) -> Sequence[float]:
+        assert self.reranker is not None
+        scores = [*self.reranker.scores(query, self._texts)]
+        if len(scores) != len(self._texts):
+            raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+        return scores
+
+    def ordered(self, scores: Sequence[float], limit: float) -> list[Hit]:
+        """Order the hits; note what there was no time to read.
+
+        Args:
+            scores: Of the first of them.
+            limit: What the worker made of the time limit.
+
+        """
+        wanted, read = len(self._texts), len(scores)
+        if read < wanted and not (self._first and self._first.are_settled):
+            crowd = f" of {self._limit:.3g}, since many callers wait" if limit < self._limit else ""
+            self.degradation = Degradation(
+                "reranker",
+                f"{read} of {wanted} candidates were read in {min(limit, self._limit):.3g} s"
+                f"{crowd}; the others keep their order behind them",
+                "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+            )
+        return self._order.hits(scores)
+
+
+def _timeout(seconds: float | None) -> float | None:
+    if seconds is not None and not seconds > 0:
+        raise InvalidArgument(
+            f"timeout is {seconds}, not above 0", hint="Give seconds for the whole call, such as 2."
+        )
+    return seconds
+
+
+def said(error: Exception) -> tuple[str, str | None]:
+    """Return what an error says, and its hint."""
+    if isinstance(error, RecallError):
+        return error.message, error.hint
+    return f"it failed with {type(error).__name__}: {error}", None
 
 
 def _degradation(arm: ArmReport) -> Degradation:
@@ -553,7 +790,13 @@ class FactBatch:
 
     """
 
-    def __init__(self, settings: Settings, facts: Iterable[Fact], model: str | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        facts: Iterable[Fact],
+        model: str | None,
+        is_strict: bool = False,
+    ) -> None:
         """Copy the facts into what JSON can hold.
 
         Raises:
@@ -565,6 +808,8 @@ class FactBatch:
         self.facts = calls.plain_facts(facts)
         self._settings = settings
         self._model = model or settings.model
+        self._is_strict = is_strict
+        self._failed: set[str] = set()
         self._stored: dict[tuple[int, str], str] = {}
         self.needs_embeddings = any(
             settings.next_embedder is not None
@@ -585,55 +830,75 @@ class FactBatch:
                 place = place["questions"][stored.ordinal]
             self._stored[id(place), stored.model] = calls.vector_text(stored.embedding)
 
-    def embed(self, progress: Progress | None = None) -> None:
-        """Embed facts and questions that neither brought nor have one. Takes long, sends nothing.
-
-        Raises:
-            EmbedderUnavailable: the embedder cannot work.
-
-        """
+    def chunks(self) -> Iterator[list[object]]:
+        """Cut the batch into what is embedded in one go."""
         facts = iter(self.facts)
         while chunk := list(islice(facts, EMBED_BATCH)):
-            self._embed([place for fact in chunk for place in _places(fact)])
-            if progress:
-                progress(len(chunk))
+            yield chunk
 
-    def _embed(self, places: list[dict[str, object]]) -> None:
+    def embed(self, chunk: Sequence[object]) -> None:
+        """Embed facts and questions that neither brought nor have one. Takes long, sends nothing.
+
+        Where an embedder fails, they stay without, and it is not asked again.
+
+        Raises:
+            Exception: what the embedder raised, where that is wanted.
+
+        """
+        places = [place for fact in chunk for place in _places(fact)]
         embedder, following = self._settings.embedder, self._settings.next_embedder
         bare = [place for place in places if place.get("embedding") is None]
         if embedder is not None and bare:
             name = embedder.model if following is not None else self._model or embedder.model
-            for place, vector in zip(bare, self._vectors(embedder, name, bare), strict=True):
+            for place, vector in self._vectors(embedder, name, bare):
                 if following is None:
                     place["embedding"] = vector
+                    self._model = name
                 else:  # by name: the bank may be switched before this arrives
                     place["embeddings"] = {embedder.model: vector}
-            if following is None:
-                self._model = name
         # A fact without an embedding of the bank's model cannot be found, so it is not retained.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
-            vectors = self._vectors(following, following.model, own)
-            for place, vector in zip(own, vectors, strict=True):
+            for place, vector in self._vectors(following, following.model, own):
                 known = cast("dict[str, object]", place.get("embeddings") or {})
                 place["embeddings"] = {**known, following.model: vector}
 
     def _vectors(
         self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
-    ) -> Iterator[str]:
+    ) -> Iterator[tuple[dict[str, object], str]]:
         """Give each place its embedding: the one that is stored, else a new one."""
         new = [place for place in places if (id(place), model) not in self._stored]
         texts = [str(place["text"]) for place in new]
-        if texts:
-            for place, vector in zip(new, embedder.embed(texts), strict=True):
-                self._stored[id(place), model] = calls.vector_text(vector)
-        return (self._stored[id(place), model] for place in places)
+        if texts and model not in self._failed:
+            try:
+                vectors = [calls.vector_text(vector) for vector in embedder.embed(texts)]
+                for place, vector in zip(new, vectors, strict=True):
+                    self._stored[id(place), model] = vector
+            except Exception as error:  # whatever it is, the facts are worth more
+                if self._is_strict:
+                    raise
+                self._failed.add(model)
+                logger.warning("facts are stored without embedding: %s", said(error)[0])
+        for place in places:
+            if (id(place), model) in self._stored:
+                yield place, self._stored[id(place), model]
 
     def call(
         self, bank: str, link: str | None, replace: str | None
     ) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
-        return calls.retain(bank, self.facts, model=self._model, link=link, replace=replace)
+        facts = (
+            [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
+        )
+        call = calls.retain(bank, facts, model=self._model, link=link, replace=replace)
+        return call if not self._failed else calls.then(call, self._marked)
+
+    def _marked(self, rows: list[Retained]) -> list[Retained]:
+        """Mark the facts that lack an embedding since the embedder failed."""
+        return [
+            replace(row, is_embedded=all(map(_has_embedding, _places(fact, is_all=True))))
+            for row, fact in zip(rows, self.facts, strict=True)
+        ]
 
 
 class Refill:
@@ -709,6 +974,7 @@ class Stream:
         """Start with nothing written."""
         self._ids: list[int] = []
         self._new = 0
+        self._bare = 0
 
     def batches(self, rows: Iterable[T], size: int) -> Iterator[list[T]]:
         """Cut a long stream into batches."""
@@ -766,26 +1032,39 @@ class Stream:
         for row in rows:
             self._ids.append(row.memory_id if isinstance(row, Retained) else row.message_id)
             self._new += row.is_new
+            self._bare += isinstance(row, Retained) and not row.is_embedded
 
     def retention(self) -> Retention:
         """Sum up."""
-        return Retention(len(self._ids), self._new)
+        return Retention(len(self._ids), self._new, self._bare)
 
 
-def _places(fact: object) -> Iterator[dict[str, object]]:
+def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:
     """Find the places in a plain fact to embed: itself and its questions.
 
     Those that bring an embedding come too, for it may be lacking the next model's; those that bring
-    embeddings by name are complete.
+    embeddings by name are complete, and come where all are wanted.
     """
     if not isinstance(fact, dict):
         return
     questions = fact.get("questions")
     for place in (fact, *(questions if isinstance(questions, list) else ())):
-        if isinstance(place, dict) and place.get("embeddings") is None:
+        if isinstance(place, dict) and (is_all or place.get("embeddings") is None):
             text = place.get("text")
             if isinstance(text, str) and text.strip():
                 yield cast("dict[str, object]", place)
+
+
+def _has_embedding(place: Mapping[str, object]) -> bool:
+    return bool(place.get("embedding") or place.get("embeddings"))
+
+
+def _without_bare_questions(fact: object) -> object:
+    """Leave out questions without embedding, by which alone they would be found."""
+    if not isinstance(fact, dict) or not isinstance(fact.get("questions"), list):
+        return fact
+    bare = [place for place in _places(fact) if place is not fact and not _has_embedding(place)]
+    return {**fact, "questions": [one for one in fact["questions"] if one not in bare]}
 
 
 def _zone(zone: str | tzinfo | None) -> tzinfo:

@@ -10,13 +10,14 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from pgrecall.errors import EmbedderUnavailable
-from pgrecall.loading import THREADS, cores, quiet_loading
+from pgrecall.loading import limit_torch, quiet_loading
+from pgrecall.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -56,6 +57,15 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class WorkedEmbedder(Protocol):
+    """An embedder that the worker of the process runs."""
+
+    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
+        """Let it embed texts."""
+        ...
+
+
 class FunctionEmbedder:
     """An embedder made of any function from texts to vectors."""
 
@@ -81,8 +91,8 @@ class PackagedEmbedder:
     """all-MiniLM-L6-v2 on onnxruntime, without torch: loaded when it is first used.
 
     Its vectors are those of sentence-transformers, so that one bank can have facts of either.
-    Each text runs alone, several at a time, on a thread each: that costs no more than batches,
-    needs no padding, and the vector of a text does not depend on the texts beside it.
+    Each text runs alone, several at a time, on the threads of the worker: that costs no more than
+    batches, needs no padding, and the vector of a text does not depend on the texts beside it.
     """
 
     model = DEFAULT_MODEL
@@ -92,11 +102,11 @@ class PackagedEmbedder:
         """Set the number of threads; nothing is imported or loaded yet.
 
         Args:
-            threads: How many texts are read at a time, at least 1. Default: one for each core
-                that the process may use, 8 at most.
+            threads: How many texts are read at a time, at least 1. Default: as many as the worker
+                of the process has threads: one for each core that it may use, 8 at most.
 
         """
-        self._threads = threads
+        self._reader = Model(self._read, at_once=threads)
         self._loaded: tuple[Any, Any] | None = None
         self._lock = threading.Lock()
 
@@ -107,20 +117,19 @@ class PackagedEmbedder:
             EmbedderUnavailable: a package or the weights are missing.
 
         """
+        return self.submit(texts).result().found
+
+    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
+        """Let the worker of the process embed texts."""
+        return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
+
+    def _read(self, texts: list[str]) -> Sequence[Vector]:
         from numpy import array, int64
 
         session, tokenizer = self.load()
-
-        def vector(text: str) -> Vector:
-            ids = tokenizer.encode(text).ids
-            (found,) = session.run(None, {"input_ids": array([ids], int64)})[0]
-            return cast("Vector", found)
-
-        threads = min(self._threads or min(cores(), THREADS), len(texts))
-        if threads <= 1:
-            return [vector(text) for text in texts]
-        with ThreadPoolExecutor(threads) as pool:  # per call: a pool does not survive a fork
-            return list(pool.map(vector, texts))
+        (text,) = texts
+        ids = tokenizer.encode(text).ids
+        return cast("Sequence[Vector]", session.run(None, {"input_ids": array([ids], int64)})[0])
 
     def load(self) -> tuple[Any, Any]:
         """Load the session and the tokenizer, unless they are loaded.
@@ -173,11 +182,13 @@ class SentenceTransformerEmbedder:
         Args:
             name_or_path: A directory, or the name of a model that has been downloaded before;
                 None for the all-MiniLM-L6-v2 that comes with the driver.
-            batch_size: Texts per forward pass, at least 1.
+            batch_size: Texts per forward pass, of all callers, at least 1.
 
         """
         self._name_or_path = name_or_path
         self._batch_size = batch_size
+        # Two batches at a time, sorted by length, need less padding.
+        self._reader = Model(self._read, batch_size=2 * batch_size, at_once=1)
         self._loaded: SentenceTransformer | None = None
         self._lock = threading.Lock()
         self.model = Path(name_or_path).name if name_or_path else DEFAULT_MODEL
@@ -199,15 +210,28 @@ class SentenceTransformerEmbedder:
             EmbedderUnavailable: a package or the model is missing.
 
         """
-        vectors: Iterable[Vector] = self._model().encode(
-            list(texts),
+        return self.submit(texts).result().found
+
+    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
+        """Let the worker of the process embed texts, in batches with those of other callers."""
+        return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
+
+    def _read(self, texts: list[str]) -> Sequence[Vector]:
+        vectors = self.load().encode(
+            texts,
             batch_size=self._batch_size,
             normalize_embeddings=True,
             show_progress_bar=False,
         )
-        return vectors
+        return cast("Sequence[Vector]", vectors)
 
-    def _model(self) -> SentenceTransformer:
+    def load(self) -> SentenceTransformer:
+        """Load the model, unless it is loaded.
+
+        Raises:
+            EmbedderUnavailable: as embed().
+
+        """
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()
@@ -227,6 +251,7 @@ class SentenceTransformerEmbedder:
                 f'cannot load the embedding model "{path}"',
                 hint="Give the directory of a sentence-transformers model, or download it first.",
             ) from error
+        limit_torch()
         logger.debug("loaded embedding model %s", self.model)
         return model
 

@@ -114,6 +114,14 @@ class RerankerUnavailable(RecallError):
     """The reranker cannot be used; a recall keeps the fused order instead and reports it."""
 
 
+class ArmFailed(RecallError):
+    """An arm failed, and the recall was not to answer without it."""
+
+
+class OutOfTime(RecallError):
+    """The timeout of a recall passed before the database had answered."""
+
+
 _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "RC001": BankNotFound,
     "RC002": BankExists,

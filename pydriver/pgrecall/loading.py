@@ -30,3 +30,11 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def limit_torch() -> None:
+    """Let torch use no more threads than the worker, unless it was told otherwise."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(min(torch.get_num_threads(), cores(), THREADS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -102,12 +102,15 @@ class Retained:
         index: Position of the fact in the batch, from 0.
         memory_id: Key of the memory.
         is_new: False where the bank held the fact already.
+        is_embedded: False where it, or a question of it, has no embedding because the embedder
+            failed. Retain the same fact again to give it one.
 
     """
 
     index: int
     memory_id: int
     is_new: bool
+    is_embedded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +198,13 @@ class Retention:
     Attributes:
         total: How many were given.
         new: How many of them the bank did not hold before.
+        unembedded: How many facts were stored without embedding because the embedder failed.
 
     """
 
     total: int
     new: int
+    unembedded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,7 +580,8 @@ class Degradation:
     """Part of a recall that was left out; the answer was made without it.
 
     Attributes:
-        what: "arm" or "reranker".
+        what: "arm", "embedder", "reranker", or the option whose function failed, such as
+            "hypothetical".
         why: What happened.
         hint: What to do about it, or None.
 
@@ -596,6 +602,8 @@ class Timings:
         wait: Waiting for a connection.
         database: The database's answer, network included.
         rerank: Reranking.
+        queue: Waiting for models, which read the texts of other callers.
+        driver: Everything else.
 
     """
 
@@ -604,11 +612,13 @@ class Timings:
     wait: float = 0.0
     database: float = 0.0
     rerank: float = 0.0
+    queue: float = 0.0
+    driver: float = 0.0
 
     @property
     def total(self) -> float:
-        """All stages together, in milliseconds."""
-        return self.temporal + self.embed + self.wait + self.database + self.rerank
+        """All stages together: from the call to its return, in milliseconds."""
+        return float(sum(getattr(self, stage.name) for stage in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -624,6 +634,8 @@ class RecallReport:
         arms: Report on each arm of this recall.
         confidence: How likely the best of the hits answers the question: their greatest
             relevance, 0 to 1; 0 without hits.
+        reranked: How many hits the reranker read. Where that is fewer than candidates and nothing
+            was left out, no other one could have come among the first three.
 
     """
 
@@ -634,3 +646,4 @@ class RecallReport:
     degradations: tuple[Degradation, ...]
     arms: tuple[ArmReport, ...]
     confidence: float = 0.0
+    reranked: int = 0

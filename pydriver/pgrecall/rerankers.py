@@ -16,18 +16,20 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from hashlib import blake2b
-from itertools import accumulate, groupby, takewhile
+from heapq import heappush, heappushpop
+from itertools import accumulate, groupby
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pgrecall.errors import RerankerUnavailable
-from pgrecall.loading import THREADS, cores, quiet_loading
+from pgrecall.loading import limit_torch, quiet_loading
 from pgrecall.models import Hit, Period
+from pgrecall.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -50,6 +52,10 @@ _MODEL = "model.onnx"
 _REMEMBERED = 10_000
 _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
+_LEAST = 12  # hits that are read at least, and
+_MORE = 1.5  # times as many as are returned
+_PLACES = 3  # first places that are settled, where no other hit would come even with
+_HIGH = 0.88  # this relevance: see bench/README.md
 _PRIOR = 2.5  # power of the share of the best fused score
 _UNSEEN = ("graph", "key")  # arms that use evidence outside the text
 _PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
@@ -69,6 +75,8 @@ _DATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+Pair = tuple[str, str]
+"""A query and a text."""
 ScoreFunction = Callable[[str, Sequence[str]], Sequence[float]]
 """A function from a query and texts to one relevance each, 0 to 1."""
 
@@ -91,6 +99,22 @@ class PunctualReranker(Reranker, Protocol):
         ...
 
 
+@runtime_checkable
+class WorkedReranker(Protocol):
+    """A reranker that the worker of the process runs."""
+
+    def submit(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        seconds: float = math.inf,
+        is_enough: Callable[[float], bool] | None = None,
+    ) -> Future[Reading[float]]:
+        """Let it read texts, as many as time allows and as are needed."""
+        ...
+
+
 class FunctionReranker:
     """A reranker made of any function from a query and texts to relevances."""
 
@@ -104,11 +128,16 @@ class FunctionReranker:
 
 
 class _Model(ABC):
-    """A cross-encoder, loaded when first used, with a cache of its last answers."""
+    """A cross-encoder, loaded when first used, with a cache of its last answers.
 
-    def __init__(self, name_or_path: str | Path) -> None:
+    It reads question and text together: nothing of a text alone could be kept for other questions.
+    """
+
+    def __init__(self, name_or_path: str | Path, batch_size: int, at_once: int | None) -> None:
         self.name_or_path = name_or_path
+        self._reader = Model(self._read, batch_size=batch_size, at_once=at_once)
         self._lock = threading.Lock()
+        self._memory_lock = threading.Lock()  # of its own: loading takes long
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -127,36 +156,68 @@ class _Model(ABC):
         Args:
             query: The question.
             texts: The more promising first.
-            seconds: Time to read them; loading the model does not count.
+            seconds: Time to read them, waiting for other callers included; loading the model does
+                not count.
 
         Raises:
             RerankerUnavailable: as scores().
 
         """
-        self.load()
-        deadline = perf_counter() + seconds
-        keys = [blake2b(f"{query}\0{text}".encode(), digest_size=16).digest() for text in texts]
-        with self._lock:
-            known = {key: self._remembered[key] for key in keys if key in self._remembered}
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        answers = self._answers(query, [*new.values()], deadline)
-        known.update(zip(new, map(_sigmoid, answers), strict=False))
-        found = [known[key] for key in takewhile(known.__contains__, keys)]
-        with self._lock:
-            for key in known:
-                self._remembered[key] = known[key]
-                self._remembered.move_to_end(key)
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
-        return found
+        return self.submit(query, texts, seconds=seconds).result().found
+
+    def submit(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        seconds: float = math.inf,
+        is_enough: Callable[[float], bool] | None = None,
+    ) -> Future[Reading[float]]:
+        """Let the worker of the process read texts.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time to read them, waiting for other callers included.
+            is_enough: Called with each relevance, in order; true where no further one is needed.
+
+        """
+        pairs = [(query, text) for text in texts]
+        known = {}
+        with self._memory_lock:
+            for place, key in enumerate(map(_key, pairs)):
+                if key in self._remembered:
+                    known[place] = self._remembered[key]
+                    self._remembered.move_to_end(key)
+        return WORKER.submit(
+            self._reader,
+            pairs,
+            known=known,
+            begin=partial(self._begin, query),
+            seconds=seconds,
+            is_enough=is_enough,
+        )
 
     @abstractmethod
     def load(self) -> object:
         """Load the model, unless it is loaded."""
 
+    def _begin(self, query: str) -> None:
+        """Load the model; refuse a query that it cannot read."""
+        self.load()
+
+    def _read(self, pairs: list[Pair]) -> list[float]:
+        scores = [*map(_sigmoid, self._answers(pairs))]
+        with self._memory_lock:
+            for pair, score in zip(pairs, scores, strict=True):
+                self._remembered[_key(pair)] = score
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return scores
+
     @abstractmethod
-    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
-        """Return the model's answers to the first texts, those it has before the deadline."""
+    def _answers(self, pairs: list[Pair]) -> list[float]:
+        """Return the model's answers to queries and texts."""
 
     def _cannot_load(self, reason: str) -> RerankerUnavailable:
         return RerankerUnavailable(
@@ -179,11 +240,10 @@ class CrossEncoderReranker(_Model):
 
         Args:
             name_or_path: A directory, or the name of a model that has been downloaded before.
-            batch_size: Candidates per forward pass, at least 1.
+            batch_size: Candidates per forward pass, of all callers, at least 1.
 
         """
-        super().__init__(name_or_path)
-        self._batch_size = batch_size
+        super().__init__(name_or_path, batch_size, at_once=1)
         self._loaded: CrossEncoder | None = None
 
     def load(self) -> CrossEncoder:
@@ -198,26 +258,13 @@ class CrossEncoderReranker(_Model):
                 self._loaded = self._load()
             return self._loaded
 
-    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
+    def _answers(self, pairs: list[Pair]) -> list[float]:
         from torch.nn import Identity
 
-        model = self.load()
-        found: list[float] = []
-        longest = 0.0
-        for first in range(0, len(texts), self._batch_size):
-            start = perf_counter()
-            if first and start + longest > deadline:
-                break
-            batch = texts[first : first + self._batch_size]
-            answers = model.predict(
-                [(query, text) for text in batch],
-                batch_size=self._batch_size,
-                activation_fn=Identity(),
-                show_progress_bar=False,
-            )
-            longest = max(longest, perf_counter() - start)
-            found += map(float, answers)
-        return found
+        answers = self.load().predict(
+            pairs, batch_size=len(pairs), activation_fn=Identity(), show_progress_bar=False
+        )
+        return [*map(float, answers)]
 
     def _load(self) -> CrossEncoder:
         try:
@@ -234,6 +281,7 @@ class CrossEncoderReranker(_Model):
             raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
         if model.num_labels != 1:
             raise self._outputs(model.num_labels)
+        limit_torch()
         logger.debug("loaded reranker %s", self.name_or_path)
         return model
 
@@ -243,8 +291,8 @@ class OnnxReranker(_Model):
 
     The packaged one reads English, and declines a query with too many words it does not know.
 
-    Each pair runs alone, several at a time, on a thread each: that costs no more than batches,
-    needs no padding, can stop after any pair, and the score of a quantised model does not
+    Each pair runs alone, several at a time, on the threads of the worker: that costs no more than
+    batches, needs no padding, can stop after any pair, and the score of a quantised model does not
     depend on the other texts.
     """
 
@@ -253,12 +301,11 @@ class OnnxReranker(_Model):
 
         Args:
             path: A directory with model.onnx and tokenizer.json.
-            threads: How many pairs are read at a time, at least 1. Default: one for each core
-                that the process may use, 8 at most.
+            threads: How many pairs are read at a time, at least 1. Default: as many as the worker
+                of the process has threads: one for each core that it may use, 8 at most.
 
         """
-        super().__init__(path)
-        self._threads = threads
+        super().__init__(path, 1, threads)
         self._loaded: tuple[Any, Any] | None = None
 
     def load(self) -> tuple[Any, Any]:
@@ -273,32 +320,27 @@ class OnnxReranker(_Model):
                 self._loaded = self._load()
             return self._loaded
 
-    def _answers(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
-        from numpy import array, int64
-
-        session, tokenizer = self.load()
-        names = [given.name for given in session.get_inputs()]
+    def _begin(self, query: str) -> None:
+        _, tokenizer = self.load()
         if self.name_or_path == PACKAGED and _foreign_share(tokenizer, query) > _FOREIGN:
             raise RerankerUnavailable(
                 "the packaged reranker reads English, and the query does not look like it",
                 hint=f"Set {SETTING} to a cross-encoder of that language, or to {NONE}.",
             )
 
-        def answer(text: str) -> float | None:
-            if perf_counter() > deadline:
-                return None
-            pair = tokenizer.encode(query[:_CHARACTERS], text[:_CHARACTERS])
-            values = {
-                "input_ids": pair.ids,
-                "attention_mask": pair.attention_mask,
-                "token_type_ids": pair.type_ids,
-            }
-            feed = {name: array([values[name]], int64) for name in names}
-            return float(session.run(None, feed)[0].item())
+    def _answers(self, pairs: list[Pair]) -> list[float]:
+        from numpy import array, int64
 
-        threads = self._threads or min(cores(), THREADS)
-        with ThreadPoolExecutor(threads) as pool:  # per call: a pool does not survive a fork
-            return [found for found in pool.map(answer, texts) if found is not None]
+        session, tokenizer = self.load()
+        ((query, text),) = pairs
+        pair = tokenizer.encode(query[:_CHARACTERS], text[:_CHARACTERS])
+        values = {
+            "input_ids": pair.ids,
+            "attention_mask": pair.attention_mask,
+            "token_type_ids": pair.type_ids,
+        }
+        feed = {given.name: array([values[given.name]], int64) for given in session.get_inputs()}
+        return [float(session.run(None, feed)[0].item())]
 
     def _load(self) -> tuple[Any, Any]:
         try:
@@ -395,6 +437,122 @@ def written_date(day: date) -> str:
     return f"{_MONTHS[day.month - 1]} {day:%d, %Y}"
 
 
+class Order:
+    """How hits are ordered by the relevance that a reranker gives them.
+
+    The order is that of the relevance times its boosts. Before, "blend" multiplies the odds of the
+    relevance, r / (1 - r), with (fused score / best fused score) ^ 2.5, as a prior. And it takes
+    doubts (odds below 1) the less seriously the more of the fused score came from the graph and
+    from keys: what they know of a text does not stand in it.
+
+    A hit that a path led to (via) is read with what the facts on it say. In "blend" it may rise by
+    that, and never falls below the place that fusion gave it: read so, the packaged model still put
+    the answer to a chain of two relations first in 69% of the cases, fusion in 90% (dev templates
+    of bench/worlds.py). It then takes the final score of the best hit behind it.
+    """
+
+    def __init__(
+        self,
+        hits: Sequence[Hit],
+        *,
+        reference_time: datetime,
+        during: Period | None,
+        mode: str = "blend",
+        boosts: Mapping[str, float] = BOOSTS,
+    ) -> None:
+        """Weigh the hits before they are read.
+
+        Args:
+            hits: In fused order.
+            reference_time: The moment of asking, which recency counts back from.
+            during: The time the question is about, or None.
+            mode: "blend" with the fused order, or "replace" it.
+            boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not
+                named.
+
+        """
+        self._hits = hits
+        self._is_blend = mode == "blend"
+        self._best = max((hit.score for hit in hits), default=0.0)
+        alpha = {**BOOSTS, **boosts}
+        self._boosts = [
+            recency_boost(hit, reference_time, alpha["recency"])
+            * period_boost(hit, during, alpha["period"])
+            * proof_boost(hit, alpha["proof"])
+            for hit in hits
+        ]
+
+    def final(self, place: int, relevance: float) -> float:
+        """Return the final score of the hit at a place, from 0, for a relevance."""
+        hit = self._hits[place]
+        score = _blended(hit, relevance, self._best) if self._is_blend else relevance
+        return score * self._boosts[place]
+
+    def hits(self, scores: Sequence[float]) -> list[Hit]:
+        """Order the hits.
+
+        Args:
+            scores: The relevance of the first ones. The others keep their order behind them.
+
+        Returns:
+            All hits; those that were read have a rerank_score.
+
+        """
+        read = len(scores)
+        head = [
+            replace(
+                hit, rerank_score=score, boost=self._boosts[n], final_score=self.final(n, score)
+            )
+            for n, (hit, score) in enumerate(zip(self._hits, scores, strict=False))
+        ]
+        head.sort(key=_by_score)
+        if self._is_blend:
+            head = _with_paths_held(self._hits[:read], head)
+        tail = [replace(hit, final_score=0.0) for hit in self._hits[read:]]
+        return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
+
+
+class FirstPlaces:
+    """Tells when the first places are settled, so that no further hit needs to be read.
+
+    That is where a high relevance would lead none of the hits that are left to the first three: the
+    fused score of a hit bounds how high it can come. Where the first ones answer the question half
+    as many again are read as are returned, and all of them where none does.
+
+    Attributes:
+        are_settled: Whether they are.
+
+    """
+
+    def __init__(self, order: Order, candidates: int, returned: int | None) -> None:
+        """Start with nothing read.
+
+        Args:
+            order: How the hits are ordered.
+            candidates: How many of them may be read.
+            returned: How many of them are returned; None for all.
+
+        """
+        self.are_settled = False
+        self._order = order
+        self._least = max(_LEAST, _MORE * (candidates if returned is None else returned))
+        self._first: list[float] = []
+        self._read = 0
+        highest = (order.final(place, _HIGH) for place in reversed(range(candidates)))
+        self._left = [*accumulate(highest, max)][::-1]
+
+    def __call__(self, relevance: float) -> bool:
+        """Note the relevance of the next hit; tells whether the places are settled."""
+        final = self._order.final(self._read, relevance)
+        change = heappush if self._read < _PLACES else heappushpop
+        change(self._first, final)
+        self._read += 1
+        self.are_settled = (
+            self._least <= self._read < len(self._left) and self._first[0] >= self._left[self._read]
+        )
+        return self.are_settled
+
+
 def reranked(
     hits: Sequence[Hit],
     query: str,
@@ -408,67 +566,31 @@ def reranked(
     mode: str = "blend",
     boosts: Mapping[str, float] = BOOSTS,
 ) -> list[Hit]:
-    """Order the first hits by the reranker; the others keep their order behind them.
-
-    The order is that of the score times its boosts. Before, "blend" multiplies the odds of the
-    score, score / (1 - score), with (fused score / best fused score) ^ 2.5, as a prior. And
-    it takes doubts (odds below 1) the less seriously the more of the fused score came from the
-    graph and from keys: what they know of a text does not stand in it.
-
-    A hit that a path led to (via) is read with what the facts on it say. In "blend" it may rise by
-    that, and never falls below the place that fusion gave it: read so, the packaged model still put
-    the answer to a chain of two relations first in 69% of the cases, fusion in 90% (dev templates
-    of bench/worlds.py). It then takes the final score of the best hit behind it.
+    """Order the first hits by the reranker, as :class:`Order` does; the others stay behind them.
 
     Args:
         hits: In fused order.
         query: The question as the user asked it.
         reranker: Scores from 0 to 1.
-        reference_time: The moment of asking, which recency counts back from.
-        during: The time the question is about, or None.
+        reference_time: As for Order.
+        during: As for Order.
         asked: The words of the question for that time.
         candidates: How many hits the reranker reads, at least 1.
         seconds: Time limit; hits that it does not reach are not reranked.
-        mode: "blend" with the fused order, or "replace" it.
-        boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not named.
-
-    Returns:
-        All hits; those that were read have a rerank_score.
+        mode: As for Order.
+        boosts: As for Order.
 
     Raises:
         RerankerUnavailable: the reranker cannot be used.
 
     """
-    alpha = {**BOOSTS, **boosts}
     texts = [dated_text(hit, during, asked) for hit in hits[:candidates]]
     if not texts:
         return []
+    order = Order(hits, reference_time=reference_time, during=during, mode=mode, boosts=boosts)
     if isinstance(reranker, PunctualReranker):
-        scores = reranker.scores_within(query, texts, seconds)
-        read = len(scores)
-    else:
-        scores = reranker.scores(query, texts)
-        read = len(texts)
-    best = max(hit.score for hit in hits)
-    head = [
-        replace(
-            hit,
-            rerank_score=score,
-            boost=boost,
-            final_score=(_blended(hit, score, best) if mode == "blend" else score) * boost,
-        )
-        for hit, score in zip(hits[:read], scores, strict=True)
-        for boost in [
-            recency_boost(hit, reference_time, alpha["recency"])
-            * period_boost(hit, during, alpha["period"])
-            * proof_boost(hit, alpha["proof"])
-        ]
-    ]
-    head.sort(key=_by_score)
-    if mode == "blend":
-        head = _with_paths_held(hits[:read], head)
-    tail = [replace(hit, final_score=0.0) for hit in hits[read:]]
-    return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
+        return order.hits(reranker.scores_within(query, texts, seconds))
+    return order.hits(reranker.scores(query, texts))
 
 
 def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
@@ -568,6 +690,10 @@ def _is_within(hit: Hit, during: Period) -> bool:
 
 def _when(hit: Hit) -> datetime | None:
     return _extent(hit)[0]
+
+
+def _key(pair: Pair) -> bytes:
+    return blake2b("\0".join(pair).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _foreign_share(tokenizer: Any, query: str) -> float:

@@ -167,6 +167,12 @@ def _print_retention(
         also = f"; {known:,} were known already" if known else ""
         what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
+        if done.unembedded:
+            console.print(
+                f"{done.unembedded:,} have no embedding, since the embedder failed: retain the same"
+                " file again once it works",
+                markup=False,
+            )
 
 
 def ask(options: argparse.Namespace, console: Console) -> int:

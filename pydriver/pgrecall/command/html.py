@@ -32,6 +32,8 @@ STAGES = {
     "wait": ("connection", "#E69F00"),
     "database": ("database", "#009E73"),
     "rerank": ("reranking", "#56B4E9"),
+    "queue": ("queue", "#D55E00"),
+    "driver": ("driver", "#999999"),
 }
 _OTHER = "#999999"
 _DAY_LENGTH = len("2026-03-05")

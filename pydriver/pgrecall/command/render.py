@@ -340,6 +340,8 @@ def times(timings: Timings) -> str:
         ("connection", timings.wait),
         ("database", timings.database),
         ("reranking", timings.rerank),
+        ("queue", timings.queue),
+        ("driver", timings.driver),
     )
     return ", ".join(f"{name} {value:.1f}" for name, value in stages) + " ms"
 

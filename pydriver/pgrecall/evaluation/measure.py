@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgrecall.core import Progress, RecallOptions
 from pgrecall.embedders import Embedder, Vector
-from pgrecall.errors import InstallError, InvalidArgument, RerankerUnavailable
+from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.models import Arm, ArmFinding, Degradation, Hit
 from pgrecall.rerankers import SETTING
@@ -477,6 +477,8 @@ class Asking:
             is_reranked = any(hit.rerank_score is not None for hit in report.hits)
             if degradation.what == "reranker" and report.hits and not is_reranked:
                 raise RerankerUnavailable(degradation.why, hint=degradation.hint)
+            if degradation.what == "embedder":
+                raise EmbedderUnavailable(degradation.why, hint=degradation.hint)
             self._degradations.setdefault((degradation.what, degradation.hint), degradation)
         return report.hits
 
