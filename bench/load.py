@@ -13,9 +13,12 @@ Figures, N being the number of clients:
 
 * recallN.rate, mixedN.rate, sqlN.rate: recalls a second; .per_core: for each core of the machine,
   which the server shares. .p50_ms, .p99_ms: of one recall.
-* recallN.reranked: candidates that were read, on average; .shed: share of the recalls in which time
-  was too short for some.
+* recallN.processor_ms: processor time of one call, in this process and the server, which other
+  work on the machine does not change much.
+* recallN.reranked: candidates that were read, on average; of other commits, those in the answer.
+  recallN.shed: share of the recalls in which time was too short for some.
 * load64.speedup: the rate of 64 clients, over that of the other commit: the median of the rounds.
+  load64.processor_ratio: processor time of a recall there, over that here.
 * load64.p99_over_p50; load64.same_first_five: share of the recalls in which nothing was left out
   whose first five are those of asking alone; load64.total_over_wall: reported time over true one.
 * e2e.p50_ms, e2e.p95_ms: one client, of the whole call; e2e.embed_ms, .database_ms, .rerank_ms,
@@ -37,7 +40,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import conversations
@@ -59,8 +62,9 @@ class Pool:
 
     def __init__(self, dsn: str, size: int) -> None:
         self._free: SimpleQueue[psycopg.Connection[Any]] = SimpleQueue()
-        for _ in range(size):
-            self._free.put(psycopg.connect(dsn))
+        self._all = [psycopg.connect(dsn) for _ in range(size)]
+        for connection in self._all:
+            self._free.put(connection)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -70,6 +74,10 @@ class Pool:
                 yield connection
         finally:
             self._free.put(connection)
+
+    def processor_seconds(self) -> float:
+        """Return how long the server has been on a processor for these connections."""
+        return sum(harness.clock(connection) for connection in self._all) / 1000
 
 
 def asked_at_once(
@@ -106,7 +114,8 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
         (bank, text, at and datetime.fromisoformat(at)) for bank, text, at in job["questions"]
     ]
     first = job["first"]
-    recall = Recall(Pool(dsn, CONNECTIONS))
+    pool = Pool(dsn, CONNECTIONS)
+    recall = Recall(pool)
 
     def ask(number: int) -> dict[str, Any]:
         bank, question, asked_at = questions[(first + number) % len(questions)]
@@ -117,7 +126,9 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
         return {
             "number": (first + number) % len(questions),
             "five": [hit.memory_id for hit in report.hits[:5]],
-            "reranked": sum(hit.rerank_score is not None for hit in report.hits),
+            "reranked": getattr(
+                report, "reranked", sum(hit.rerank_score is not None for hit in report.hits)
+            ),
             "shed": [item.why for item in report.degradations if item.what == "reranker"],
             "total": report.timings.total,
             "timings": {
@@ -126,8 +137,10 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
         }
 
     ask(0)  # loads the models
+    start = process_time() + pool.processor_seconds()
     seconds, found = asked_at_once(job["clients"], job["seconds"], ask)
-    return {"seconds": seconds, "found": found}
+    spent = process_time() + pool.processor_seconds() - start
+    return {"seconds": seconds, "found": found, "processor": spent}
 
 
 def run(package: Path, dsn: str, job: dict[str, Any]) -> dict[str, Any]:
@@ -177,6 +190,10 @@ def rate(done: dict[str, Any]) -> float:
     return float(sum("retain" not in row for row in done["found"]) / done["seconds"])
 
 
+def cost(done: dict[str, Any]) -> float:
+    return float(done["processor"] / len(done["found"]))
+
+
 def summed_up(name: str, done: dict[str, Any]) -> harness.Figures:
     recalls = [row for row in done["found"] if "retain" not in row]
     milliseconds = [1000 * row["seconds"] for row in recalls]
@@ -187,6 +204,7 @@ def summed_up(name: str, done: dict[str, Any]) -> harness.Figures:
         f"{name}.p99_ms": round(harness.percentile(milliseconds, 99), 1),
     }
     if "reranked" in recalls[0]:
+        figures[f"{name}.processor_ms"] = round(1000 * cost(done), 1)
         figures[f"{name}.reranked"] = round(fmean(row["reranked"] for row in recalls), 1)
         figures[f"{name}.shed"] = round(fmean(bool(row["shed"]) for row in recalls), 3)
     print(" ".join(f"{key} {value:g}" for key, value in figures.items()), flush=True)
@@ -262,9 +280,10 @@ def measured(dsn: str, given: list[Question], options: Any, other: Path | None) 
         theirs, ours = run(other, dsn, one), run(own, dsn, one)
         summed_up("other64", theirs)
         summed_up("recall64", ours)
-        ratios.append(rate(ours) / rate(theirs))
+        ratios.append((rate(ours) / rate(theirs), cost(theirs) / cost(ours)))
     if ratios:
-        figures["load64.speedup"] = round(median(ratios), 2)
+        figures["load64.speedup"] = round(median(ratio for ratio, _ in ratios), 2)
+        figures["load64.processor_ratio"] = round(median(ratio for _, ratio in ratios), 2)
     one = job(64)
     done = run(own, dsn, one)
     alone = run(own, dsn, {**one, "clients": 1})

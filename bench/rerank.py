@@ -192,6 +192,7 @@ def economy(given: Sequence[Conversation], every: int) -> harness.Figures:
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
     parser.add_argument("--torch", type=Path, help="directory of the same model in fp32")
+    parser.add_argument("--every", type=int, default=1, help="of the questions for rerank.*")
     options = parser.parse_args()
     path = options.data
     given = conversations.read(path)
@@ -202,10 +203,11 @@ def main() -> None:
         figures |= difference(onnx, torch, given[:1] if options.smoke else given)
     else:
         print("no ndcg10_delta: the model in fp32 does not come with the driver; pass --torch")
-    figures |= economy(given[:1] if options.smoke else given, 8 if options.smoke else 1)
+    every = 8 if options.smoke else options.every
+    figures |= economy(given[:1] if options.smoke else given, every)
     for name, value in figures.items():
         print(f"{name:22} {value:9.4g}")
-    settings = {"data": path.name, "words": WORDS, "smoke": options.smoke}
+    settings = {"data": path.name, "words": WORDS, "every": every, "smoke": options.smoke}
     harness.write(options.json, figures, settings)
 
 
