@@ -486,7 +486,9 @@ def test_many_callers_do_not_block_the_event_loop(database: str) -> None:
             async def ask(number: int) -> RecallReport:
                 async with await psycopg.AsyncConnection.connect(database) as connection:
                     other = AsyncRecall(connection, reranker=recall._settings.reranker)
-                    return await other.recall_report("b", f"who leads Atlas {number}?")
+                    return await other.recall_report(
+                        "b", f"who leads Atlas {number}?", rerank_seconds=60
+                    )
 
             return await asyncio.gather(*(ask(number) for number in range(8)))
 

@@ -185,6 +185,20 @@ def test_beginning_takes_no_time_of_the_caller(clock: Clock) -> None:
     assert reading.found == [1]
 
 
+def test_a_model_that_is_being_loaded_takes_no_time_of_others(clock: Clock) -> None:
+    def begin() -> None:
+        clock.now += 100
+
+    gate, worker = Gate(), Worker(1)
+    numbers(gate.model, worker, 0)
+    assert gate.entered.acquire(timeout=30)
+    first = worker.submit(clock.model, [1], begin=begin, seconds=2)
+    second = worker.submit(clock.model, [2], seconds=2)
+    gate.opened.set()
+
+    assert [first.result(30).found, second.result(30).found] == [[1], [2]]
+
+
 def test_waiting_is_told_from_reading(clock: Clock) -> None:
     gate, worker = Gate(), Worker(1)
     first = numbers(gate.model, worker, 1)

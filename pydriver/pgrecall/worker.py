@@ -117,7 +117,8 @@ class Worker:
             model: Which one.
             items: The more important first.
             known: Results that need no reading, by position.
-            begin: Called before the first item is read, to load the model. Its time does not count.
+            begin: Called before the first item is read, to load the model. Its time does not count,
+                for others that wait neither.
             seconds: Time limit, waiting included; what is read later is left out. Where more than
                 CROWD callers a thread wait, it is the lower the more they are, but FEW items are
                 read if it suffices for them.
@@ -225,8 +226,10 @@ class Worker:
         job.begin()
         with self._lock:
             job.begin = None
-            job.began += perf_counter() - start
+            seconds = perf_counter() - start
             self._add(model, job)
+            for _, _, waiting in model.jobs:
+                waiting.began += seconds
         self._start_threads(len(job.places))  # those that found nothing to read have ended
 
 
