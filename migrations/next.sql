@@ -302,6 +302,12 @@ create type pgrecall.consolidated as (
   similarity  double precision,
   proof_count integer
 );
+create type pgrecall.table_security as (
+  relation text,
+  status   text,
+  policies text[],
+  open_to  text[]
+);
 create type pgrecall_internal.fact_name as (
   name       text,
   alias      text,

@@ -51,6 +51,30 @@ begin
       hint    = 'Upgrade it: alter extension vector update;';
   end if;
 
+  -- Functions look up their names in pgvector's schema too, where another one whose arguments fit
+  -- better would precede that of pg_catalog.
+  if exists (
+    select
+    from   pg_namespace n
+    cross  join lateral aclexplode(n.nspacl) a
+    where  n.nspname = vector_schema and a.grantee = 0 and a.privilege_type = 'CREATE'
+  ) then
+    raise exception using
+      errcode = 'RC012',
+      message = format('everybody may create functions in schema "%s", where pgvector is',
+                       vector_schema),
+      hint    = format('Run: revoke create on schema %I from public; or move pgvector: alter '
+                       'extension vector set schema ...;', vector_schema);
+  end if;
+  -- Texts are hashed, compared and cut by characters, which SQL_ASCII does not know.
+  if getdatabaseencoding() = 'SQL_ASCII' then
+    raise exception using
+      errcode = 'RC012',
+      message = format('the encoding of database "%s" is SQL_ASCII', current_database()),
+      hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
+                'template template0;';
+  end if;
+
   perform set_config('search_path', format('pg_catalog, %I, pg_temp', vector_schema), true);
 end;
 $$;

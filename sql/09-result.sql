@@ -177,3 +177,13 @@ comment on type pgrecall.consolidated is
 'A row of consolidate(), one for each memory that ends. kept_id, kept_text: the memory that it is '
 'merged into. memory_id, text: the one that ends. similarity: 1 for the same text, else of the '
 'embeddings. proof_count: that of the kept memory, which is the sum of all merged into it.';
+
+create type pgrecall.table_security as (
+  relation text,
+  status   text,
+  policies text[],
+  open_to  text[]
+);
+comment on type pgrecall.table_security is
+'A row of row_security_status(), a table. relation: its name. status: fenced, closed, open or '
+'private. policies: names of its policies. open_to: roles that have rights on all its rows.';

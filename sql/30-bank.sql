@@ -204,7 +204,8 @@ begin
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
-    if text_search_config::regconfig is null then
+    -- A number or "-" is a regconfig too, of whatever object has that number.
+    if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
       raise undefined_object;
     end if;
   exception when others then

@@ -67,7 +67,8 @@ begin
 
   return (
     with run as (
-      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk
+      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
+             char_length(r.match[1]) = 1 as is_single
       from   regexp_matches(
                pgrecall_internal._normalised(content),
                format('%s+|[^%s]+', cjk, pgrecall_internal._cjk()), 'g')
@@ -75,7 +76,7 @@ begin
     ),
     piece as (
       select array[r.n, c.n] as place, c.letter as piece,
-             case when char_length(r.run) = 1 then c.letter = any (wanted)
+             case when r.is_single then c.letter = any (wanted)
                   else coalesce(lag(c.letter) over w || c.letter = any (wanted), false)
                     or coalesce(c.letter || lead(c.letter) over w = any (wanted), false)
              end as is_hit
@@ -85,12 +86,16 @@ begin
       union all
       -- An identifier in the query is marked as a whole, else in parts.
       select array[r.n, i.n, w.n], w.match[1],
-             lower(i.match[1]) = any (wanted)
-               or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
+             i.is_hit or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
       from   run r,
-             regexp_matches(
-               r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
-             ) with ordinality as i(match, n),
+             -- Once for each, not for each part of it: a text may be one long identifier.
+             lateral (
+               select x.match, x.n, lower(x.match[1]) = any (wanted) as is_hit
+               from   regexp_matches(
+                        r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+                      ) with ordinality as x(match, n)
+               offset 0
+             ) as i,
              regexp_matches(
                i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
              ) with ordinality as w(match, n)

@@ -472,6 +472,52 @@ def test_doctor_notices_what_a_restore_left_out(
     assert code == 1
 
 
+def test_doctor_calls_grants_without_row_security_bad(run: Run, database: str) -> None:
+    def found() -> list[tuple[str, str]]:
+        return [
+            (finding["status"], finding["found"])
+            for finding in json.loads(run("doctor", "--json", dsn=database)[1])
+            if finding["about"] == "row security"
+        ]
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('first')")
+        connection.execute("grant select on pgrecall.memory to pg_monitor")
+        alone = found()
+        connection.execute("select pgrecall.create_bank('second')")
+        shared = found()
+        connection.execute("select pgrecall.enable_row_security()")
+        fenced = found()
+        connection.execute("alter table pgrecall.memory disable row level security")
+        torn = found()
+
+    assert alone == []
+    assert fenced == [("good", "on")]
+    assert (
+        shared
+        == torn
+        == [
+            (
+                "bad",
+                "missing from 1 tables (pgrecall.memory), so that these roles reach every bank:"
+                " pg_monitor",
+            )
+        ]
+    )
+
+
+def test_doctor_names_who_may_create_functions_beside_pgvector(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("grant create on schema public to pg_monitor")
+        named = json.loads(run("doctor", "--json", dsn=database)[1])
+        connection.execute("grant create on schema public to public")
+        everybody = json.loads(run("doctor", "--json", dsn=database)[1])
+
+    found = 'its schema "public" lets others create functions there, which pgrecall could call: '
+    assert ("warning", found + "pg_monitor") in {(x["status"], x["found"]) for x in named}
+    assert ("bad", found + "pg_monitor, public") in {(x["status"], x["found"]) for x in everybody}
+
+
 def test_doctor_calls_a_server_that_is_too_old_bad() -> None:
     class Info:
         server_version = 150012

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.rows import scalar_row
 
 import servers
@@ -70,15 +71,31 @@ LATER_STATE = """
 create index embedding_first_hnsw_idx on {partition}
   using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops)
   where bank_id = 'first' and fact_type = 'event';
-alter table pgrecall.memory enable row level security;
 create policy own_bank on pgrecall.memory
   using (bank_id = current_setting('app.bank', true));
+select pgrecall.create_roles('dumped');
+select pgrecall.enable_row_security();
 """
+TENANT = "first"
 
 
-@pytest.fixture(scope="module", params=["extension", "psql"])
-def filled(server: Server, vector_template: Any, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database in which every table has rows, with an HNSW index and a policy made later."""
+@pytest.fixture(scope="module")
+def roles(server: Server) -> Iterator[None]:
+    """The roles of LATER_STATE, and a tenant."""
+    names = ("dumped_reader", "dumped_writer", "dumped_admin", TENANT)
+    for name in names:
+        server.execute(sql.SQL("create role {}").format(sql.Identifier(name)))
+    server.execute(sql.SQL("grant dumped_writer to {}").format(sql.Identifier(TENANT)))
+    yield
+    for name in names:
+        server.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module", params=servers.ROUTES)
+def filled(
+    server: Server, vector_template: Any, roles: None, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """A database in which every table has rows, with an HNSW index, policies and grants."""
     with server.database(vector_template.template_dbname) as dsn:
         servers.install(request.param, server, dsn)
         with psycopg.connect(dsn) as connection:
@@ -171,6 +188,29 @@ def test_a_restore_is_a_whole_install(
     assert rows == servers.fingerprint(filled)
     assert any(name.endswith("embedding_first_hnsw_idx") for _, name, _ in rows)
     assert ("policy", "pgrecall.memory.own_bank") in {(kind, name) for kind, name, _ in rows}
+
+
+def test_a_restore_keeps_tenants_apart(
+    filled: str, restored: str, request: pytest.FixtureRequest
+) -> None:
+    def security(dsn: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute("select * from pgrecall.row_security_status()").fetchall()
+
+    if "data only" in request.node.name:
+        # The schema was installed anew, without grants: nobody but the owner has any rights.
+        assert {status for _, status, _, _ in security(restored)} == {"private"}
+        return
+
+    assert {status for _, status, _, _ in security(restored)} == {"fenced"}
+    assert security(restored) == security(filled)
+    with psycopg.connect(restored) as connection:
+        connection.execute(f"set role {TENANT}")
+        for table in table_rows(restored):
+            query = f"select distinct bank_id from {table}"
+            assert connection.execute(query.encode()).fetchall() == [(TENANT,)]
+        assert retain(connection, TENANT, LATER)
+        connection.rollback()
 
 
 def test_a_restore_hands_out_new_ids(restored: str) -> None:

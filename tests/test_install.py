@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -241,6 +242,40 @@ def test_an_install_without_pgvector_is_refused(bare_database: str) -> None:
     assert raised.value.sqlstate == "RC012"
     assert raised.value.diag.message_primary == "pgvector is not installed in this database"
     assert raised.value.diag.message_hint == "Install it first: create extension vector;"
+
+
+def test_an_install_where_everybody_may_create_functions_is_refused(
+    empty_database: str,
+) -> None:
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("grant create on schema public to public")
+        connection.commit()
+
+        with pytest.raises(InstallError) as raised:
+            schema.migrate(connection)
+        connection.execute("revoke create on schema public from public")
+
+        assert raised.value.message == (
+            'everybody may create functions in schema "public", where pgvector is'
+        )
+        assert "revoke create on schema public from public" in str(raised.value.hint)
+        assert schema.migrate(connection).is_changed
+
+
+def test_a_database_without_an_encoding_is_refused(server: Server) -> None:
+    name = f"pgrecall_ascii_{uuid.uuid4().hex[:12]}"
+    create = "create database {} encoding 'SQL_ASCII' locale 'C' template template0"
+    server.execute(sql.SQL(create).format(sql.Identifier(name)))
+    try:
+        with psycopg.connect(server.dsn_of(name)) as connection:
+            with pytest.raises(InstallError) as raised:
+                schema.migrate(connection)
+            assert schema.installed_version(connection) is None
+    finally:
+        server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    assert raised.value.message == f'the encoding of database "{name}" is SQL_ASCII'
+    assert "encoding 'UTF8'" in str(raised.value.hint)
 
 
 def test_an_old_pgvector_is_refused(empty_database: str) -> None:

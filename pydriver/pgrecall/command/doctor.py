@@ -54,6 +54,7 @@ def examine(dsn: str) -> list[Finding]:
         findings = [_server(connection), _vector(recall), _pgrecall(connection)]
         findings += [_embedder(), _reranker()]
         if findings[2].status != "bad":
+            findings += [*_vector_schema(recall), *_row_security(recall)]
             findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
             findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
@@ -122,6 +123,46 @@ def _reranker() -> Finding:
     except RecallError as error:
         return Finding("bad" if setting else "warning", "reranker", error.message, error.hint)
     return Finding("good", "reranker", setting or "a cross-encoder of MiniLM, packaged")
+
+
+def _vector_schema(recall: Recall) -> list[Finding]:
+    """Look for roles that could put functions on the path of ours.
+
+    A function in the schema of pgvector whose arguments fit a call better than those of the one in
+    pg_catalog would run in its place, with the rights of whoever calls pgrecall.
+    """
+    schema_name, creators = recall._run(queries.creators_in_vector_schema())
+    if not creators:
+        return []
+    return [
+        Finding(
+            "bad" if "public" in creators else "warning",
+            "pgvector",
+            f'its schema "{schema_name}" lets others create functions there, which pgrecall could'
+            f" call: {', '.join(creators)}",
+            f"Run: revoke create on schema {schema_name} from {', '.join(creators)};",
+        )
+    ]
+
+
+def _row_security(recall: Recall) -> list[Finding]:
+    """Look for tenants who can read one another's banks."""
+    tables, roles, is_fenced = recall._run(queries.open_tables())
+    if not tables:
+        return [Finding("good", "row security", "on")] if is_fenced else []
+    if not is_fenced and len(recall.banks()) < 2:
+        return []
+    shown = ", ".join(tables[:3]) + (", ..." if len(tables) > 3 else "")
+    return [
+        Finding(
+            "bad",
+            "row security",
+            f"missing from {len(tables)} tables ({shown}), so that these roles reach every bank:"
+            f" {', '.join(roles)}",
+            "Run: select pgrecall.enable_row_security(); a role that is meant to see every bank:"
+            " alter role NAME bypassrls;",
+        )
+    ]
 
 
 def _missing(recall: Recall) -> list[Finding]:

@@ -35,6 +35,42 @@ def vector_index_memory() -> Call[Any, tuple[int, int]]:
     )
 
 
+def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
+    """Return the tables without row security that others than the owner have rights on.
+
+    With those others, and whether any other table is under row security.
+    """
+    return Call(
+        "select coalesce(array_agg(s.relation order by s.relation)"
+        " filter (where s.status = 'open'), '{}'),"
+        " array(select distinct r from pgrecall.row_security_status() x, unnest(x.open_to) as r"
+        " order by r),"
+        " coalesce(bool_or(s.status in ('fenced', 'closed')), false)"
+        " from pgrecall.row_security_status() as s",
+        {},
+        tuple_row,
+        lambda rows: rows[0],
+    )
+
+
+def creators_in_vector_schema() -> Call[Any, tuple[str, list[str]]]:
+    """Return the schema of pgvector, and who else than its owner may create objects in it."""
+    return Call(
+        "select n.nspname::text,"
+        " array(select coalesce(r.rolname::text, 'public')"
+        " from pg_catalog.aclexplode(n.nspacl) as a"
+        " left join pg_catalog.pg_roles r on r.oid = a.grantee"
+        " where a.privilege_type = 'CREATE' and a.grantee <> n.nspowner"
+        " and not coalesce(r.rolsuper, false) and r.rolname is distinct from current_user"
+        " order by 1)"
+        " from pg_catalog.pg_extension x"
+        " join pg_catalog.pg_namespace n on n.oid = x.extnamespace where x.extname = 'vector'",
+        {},
+        tuple_row,
+        lambda rows: rows[0],
+    )
+
+
 def unanalysed_tables() -> Call[Any, list[str]]:
     """List tables of more than a megabyte that PostgreSQL has never analysed."""
     return Call(

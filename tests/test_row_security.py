@@ -1,0 +1,216 @@
+"""enable_row_security(), row_security_status() and create_roles()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
+
+SCHEMAS = "pgrecall, pgrecall_internal"
+Become = Callable[[str], None]
+
+
+@pytest.fixture
+def tenants(connection: Connection) -> Connection:
+    """The owner's connection, with banks and roles acme and bolt, which may do all in SQL."""
+    for name in ("acme", "bolt"):
+        fill(connection, name)
+        connection.execute(f"create role {name}")
+    connection.execute("create role both_tenants in role acme, bolt")
+    for name in ("acme", "bolt", "both_tenants"):
+        connection.execute(f"grant usage on schema {SCHEMAS} to {name}")
+        connection.execute(f"grant all on all tables in schema {SCHEMAS} to {name}")
+        connection.execute(f"grant usage on sequence pgrecall.id_seq to {name}")
+    return connection
+
+
+@pytest.fixture
+def become(tenants: Connection) -> Iterator[Become]:
+    def switch(role: str) -> None:
+        tenants.execute("reset role")
+        tenants.execute(f"set local role {role}")
+
+    yield switch
+    tenants.execute("reset role")
+
+
+def banks(connection: Connection) -> set[str]:
+    """The banks of which any row of any table is seen."""
+    return {
+        bank
+        for table in column(connection, "select relation from pgrecall.row_security_status()")
+        for bank in column(connection, f"select distinct bank_id from {table}")
+    }
+
+
+def statuses(connection: Connection) -> set[str]:
+    return set(column(connection, "select distinct status from pgrecall.row_security_status()"))
+
+
+@pytest.mark.parametrize(
+    ("by", "role", "seen"),
+    [
+        ("role", "acme", {"acme"}),
+        ("role", "both_tenants", set()),
+        ("membership", "acme", {"acme"}),
+        ("membership", "both_tenants", {"acme", "bolt"}),
+    ],
+)
+def test_a_role_sees_its_banks_in_every_table(
+    tenants: Connection, become: Become, by: str, role: str, seen: set[str]
+) -> None:
+    tenants.execute("select pgrecall.enable_row_security(%s)", [by])
+    become(role)
+
+    assert banks(tenants) == seen
+    for bank in seen:
+        assert recalled(tenants, "Ana", bank=bank)
+    for bank in {"acme", "bolt"} - seen:
+        with refused(tenants, "RC001", f'bank "{bank}" does not exist', "create_bank"):
+            recalled(tenants, "Ana", bank=bank)
+
+
+def test_a_setting_of_the_role_names_its_bank(database: str) -> None:
+    with psycopg.connect(database) as owner:
+        for bank in ("acme", "bolt"):
+            fill(owner, bank)
+        owner.execute("create role pgrecall_app login")
+        owner.execute(f"grant usage on schema {SCHEMAS} to pgrecall_app")
+        owner.execute(f"grant select on all tables in schema {SCHEMAS} to pgrecall_app")
+        owner.execute("alter role pgrecall_app set app.bank = 'acme'")
+        owner.execute("select pgrecall.enable_row_security('setting', 'app.bank')")
+    try:
+        with psycopg.connect(database, user="pgrecall_app") as app:
+            assert banks(app) == {"acme"}
+            assert recalled(app, "Ana", bank="acme")
+    finally:
+        with psycopg.connect(database) as owner:
+            owner.execute("drop owned by pgrecall_app")
+            owner.execute("drop role pgrecall_app")
+
+
+def test_who_has_no_setting_sees_nothing(tenants: Connection, become: Become) -> None:
+    tenants.execute("select pgrecall.enable_row_security('setting')")
+    become("acme")
+
+    assert banks(tenants) == set()
+
+
+def test_it_can_be_run_again_and_taken_back(tenants: Connection, become: Become) -> None:
+    before = rows(tenants, "select * from pgrecall.row_security_status()")
+    first = value(tenants, "select pgrecall.enable_row_security('membership')")
+    again = value(tenants, "select pgrecall.enable_row_security()")
+    tenants.execute("create policy mine on pgrecall.memory using (false)")
+    become("both_tenants")
+    seen = banks(tenants)
+    tenants.execute("reset role")
+
+    taken_back = value(tenants, "select pgrecall.disable_row_security()")
+    mine = column(
+        tenants, "select relation from pgrecall.row_security_status() where status = 'fenced'"
+    )
+    tenants.execute("drop policy mine on pgrecall.memory")
+    tenants.execute("alter table pgrecall.memory disable row level security")
+
+    assert first == again == taken_back == len(before)
+    assert seen == set()
+    assert mine == ["pgrecall.memory"]
+    assert rows(tenants, "select * from pgrecall.row_security_status()") == before
+
+
+def test_the_status_tells_what_is_open_and_to_whom(tenants: Connection) -> None:
+    open_tables = rows(
+        tenants, "select distinct status, policies, open_to from pgrecall.row_security_status()"
+    )
+    tenants.execute("create role pgrecall_auditor bypassrls")
+    tenants.execute(f"grant usage on schema {SCHEMAS} to pgrecall_auditor")
+    tenants.execute("grant select on pgrecall.memory to pgrecall_auditor")
+    tenants.execute("grant select (text) on pgrecall.memory to public")
+    [memory] = rows(
+        tenants,
+        "select status, open_to from pgrecall.row_security_status()"
+        " where relation = 'pgrecall.memory'",
+    )
+    tenants.execute("select pgrecall.enable_row_security()")
+    fenced = statuses(tenants)
+    tenants.execute("drop policy pgrecall_bank on pgrecall.memory")
+
+    assert open_tables == [("open", [], ["acme", "bolt", "both_tenants"])]
+    assert memory == ("open", ["acme", "bolt", "both_tenants", "public"])
+    assert fenced == {"fenced"}
+    assert column(
+        tenants, "select relation from pgrecall.row_security_status() where status = 'closed'"
+    ) == ["pgrecall.memory"]
+
+
+def test_an_install_is_private(connection: Connection) -> None:
+    assert statuses(connection) == {"private"}
+
+
+def test_only_the_owner_opens_and_closes_the_fence(tenants: Connection, become: Become) -> None:
+    tenants.execute("select pgrecall.enable_row_security()")
+    become("acme")
+
+    for call in ("enable_row_security('setting')", "disable_row_security()", "create_roles()"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), tenants.transaction():
+            tenants.execute(f"select pgrecall.{call}".encode())
+
+
+# Roles
+
+DENIED = "permission denied"
+
+
+def test_the_roles_read_write_and_administer(connection: Connection) -> None:
+    fill(connection, "b")
+    names = value(connection, "select pgrecall.create_roles('t')")
+
+    for role, may in (("t_reader", 1), ("t_writer", 2), ("t_admin", 3)):
+        for least, statement in (
+            (1, "select * from pgrecall.hybrid_recall('b', 'Ana')"),
+            (2, "select pgrecall.retain('b', '[{\"text\": \"y\"}]')"),
+            (2, "select pgrecall.configure_bank('b', '{\"budget\": \"low\"}')"),
+            (2, "select pgrecall.link_pending('b')"),
+            (3, "select pgrecall.create_bank('c')"),
+            (3, "select pgrecall.drop_bank('b')"),
+        ):
+            with connection.transaction(force_rollback=True):
+                connection.execute(f"set local role {role}")
+                if may >= least:
+                    connection.execute(statement.encode())
+                else:
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=DENIED):
+                        connection.execute(statement.encode())
+    assert names == ["t_reader", "t_writer", "t_admin"]
+
+
+def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) -> None:
+    for bank in ("acme", "bolt"):
+        fill(connection, bank)
+    connection.execute("select pgrecall.create_roles('t')")
+    connection.execute("select pgrecall.enable_row_security()")
+    connection.execute("create role acme in role t_writer")
+    connection.execute("create role chief in role t_admin")
+
+    connection.execute("set local role acme")
+    tenant = banks(connection)
+    own = retain(connection, [{"text": "new"}], bank="acme")
+    connection.execute("set local role none")
+    connection.execute("set local role chief")
+    chief = banks(connection)
+    connection.execute("select pgrecall.create_bank('third')")
+
+    assert own
+    assert (tenant, chief) == ({"acme"}, {"acme", "bolt"})
+
+
+def test_roles_are_made_again_without_harm(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_roles('t')")
+    before = rows(connection, "select oid, relacl::text from pg_class order by oid")
+
+    connection.execute("select pgrecall.create_roles('t')")
+
+    assert rows(connection, "select oid, relacl::text from pg_class order by oid") == before
