@@ -555,6 +555,11 @@ alter table pgrecall.memory add column lexical_document text;
 -- Corrections.
 alter table pgrecall.bank add column replace text not null default 'none';
 alter table pgrecall.bank add column single_relations text[] not null default '{}';
+-- Not at once: a volatile default would rewrite the table and its index.
+alter table pgrecall.bank add column fence_key uuid;
+update pgrecall.bank set fence_key = gen_random_uuid();
+alter table pgrecall.bank alter column fence_key set default gen_random_uuid();
+alter table pgrecall.bank alter column fence_key set not null;
 alter table pgrecall.bank add constraint bank_replace_check
   check (replace in ('none', 'key', 'relation', 'both'));
 alter table pgrecall.bank add constraint bank_single_relations_check

@@ -32,6 +32,7 @@ create table pgrecall.bank (
   lexical_backend      text not null default 'sparsevec',
   replace              text not null default 'none',
   single_relations     text[] not null default '{}',
+  fence_key            uuid not null default gen_random_uuid(),
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -120,6 +121,9 @@ comment on column pgrecall.bank.single_relations is
 'Kinds of relations that lead from an entity to one other at a time, such as lives_in: facts that '
 'lead them elsewhere conflict, and replace one another where replace says so. Empty: every kind, '
 'where replace is relation or both.';
+comment on column pgrecall.bank.fence_key is
+'Who can read it may read the bank: what a recall under row security shows to the function that '
+'searches without it. enable_row_security() changes it.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

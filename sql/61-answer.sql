@@ -264,10 +264,25 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  request pgrecall_internal.request := pgrecall_internal._request(
-    bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options);
+  request pgrecall_internal.request;
   run     record;
+  key     uuid;
 begin
+  if row_security_active('pgrecall.memory') then
+    key := pgrecall_internal._fence_key(bank);
+    if key is not null then
+      run := pgrecall_internal._searched_recall(
+        key, bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model,
+        options, is_run);
+      hits := run.hits;
+      arms := run.arms;
+    end if;
+    if arms is not null then
+      return;
+    end if;
+  end if;
+  request := pgrecall_internal._request(
+    bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options);
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then

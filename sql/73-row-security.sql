@@ -5,6 +5,11 @@
 -- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked:
 -- an install grants nothing and fences nothing. All of it can be run again, and should be after an
 -- upgrade, which may add tables.
+-- PostgreSQL uses no index whose operators are not leakproof for a role under row security, so that
+-- several arms would read the whole bank. A recall of such a role is therefore handed on to
+-- _searched_recall(), which create_roles() makes security definer and gives to a role that may
+-- only read, and sees every bank. It answers who shows it the fence_key of the bank, which row
+-- security shows to nobody else.
 -- A role that is to see every bank has bypassrls, or is the admin role of create_roles(): policy
 -- pgrecall_admin lets that one through.
 
@@ -43,11 +48,82 @@ comment on function pgrecall_internal._member_banks is
 'The roles whose rights the current role has, itself included: the banks that a role sees under '
 'enable_row_security(''membership'').';
 
+create or replace function pgrecall_internal._fence_key(bank text)
+returns uuid
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select b.fence_key
+    from   pg_proc p
+    join   pgrecall.bank b on b.bank_id = _fence_key.bank
+    where  p.oid = 'pgrecall_internal._searched_recall'::regproc
+      and  p.prosecdef and pg_get_userbyid(p.proowner) <> current_user
+      and  has_function_privilege(p.oid, 'execute')
+  );
+end;
+$$;
+comment on function pgrecall_internal._fence_key is
+'The fence_key of a bank, where it helps: for roles that may call _searched_recall(). Null: none.';
+
+create or replace function pgrecall_internal._searched_recall(
+  key        uuid,
+  bank       text,
+  query      text,
+  embedding  halfvec,
+  during     tstzrange,
+  fact_types text[],
+  tags       text[],
+  filter     text,
+  top_k      bigint,
+  as_of      timestamptz,
+  model      text,
+  options    jsonb,
+  is_run     boolean,
+  out hits pgrecall.recalled[],
+  out arms pgrecall.arm_report[])
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  run record;
+begin
+  -- The key tells who sees the bank only where the fence stands, and other policies may hide more.
+  if exists (
+       select from pgrecall.bank b
+       where  b.bank_id = _searched_recall.bank and b.fence_key = _searched_recall.key)
+     and exists (
+       select
+       from   pg_policy p
+       join   pg_class c on c.oid = p.polrelid
+       where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
+         and  p.polname = 'pgrecall_bank')
+     and not exists (
+       select
+       from   pg_policy p
+       join   pg_class c on c.oid = p.polrelid
+       where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+         and  p.polname not in ('pgrecall_bank', 'pgrecall_admin', 'pgrecall_searcher'))
+  then
+    run := pgrecall_internal._recall(
+      bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options,
+      is_run);
+    hits := run.hits;
+    arms := run.arms;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._searched_recall is
+'_recall() with the rights of the owner of this function, for who has the fence_key of the bank. '
+'Null: another key, or the policies are not those of enable_row_security() alone.';
+
 create or replace function pgrecall.enable_row_security(
   by text default 'role', setting text default 'pgrecall.bank')
 returns integer
 language plpgsql volatile parallel unsafe
 set search_path from current
+set client_min_messages = warning
 as $$
 declare
   condition text;
@@ -80,6 +156,7 @@ begin
     execute format('create policy pgrecall_bank on %s using (%s)', relation, condition);
     fenced := fenced + 1;
   end loop;
+  update pgrecall.bank b set fence_key = gen_random_uuid();
   return fenced;
 end;
 $$;
@@ -179,11 +256,14 @@ create or replace function pgrecall.create_roles(prefix text default 'pgrecall')
 returns text[]
 language plpgsql volatile parallel unsafe
 set search_path from current
+set client_min_messages = warning
 as $$
 declare
   reader   name := prefix || '_reader';
   writer   name := prefix || '_writer';
   admin    name := prefix || '_admin';
+  searcher name := prefix || '_searcher';
+  searched regprocedure;
   new_role name;
   relation regclass;
 begin
@@ -194,7 +274,7 @@ begin
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
   end if;
   -- Statements about roles take no parameters.
-  foreach new_role in array array[reader, writer, admin] loop
+  foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then
       execute format('create role %I nologin', new_role);
     end if;
@@ -212,7 +292,22 @@ begin
   for relation in select t from pgrecall_internal._bank_tables() as t loop
     execute format('drop policy if exists pgrecall_admin on %s', relation);
     execute format('create policy pgrecall_admin on %s to %I using (true)', relation, admin);
+    execute format('drop policy if exists pgrecall_searcher on %s', relation);
+    execute format('create policy pgrecall_searcher on %s for select to %I using (true)',
+                   relation, searcher);
   end loop;
+  execute format('grant %I to %I', reader, searcher);
+  if not (select r.rolsuper from pg_roles r where r.rolname = current_user) then
+    -- Who is no superuser gives a function only to a role that it is a member of, and that could
+    -- have created it. An upgrade gives it back.
+    execute format('grant %I to current_user with inherit true, set true', searcher);
+    execute format('grant create on schema pgrecall_internal to %I', searcher);
+  end if;
+  searched := 'pgrecall_internal._searched_recall'::regproc::oid::regprocedure;
+  execute format('revoke execute on function %s from public', searched);
+  execute format('grant execute on function %s to %I', searched, reader);
+  execute format('alter function %s security definer', searched);
+  execute format('alter function %s owner to %I', searched, searcher);
   return array[reader, writer, admin]::text[];
 end;
 $$;
@@ -220,7 +315,9 @@ comment on function pgrecall.create_roles is
 'Creates the roles <prefix>_reader, _writer and _admin, which cannot log in, where they are '
 'missing, gives each its rights, and returns their names: grant them to those who log in. The '
 'reader may call what reads, the writer also what writes within a bank, the admin also create and '
-'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. Run '
-'it again after an upgrade, which may add tables. Roles belong to the whole server: a second '
-'database with tenants of its own takes another prefix. Building indexes stays with the owner of '
-'the tables. Errors: 22023, 42501 the caller may not create roles or does not own the tables.';
+'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
+'further role, <prefix>_searcher, is granted to nobody: with its rights, which are to read, fenced '
+'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
+'to the whole server: a second database with tenants of its own takes another prefix. Building '
+'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '
+'or does not own the tables.';

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from pgrecall import build
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
 
 SCHEMAS = "pgrecall, pgrecall_internal"
@@ -207,10 +208,125 @@ def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) 
     assert (tenant, chief) == ({"acme"}, {"acme", "bolt"})
 
 
+@pytest.fixture
+def fast(connection: Connection) -> Connection:
+    """Two banks behind the fence, and the roles; acme is a reader."""
+    for bank in ("acme", "bolt"):
+        fill(connection, bank)
+    connection.execute("select pgrecall.create_roles('t')")
+    connection.execute("select pgrecall.enable_row_security()")
+    connection.execute("create role acme in role t_reader")
+    return connection
+
+
+SEARCHED = """
+select searched.arms is not null, (searched.hits)[1].text
+from   pgrecall_internal._searched_recall(
+         (select b.fence_key from pgrecall.bank b where b.bank_id = %s), %s, 'Ana', null, null,
+         null, null, null, 5, now(), null, '{}', true) as searched
+"""
+
+
+def test_a_fenced_recall_runs_with_the_rights_of_the_searcher(fast: Connection) -> None:
+    recall = "select memory_id, score from pgrecall.hybrid_recall('acme', 'Ana')"
+    plan = "select sum(calls) from pg_stat_xact_user_functions where funcname = '_searched_recall'"
+    as_owner = rows(fast, recall)
+    fast.execute("set local track_functions = 'pl'")
+    fast.execute("set local role acme")
+
+    assert rows(fast, recall) == as_owner != []
+    assert value(fast, plan) == 1
+    assert rows(fast, SEARCHED, "acme", "acme")[0][0]
+
+
+def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) -> None:
+    fast.execute("set local role acme")
+
+    assert rows(fast, SEARCHED, "bolt", "bolt") == [(False, None)]
+    assert rows(fast, SEARCHED, "acme", "bolt") == [(False, None)]
+    with refused(fast, "RC001", 'bank "bolt" does not exist', "create_bank"):
+        recalled(fast, "Ana", bank="bolt")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "create policy mine on pgrecall.message as restrictive using (false)",
+        "alter table pgrecall.bank disable row level security",
+        "drop policy pgrecall_bank on pgrecall.bank",
+    ],
+)
+def test_the_searcher_answers_behind_its_own_fence_only(fast: Connection, change: str) -> None:
+    key = value(fast, "select fence_key from pgrecall.bank where bank_id = 'acme'")
+    fast.execute(change.encode())
+    fast.execute("set local role acme")
+
+    query = SEARCHED.replace("(select b.fence_key from pgrecall.bank b where b.bank_id = %s)", "%s")
+    assert rows(fast, query, key, "acme") == [(False, None)]
+
+
+def test_a_new_fence_has_new_keys(fast: Connection) -> None:
+    keys = set(column(fast, "select fence_key from pgrecall.bank"))
+
+    fast.execute("select pgrecall.enable_row_security('membership')")
+
+    assert keys.isdisjoint(column(fast, "select fence_key from pgrecall.bank"))
+
+
+def test_the_searcher_may_only_read(fast: Connection) -> None:
+    fast.execute("grant t_searcher to acme")
+    fast.execute("set local role t_searcher")
+
+    for statement in (
+        "update pgrecall.memory set text = 'x'",
+        "delete from pgrecall.memory",
+        "select nextval('pgrecall.id_seq')",
+        "select pgrecall.create_bank('c')",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), fast.transaction():
+            fast.execute(statement.encode())
+
+
+def test_strangers_may_not_call_the_searcher(fast: Connection) -> None:
+    fast.execute("create role stranger")
+    fast.execute(f"grant usage on schema {SCHEMAS} to stranger")
+    fast.execute("grant select on pgrecall.bank to stranger")
+    fast.execute("set local role stranger")
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="_searched_recall"):
+        rows(fast, SEARCHED, "acme", "acme")
+
+
 def test_roles_are_made_again_without_harm(connection: Connection) -> None:
     connection.execute("select pgrecall.create_roles('t')")
-    before = rows(connection, "select oid, relacl::text from pg_class order by oid")
+    rights = (
+        "select oid, relacl::text from pg_class union all"
+        " select oid, proacl::text from pg_proc order by 1"
+    )
+    before = rows(connection, rights)
 
     connection.execute("select pgrecall.create_roles('t')")
 
-    assert rows(connection, "select oid, relacl::text from pg_class order by oid") == before
+    assert rows(connection, rights) == before
+
+
+def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        name = connection.info.dbname
+        connection.execute("create role pgrecall_owner createrole")
+        connection.execute(f"grant create on database {name} to pgrecall_owner".encode())
+        connection.execute("set role pgrecall_owner")
+        connection.execute(build.full_script().encode())
+        connection.execute("set local search_path = public")
+        fill(connection, "acme")
+
+        for _ in range(2):
+            connection.execute("select pgrecall.create_roles('o')")
+        connection.execute("select pgrecall.enable_row_security()")
+        connection.execute("create role acme in role o_reader")
+        connection.execute("grant acme to pgrecall_owner")
+        connection.execute("set role acme")
+        found = rows(connection, SEARCHED, "acme", "acme")
+        connection.rollback()
+
+    assert found[0][0]
