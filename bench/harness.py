@@ -80,6 +80,14 @@ def lines(path: Path) -> Iterator[str]:
 
 
 @contextmanager
+def directory() -> Iterator[Path]:
+    """Make a temporary directory that the server gets through to, also where root runs it."""
+    with TemporaryDirectory(prefix="pgrecall-bench-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@contextmanager
 def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
     """Give the dsn of a server with pgrecall: that of PGRECALL_DSN, or an embedded one for now.
 
@@ -92,8 +100,8 @@ def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
         yield given
         return
     with (
-        TemporaryDirectory(prefix="pgrecall-bench-") as directory,
-        embedded_server(path=Path(directory) / "data", settings=settings) as server,
+        directory() as path,
+        embedded_server(path=path / "data", settings=settings) as server,
     ):
         with psycopg.connect(server.dsn) as connection:
             schema.migrate(connection)

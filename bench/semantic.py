@@ -39,7 +39,6 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import harness
@@ -273,8 +272,8 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
-        server = Server(Path(directory))
+    with harness.directory() as directory:
+        server = Server(directory)
         try:
             yield server
         finally:

@@ -19,8 +19,6 @@ upgrades the database.
 from __future__ import annotations
 
 import threading
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 
 import harness
@@ -151,8 +149,8 @@ def main() -> None:
     parser = harness.arguments(__doc__, "none")
     options = parser.parse_args()
     with (
-        TemporaryDirectory(prefix="pgrecall-bench-") as directory,
-        embedded_server(path=Path(directory) / "data") as server,
+        harness.directory() as path,
+        embedded_server(path=path / "data") as server,
     ):
         figures = measure(server.dsn, FACTS[options.smoke])
         for name, figure in figures.items():

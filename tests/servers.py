@@ -135,6 +135,7 @@ def server_under_test() -> Iterator[Server]:
         return
     version = int(os.environ.get(VERSION_VARIABLE) or 18)
     directory = Path(tempfile.mkdtemp(prefix="pgrecall-"))
+    directory.chmod(0o711)  # as root the server runs as another user, who must get through
     try:
         with embedded_server(version, directory / "data", settings=TEST_SETTINGS) as embedded:
             yield _server(embedded.dsn, embedded.binaries, is_embedded=True)

