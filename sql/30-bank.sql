@@ -190,11 +190,12 @@ as $$
 declare
   fact_type text;
 begin
-  if bank is null or bank = '' or length(bank) > 200 then
+  -- More than 600 bytes would leave no room for a key of 500 letters in an index.
+  if bank is null or bank = '' or length(bank) > 200 or octet_length(bank) > 600 then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('"%s" cannot name a bank', left(bank, 50)),
-      hint    = 'Use 1 to 200 characters.';
+      hint    = 'Use 1 to 200 characters, and at most 600 bytes.';
   end if;
   if embedding_dimensions not between 1 and 4000 then
     raise exception using

@@ -224,6 +224,11 @@ declare
   vectors pgrecall_internal.fact_vector[];
   read    pgrecall_internal.fact_vector[] := '{}';
 begin
+  if jsonb_array_length(pgrecall_internal._array_field(place, value)) > 1000 then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('%s questions are more than 1000', jsonb_array_length(value)),
+      'Keep those that users would ask.');
+  end if;
   for item, n in
     select e.value, e.n - 1
     from   jsonb_array_elements(pgrecall_internal._array_field(place, value))

@@ -57,7 +57,7 @@ declare
 begin
   memory_ids := '{}';
   scores := '{}';
-  if bank.embedding_dimensions is null then
+  if bank.embedding_dimensions is null or request.fact_types = '{}' then
     return;
   end if;
   if hnsw_types is null then

@@ -28,8 +28,12 @@ declare
   timed     text;
   branch    text;
 begin
+  -- Beyond the last 276 years and the first 13 of what PostgreSQL can tell there is no slack.
   during_at := tstzrange(
-    coalesce(lower(request.during), '-infinity'), coalesce(upper(request.during), 'infinity'),
+    case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
+         else '-infinity' end,
+    case when upper(request.during) <= '294000-01-01' then upper(request.during)
+         else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
 
   -- The bounds again as scalars, for the btree. What begins after the window is read apart, nearest

@@ -70,6 +70,26 @@ $$;
 comment on function pgrecall_internal._check_fusion is
 'Raises 22023 for a k outside 1 to 10,000 or a weight outside 0 to 1,000,000.';
 
+create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
+returns pgrecall.arm_hit[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  lowest integer := (select min(h.rank) from unnest(hits) as h);
+begin
+  if lowest < 1 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('hits: a rank must be at least 1, not %s', lowest),
+      hint    = 'Pass the rows of arm_hits(), whose ranks begin at 1.';
+  end if;
+  return hits;
+end;
+$$;
+comment on function pgrecall_internal._checked_hits is
+'The hits. Raises 22023 where a rank is below 1.';
+
 create or replace function pgrecall.rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
 returns setof pgrecall.fused
@@ -79,14 +99,15 @@ as $$
 begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
-  select * from pgrecall_internal._fuse(hits, weights, k, 'rrf');
+  select *
+  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'rrf');
 end;
 $$;
 comment on function pgrecall.rrf is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
 'weight / (k + rank). Equal scores share a rank. arms holds rank, score and contribution per arm; '
 'contributions add up to the score. A weight not given is 1; an arm of weight 0 is ignored. '
-'Errors: 22023 k not 1 to 10,000, weight not 0 to 1,000,000.';
+'Errors: 22023 k not 1 to 10,000, weight not 0 to 1,000,000, a rank below 1.';
 
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
@@ -97,7 +118,8 @@ as $$
 begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
-  select * from pgrecall_internal._fuse(hits, weights, k, 'score_rrf');
+  select *
+  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'score_rrf');
 end;
 $$;
 comment on function pgrecall.score_rrf is
@@ -114,7 +136,8 @@ as $$
 begin
   perform pgrecall_internal._check_fusion(weights, 1);
   return query
-  select * from pgrecall_internal._fuse(hits, weights, 1, 'linear');
+  select *
+  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, 1, 'linear');
 end;
 $$;
 comment on function pgrecall.linear is
@@ -186,7 +209,8 @@ begin
     'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
   -- A recall does not run an arm of weight 0, so that arm cannot be the one that stays.
   hits := array(
-    select h from unnest(hits) as h where (given -> 'weights' ->> h.arm)::double precision > 0
+    select h from unnest(pgrecall_internal._checked_hits(hits)) as h
+    where  (given -> 'weights' ->> h.arm)::double precision > 0
   );
   return query
   select *
@@ -200,6 +224,28 @@ comment on function pgrecall.fuse is
 'Fuses the hits of arm_hits() as a recall does, best first: options fusion, rrf_k, weights, gates '
 'and named_boost, each as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
 
+create or replace function pgrecall_internal._checked_half_life(half_life interval, decay text)
+returns interval
+language plpgsql immutable parallel safe
+as $$
+begin
+  if half_life <= interval '0' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('half_life must be an interval longer than 0, not "%s"', half_life),
+      hint    = 'Pass ''30 days'', for example.';
+  elsif decay not in ('exponential', 'linear') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('decay must be "exponential" or "linear", not "%s"', decay),
+      hint    = 'With "linear" nothing changes from twice the half-life on.';
+  end if;
+  return half_life;
+end;
+$$;
+comment on function pgrecall_internal._checked_half_life is
+'The half-life. Raises 22023 unless it is above 0, and for an unknown decay.';
+
 create or replace function pgrecall.recency_boost(
   age interval, half_life interval, decay text default 'exponential')
 returns double precision
@@ -210,10 +256,11 @@ return (
            else greatest(0, 1 - a.half_lives / 2)
          end
   from (
-    select greatest(0, date_part('epoch', age) / date_part('epoch', half_life))
+    select greatest(0, date_part('epoch', age) / date_part(
+             'epoch', pgrecall_internal._checked_half_life(half_life, decay)))
            as half_lives
   ) as a
 );
 comment on function pgrecall.recency_boost is
 'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9; decay exponential, or '
-'linear (0.9 from twice the half-life on).';
+'linear (0.9 from twice the half-life on). Errors: 22023 half_life not above 0, unknown decay.';

@@ -1076,6 +1076,54 @@ def test_in_a_transaction_the_versions_are_left_to_compare(
     assert "select pgrecall.version();" in (caught.value.hint or "")
 
 
+def add_column(connection: Connection, name: str) -> None:
+    """Add a column to what a recall returns, as an upgrade does, which makes functions anew."""
+    connection.execute(f"alter type pgrecall.recalled add attribute {name} text".encode())
+    for function in ("hybrid_recall", "recall_report"):
+        connection.execute(f"alter function pgrecall.{function} cost 99".encode())
+    connection.commit()
+
+
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_a_connection_outlives_an_upgrade(database: str, is_pooled: bool) -> None:
+    class Pool:
+        @contextmanager
+        def connection(self) -> Iterator[Connection]:
+            with old.transaction():
+                yield old
+
+    with psycopg.connect(database, autocommit=True) as old, psycopg.connect(database) as upgrade:
+        memory = Recall(Pool() if is_pooled else old, embedder=None)
+        memory.create_bank("b")
+        memory.retain("b", ["Ana sails."])
+        for _ in range(8):  # psycopg prepares a statement that it has seen five times
+            memory.recall("b", "Ana")
+        prepared = old.execute("select statement from pg_prepared_statements").fetchall()
+
+        for n in range(2):
+            add_column(upgrade, f"later_{n}")
+            found = [[hit.text for hit in memory.recall("b", "Ana")] for _ in range(8)]
+            assert found == [["Ana sails."]] * 8
+
+    assert prepared
+
+
+def test_in_a_transaction_a_connection_outlives_an_upgrade_from_the_next_on(database: str) -> None:
+    with psycopg.connect(database) as old, psycopg.connect(database) as upgrade:
+        memory = Recall(old, embedder=None)
+        memory.create_bank("b")
+        for _ in range(8):
+            memory.recall("b", "Ana")
+        old.commit()
+        add_column(upgrade, "later")
+
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            memory.recall("b", "Ana")
+        old.rollback()
+
+        assert memory.recall("b", "Ana") == []
+
+
 def test_of_equal_versions_the_error_passes_unchanged(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("drop function pgrecall.pending_links")

@@ -21,6 +21,7 @@ from pgrecall.errors import (
     InstallError,
     ModelMismatch,
     from_database,
+    is_stale,
     may_be_version,
     not_installed,
     other_version,
@@ -107,6 +108,7 @@ class AsyncRecall:
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._owned: Connection | None = None
+        self._upgrades = 0
 
     @classmethod
     async def connect(
@@ -1079,6 +1081,7 @@ class AsyncRecall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return await self._send(call, connection, trace)
             except psycopg.Error as error:
+                self._upgrades += is_stale(error)
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
@@ -1109,13 +1112,15 @@ class AsyncRecall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
+            # Another text after an upgrade, which psycopg prepares anew.
+            text = (call.sql + " " * self._upgrades).encode()
             limit, unlimit = trace.limits()
             if limit is None:
-                await cursor.execute(call.sql.encode(), call.parameters)
+                await cursor.execute(text, call.parameters)
             else:
                 async with connection.pipeline():  # one round trip
                     await connection.execute(limit.sql.encode(), limit.parameters)
-                    await cursor.execute(call.sql.encode(), call.parameters)
+                    await cursor.execute(text, call.parameters)
                     await connection.execute(unlimit.sql.encode())
             return call.result(await cursor.fetchall())
 

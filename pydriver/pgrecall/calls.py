@@ -70,6 +70,7 @@ Record = TypeVar("Record", bound="DataclassInstance")
 _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
 _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
+_MOST_DIGITS = 1000
 _CASTS = {"embedding": "::real[]"}  # an empty list would have no type
 
 
@@ -771,6 +772,10 @@ def checked(**parameters: object) -> dict[str, object]:
         error = InvalidFilter if name == "filter" else InvalidArgument
         if isinstance(value, str):
             _check_text(value, name, error)
+        elif type(value) is int:
+            # Without a type, as a literal: what is too large is refused by the argument's own type.
+            _check_digits(value, name, error)
+            value = str(value)
         elif isinstance(value, Mapping):
             value = Jsonb(_jsonable(value, name, error))
         elif isinstance(value, list):
@@ -779,6 +784,11 @@ def checked(**parameters: object) -> dict[str, object]:
                     _check_text(element, f"{name}[{position}]", error)
         checked[name] = value
     return checked
+
+
+def _check_digits(number: int, where: str, error: type[RecallError]) -> None:
+    if abs(number) >= 10**_MOST_DIGITS:
+        raise error(f"{where} is a number of more than {_MOST_DIGITS} digits")
 
 
 def _check_text(text: str, where: str, error: type[RecallError]) -> None:
@@ -804,7 +814,10 @@ def _plain(value: object, where: str, error: type[RecallError]) -> object:
         case str():
             _check_text(value, where, error)
             return value
-        case None | bool() | int():
+        case None | bool():
+            return value
+        case int():
+            _check_digits(value, where, error)
             return value
         case float():
             if not math.isfinite(value):

@@ -21,6 +21,7 @@ from pgrecall.errors import (
     InstallError,
     ModelMismatch,
     from_database,
+    is_stale,
     may_be_version,
     not_installed,
     other_version,
@@ -107,6 +108,7 @@ class Recall:
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._owned: Connection | None = None
+        self._upgrades = 0
 
     @classmethod
     def connect(
@@ -1063,6 +1065,7 @@ class Recall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return self._send(call, connection, trace)
             except psycopg.Error as error:
+                self._upgrades += is_stale(error)
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
@@ -1093,13 +1096,15 @@ class Recall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
+            # Another text after an upgrade, which psycopg prepares anew.
+            text = (call.sql + " " * self._upgrades).encode()
             limit, unlimit = trace.limits()
             if limit is None:
-                cursor.execute(call.sql.encode(), call.parameters)
+                cursor.execute(text, call.parameters)
             else:
                 with connection.pipeline():  # one round trip
                     connection.execute(limit.sql.encode(), limit.parameters)
-                    cursor.execute(call.sql.encode(), call.parameters)
+                    cursor.execute(text, call.parameters)
                     connection.execute(unlimit.sql.encode())
             return call.result(cursor.fetchall())
 

@@ -33,6 +33,7 @@ from pgrecall.errors import (
     InvalidFact,
     OutOfTime,
     RecallError,
+    is_stale,
     moved,
 )
 from pgrecall.models import (
@@ -291,7 +292,7 @@ def retry_delays() -> Iterator[float]:
 def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
     """Tell whether repeating a call may succeed and is safe."""
     state = error.sqlstate or ""
-    if state in _ROLLED_BACK:
+    if state in _ROLLED_BACK or is_stale(error):
         return True
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
 
@@ -981,6 +982,7 @@ class Stream:
         if size < 1:
             raise InvalidArgument(f"batch_size must be at least 1, not {size}")
         remaining = iter(rows)
+        yield list(islice(remaining, size))  # an empty one too: it is refused by a missing bank
         while batch := list(islice(remaining, size)):
             yield batch
 
@@ -1010,7 +1012,8 @@ class Stream:
         moved_links = []
         for number, link in enumerate(links):
             index = link.get("to_index") if isinstance(link, Mapping) else None
-            if isinstance(index, int) and self._ids:
+            # The database refuses a negative one, as it was given.
+            if isinstance(index, int) and index >= 0 and self._ids:
                 others = {key: value for key, value in link.items() if key != "to_index"}
                 place = index - len(self._ids)
                 link = (

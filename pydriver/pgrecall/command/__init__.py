@@ -20,6 +20,8 @@ from pgrecall.command.actions import fail
 from pgrecall.errors import BankNotFound, RecallError
 from pgrecall.server import DSN_VARIABLE
 
+_LOST = ("08", "57P")
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command.
@@ -39,12 +41,21 @@ def main(words: Sequence[str] | None = None) -> int:
         return fail(error.message, "Create it with: pgrecall bank create NAME")
     except RecallError as error:
         return fail(error.message, error.hint)
-    except psycopg.OperationalError as error:
+    except psycopg.errors.LockNotAvailable as error:
         return fail(
-            f"cannot reach the server: {str(error).strip()}",
-            f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
+            error.diag.message_primary or str(error),
+            error.diag.message_hint
+            or "Somebody else holds a lock. See who: select pid, query from pg_stat_activity"
+            " where state <> 'idle';",
         )
     except psycopg.Error as error:
+        # What the server refuses has a code; 08 and 57P are those of a connection that is lost.
+        is_operational = isinstance(error, psycopg.OperationalError)
+        if is_operational and (error.sqlstate or "08").startswith(_LOST):
+            return fail(
+                f"cannot reach the server: {str(error).strip()}",
+                f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
+            )
         return fail(error.diag.message_primary or str(error), error.diag.message_hint)
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -46,6 +46,8 @@ class JsonLines:
             problem = f"not UTF-8 at byte {error.start + 1}"
         except json.JSONDecodeError as error:
             problem = f"not JSON at column {error.colno}: {error.msg}"
+        except ValueError:
+            problem = "a number with too many digits"
         except RecursionError:
             problem = "nested too deeply"
         else:
