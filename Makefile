@@ -23,7 +23,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-all-routes check lint readme generate build install bench-smoke bench release clean
+.PHONY: help demo test test-fast test-faults test-all-routes check lint readme generate build install bench-smoke bench release clean
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,13 @@ test: $(DEVELOPED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRE
 
 test-fast: $(DEVELOPED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
 	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast $(PARALLEL)
+
+test-faults: $(DEVELOPED) $(BUILT) ## Kill the server's processes in 100 rounds, under writers and a migration
+	@for version in $(POSTGRES); do \
+	  echo "== faults on PostgreSQL: $$version"; \
+	  PGRECALL_PG=$$version PGRECALL_FAULT_ROUNDS=$${PGRECALL_FAULT_ROUNDS:-25} \
+	    $(PYTEST) -s tests/faults || exit 1; \
+	done
 
 test-all-routes: $(DEVELOPED) $(BUILT) ## Run the tests once for each way to install
 	@for route in $(ROUTES); do \

@@ -87,7 +87,7 @@ class Postmaster:
     def stop(self) -> None:
         """Stop the server, unless somebody else uses it, in this process or another."""
         _users_here[self.data] -= 1
-        if _users_here[self.data] > 0:
+        if _users_here[self.data] > 0 or not self.data.exists():
             return
         if not self._change_handles(add=False) and self._running_socket() is not None:
             self._run("pg_ctl", "-w", "-m", "fast", "stop")
