@@ -200,7 +200,9 @@ begin
         message = format('unknown arm "%s" in %ss', arm, name),
         hint    = format('Arms: %s.', pgrecall_internal._arm_names());
     end if;
-    if jsonb_typeof(value) <> 'number' or value::text::numeric not between lowest and highest then
+    if jsonb_typeof(value) <> 'number'
+       or value::text::numeric not between lowest::numeric and highest::numeric
+    then
       raise exception using
         errcode = 'invalid_parameter_value',
         message = format('%s of arm "%s" must be a number from %s to %s, not %s',

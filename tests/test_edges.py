@@ -63,6 +63,19 @@ def test_a_window_may_lie_at_either_end_of_time(connection: Connection, during: 
         )
 
 
+@pytest.mark.parametrize("text", ["记忆数据库" * 16_000, "ab-" * 26_000, "a" * 80_000], ids=len)
+def test_a_long_run_without_spaces_is_highlighted_at_once(
+    connection: Connection, text: str
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [text])
+    connection.execute("set local statement_timeout = '30s'")  # quadratic, it took minutes
+
+    marked = value(connection, "select pgrecall.highlight('b', %s, '记忆 ab')", memory)
+
+    assert marked.replace("<mark>", "").replace("</mark>", "") == text
+
+
 def letters(count: int, seed: int) -> str:
     chance = random.Random(seed)
     return "".join(chr(chance.randrange(0x20000, 0x2A000)) for _ in range(count))

@@ -263,6 +263,17 @@ HOSTILE = [
     "create operator hostile.<=> (leftarg = public.halfvec, rightarg = public.halfvec,"
     " function = hostile.nearness)",
     *(f"create table hostile.{name} (like pgrecall.{name})" for name in ("memory", "bank")),
+    *(
+        f"create function pg_temp.{signature} language plpgsql"
+        " as $$ begin raise exception 'hijacked'; end $$"
+        for signature in [
+            "jsonb_build_array(jsonb) returns jsonb",
+            "lower(text) returns text",
+            "jsonb_array_length(jsonb) returns integer",
+        ]
+    ),
+    "create type pg_temp.terms as (x integer)",
+    "create temp table memory (like pgrecall.memory)",
     "create temp table entity (like pgrecall.entity)",
     "create temp table lexeme (like pgrecall_internal.lexeme)",
 ]
