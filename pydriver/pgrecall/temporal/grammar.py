@@ -113,6 +113,21 @@ def _clock_range(scan: Scan, got: Group) -> Value:
     return [Item("c", ((opens, closes), is_sure or closes >= 720), items[0].first, b.last)]
 
 
+@rule(r"[wF]T?(?P<a>n)[-t&]T?(?P<b>n)[iO]{0,2}T?(?P<d>i?[DRWXC])?(?P<p>P)")
+def _hours_within_part(scan: Scan, got: Group) -> Value:
+    """Read the hours of "between 9 and 11 this morning", "from 2 to 4 on Tuesday afternoon"."""
+    item, part, hours = got.item("p"), got["p"], (got["a"], got["b"])
+    if item is None or part is None or not all(0 < hour < 13 for hour in hours):
+        return None
+    opens, closes = (
+        next((at for at in (hour % 12 * 60, hour % 12 * 60 + 720) if part[0] <= at <= part[1]), -1)
+        for hour in hours
+    )
+    if not 0 <= opens < closes:
+        return None
+    return [*got.all("d"), Item("P", (opens, closes), item.first, item.last)]
+
+
 @rule(r"(?<![MC])(?:(?P<n>n)i(?=T)|(?P<c>c)i?)T?(?P<p>P)")
 def _hour_of_part(scan: Scan, got: Group) -> Value:
     """Read "10 in the morning", "5 o'clock in the afternoon"."""
@@ -428,9 +443,9 @@ def _numbered_unit(scan: Scan, got: Group) -> Value:
     return cal.period("year", date(scan.full_year(number) if number < 100 else number, 1, 1))
 
 
-@rule(r"(?P<c>C)[-t]T?(?P<d>[no])(?![A-Zu])")
+@rule(r"(?P<c>C)[-t]T?(?P<d>[no])(?![A-Zu])|(?<=w)(?P<c2>C)&(?P<d2>[no])(?![A-Zu])")
 def _days_after_month(scan: Scan, got: Group) -> Value:
-    """Read the second day of "May 3 to 7"."""
+    """Read the second day of "May 3 to 7" and "between May 3 and 7"."""
     c, *between, d = got.all()
     start, end = c.value.at(2000) or c.value.at(2004) or (None, None), d.value
     if c.value.unit != "year" or c.value.kind != "day" or c.value.weak or not 0 < end < 32:

@@ -122,6 +122,10 @@ for _fair, _number in _FAIRS.items():
     )
     for _word, _unit in _FEMININE.items():
         _put("ioU", ("in", _number + 2, _unit), f"na {_fair} {_word}")
+_DAYS = _FAIRS | {"terça": 1, "sábado": 5, "domingo": 6}
+for _fair, _number in _DAYS.items():
+    for _other, _last in _DAYS.items():
+        _put("wW&W", (None, _number, None, _last), f"entre {_fair}(/ - feira/ feira) e {_other}")
 _put("E", "half2", "na segunda metade, segunda metade")
 _put("iTH", ("on", None, -2), "na sexta (- feira /)santa")
 _put("u", 60, "hora, horas")
