@@ -142,13 +142,26 @@ set search_path from current
 as $$
 begin
   return query
-  with found as materialized (
-    select p.*, a.entity_id, a.confidence
+  with phrase as materialized (
+    select p.*,
+           -- The genitive of German and Dutch, "Anas Chefin".
+           case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
+                     and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
+                then left(p.phrase, -1) end as stem
     from   pgrecall_internal._phrases(query) as p
+  ),
+  found as materialized (
+    select p.*, a.entity_id, a.confidence
+    from   phrase p
     cross  join lateral (
       select b.entity_id, b.confidence
       from   pgrecall.entity_alias b
-      where  b.bank_id = _query_names.bank and b.alias = p.phrase
+      where  b.bank_id = _query_names.bank
+        and  b.alias = case
+               when p.stem is null or exists (
+                      select from pgrecall.entity_alias x
+                      where  x.bank_id = _query_names.bank and x.alias = p.phrase)
+                 then p.phrase else p.stem end
       order  by b.confidence desc, b.entity_id
       limit  10
     ) as a

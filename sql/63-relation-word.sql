@@ -18,19 +18,21 @@ begin atomic
      'boss,bosses,manager,managers,supervisor,supervisors,superior,superiors,line manager,chief,'
      'higher up,higher ups,overseer,foreman,forewoman,gaffer,senior,team leader,head,leader,lead,'
      'captain,director,'
-     'chef,chefin,vorgesetzter,vorgesetzte,jefe,jefa,supervisora,patron,patronne,responsable,'
+     'chef,chefin,cheffe,vorgesetzter,vorgesetzte,jefe,jefa,supervisora,patron,patronne,responsable,'
      'supérieur,supérieure,capo,responsabile,superiore,baas,leidinggevende,chefe,gestor,gestora',
      'subordinate,subordinates,direct report,direct reports,report,reports,underling,underlings,'
      'mitarbeiter,untergebener,subordinado,subordonné,subordinato,ondergeschikte',
      'report to,reports to,reported to,reporting to,answer to,answers to,managed by,supervised by,'
+     'untersteht,unterstellt,reporta a,responde a,depende de,dépend de,rend compte à,risponde a,'
+     'dipende da,verantwoording af aan,'
      'overseen by,work under,works under,serve under,serves under,accountable to,responsible to,'
      'take orders from,takes orders from,berichtet an,rapporteert aan',
      'manage,manages,managed,supervise,supervises,supervised,oversee,oversees,in charge of,'
-     'boss around,preside over,presides over'),
+     'boss around,preside over,presides over,supervisa,dirige,encadre,supervisiona'),
     ('mentored_by coached_by advised_by tutored_by trained_by guided_by apprentice_of',
      'mentors mentor_of coaches advises tutors trains guides',
      'mentor,mentors,coach,coaches,adviser,advisor,sensei,counsellor,counselor,guide,guru,'
-     'role model,tutor,tutors,trainer,mentorin,mentora,conseiller',
+     'role model,tutor,tutors,trainer,mentorin,mentora,mentore,conseiller,conseillère',
      'mentee,mentees,protégé,protégée,protegee,protege,trainee,apprentice,disciple,schützling',
      'mentored by,coached by,advised by,tutored by,trained by,guided by,learn from,learns from,'
      'taken under the wing',
@@ -40,7 +42,7 @@ begin atomic
      'married_to spouse_of partner_of wife_of husband_of wed_to',
      'wife,husband,spouse,spouses,partner,missus,missis,hubby,better half,other half,significant '
      'other,bride,groom,bridegroom,consort,life partner,wedded wife,lady wife,'
-     'frau,mann,ehefrau,ehemann,gattin,gatte,esposa,esposo,marido,mujer,femme,mari,'
+     'frau,mann,man,ehefrau,ehemann,gattin,gatte,esposa,esposo,marido,mujer,femme,mari,'
      'épouse,époux,moglie,marito,vrouw,echtgenoot,echtgenote,mulher',
      '',
      'married to,marry,married,marries,wed,wed to,wedded to,got married to,tied the knot with,'
@@ -58,14 +60,19 @@ begin atomic
      'geschwister,hermano,hermana,frère,sœur,soeur,fratello,sorella,broer,zus,irmão,irmã',
      '', '', ''),
     ('lives_in resides_in based_in home_town lives_at resident_of', '',
+     'where is,where s,where are,where was,wo ist,wo sitzt,dónde está,dónde queda,où est,'
+     'où se trouve,'
+     'dov è,waar is,onde está,onde fica,'
      'home,homes,home town,hometown,home city,city,town,village,residence,address,abode,dwelling,'
      'whereabouts,domicile,place of residence,wohnort,ciudad,ville,città,woonplaats,cidade',
      'resident,residents,inhabitant,inhabitants,occupant,tenant',
      'live,lives,lived,living,reside,resides,resided,residing,dwell,dwells,dwelt,based,settled,'
      'settle,inhabit,inhabits,stay,stays,staying,housed,make home,made home,call home,calls home,'
-     'have a home,has a home,at home,wohnt,lebt,vive,habite,vit,abita,woont,mora', ''),
+     'have a home,has a home,at home,wohnt,wohnen,lebt,leben,vive,viven,habite,habitent,réside,vit,'
+     'abita,risiede,woont,wonen,mora,moram,reside', ''),
     ('works_at works_for employed_by', 'employs',
-     'employer,employers,company,firm,workplace,arbeitgeber,empresa,employeur,entreprise,'
+     'employer,employers,company,firm,workplace,arbeitgeber,firma,ditta,bedrijf,compañía,empresa,'
+     'employeur,entreprise,'
      'datore di lavoro,werkgever,empregador',
      'employee,employees,staff,worker,workers,angestellte,empleado,employé,dipendente,werknemer',
      'work for,works for,worked for,work at,works at,employed by,employed at,on the payroll of,'
@@ -79,14 +86,15 @@ begin atomic
      'affiliated with,assigned to', ''),
     ('led_by headed_by run_by captained_by directed_by',
      'leads heads runs manages captains skippers chairs directs leader_of head_of',
-     'leader,leaders,lead,head,captain,skipper,chair,chairman,chairwoman,chairperson,director,boss,'
+     'whose,wessen,wiens,van wie,de quién,à qui,di chi,de quem,leader,leaders,lead,head,captain,'
+     'skipper,chair,chairman,chairwoman,chairperson,director,boss,'
      'chief,manager,supervisor,gaffer,foreman,'
      'principal,commander,coordinator,leiter,leiterin,líder,chef d''équipe',
      '', 'led by,headed by,run by,headed up by,captained by,directed by,chaired by,steered by,'
      'under the leadership of',
      'lead,leads,led,head,heads,headed,run,runs,captain,captains,chair,chairs,direct,directs,'
      'in charge of,at the helm of,steer,steers,command,commands,coordinate,coordinates,'
-     'leitet,dirige,leidt,lidera'),
+     'leitet,führt,dirige,encabeza,guida,leidt,lidera,chefia'),
     ('works_on assigned_to contributes_to involved_in develops', '',
      'project,projects,undertaking,undertakings,assignment,assignments,initiative,endeavour,'
      'endeavor,venture,projekt,proyecto,projet,progetto,projeto',
@@ -96,11 +104,14 @@ begin atomic
      'contribute to,contributes to,toil on,toils on,devote time to,'
      'spend time on,spends time on', ''),
     ('owned_by belongs_to', 'owns owner_of possesses has',
-     'owner,owners,proprietor,possessor,holder,keeper,landlord,landlady,'
+     'whose,wessen,wiens,van wie,de quién,à qui,di chi,de quem,owner,owners,proprietor,possessor,'
+     'holder,keeper,landlord,landlady,'
      'besitzer,besitzerin,dueño,dueña,propriétaire,proprietario,proprietaria,eigenaar,dono,dona',
      'possession,possessions,property,properties,belongings,belonging',
-     'owned by,belong to,belongs to,belonged to,in the possession of,gehört',
-     'own,owns,owned,has got,have got,possess,possesses,possessed,hold title to,holds title to'),
+     'owned by,belong to,belongs to,belonged to,in the possession of,gehört,gehören,pertenece a,'
+     'appartient à,appartiene a,toebehoort aan,pertence a',
+     'own,owns,owned,has got,have got,possess,possesses,possessed,hold title to,holds title to,'
+     'besitzt,posee,possède,possiede,bezit,possui'),
     ('made_by built_by produced_by manufactured_by constructed_by created_by designed_by',
      'makes made builds built produces manufactures maker_of constructs creates',
      'maker,makers,builder,builders,manufacturer,producer,creator,constructor,'
@@ -110,16 +121,24 @@ begin atomic
      'created by,turned out by,come from the works of',
      'make,makes,made,build,builds,built,produce,produces,produced,manufacture,manufactures,'
      'manufactured,construct,constructs,constructed,assemble,assembled,craft,crafted,create,'
-     'created,turn out,turned out'),
+     'created,turn out,turned out,gebaut,hergestellt,baute,produziert,fabricó,construyó,construido,'
+     'produjo,fabriqué,construit,produit,costruito,fabbricato,prodotto,gebouwd,gemaakt,bouwde,'
+     'maakte,construiu,fabricou,feito,produziu'),
     ('located_in lies_in situated_in based_in part_of capital_of', '',
-     'location,country,region,place,site,nation,state,land,province,county,'
+     'where is,where s,where are,where was,wo ist,wo sitzt,dónde está,dónde queda,où est,'
+     'où se trouve,'
+     'dov è,waar is,onde está,onde fica,location,country,region,city,town,país,pays,paese,place,'
+     'site,nation,state,land,province,county,'
      'ort,lugar,lieu,luogo,plaats', '',
-     'located in,located,lie,lies,situated,stand,stands,found in,sits,belong to,belongs to', ''),
+     'located in,located,lie,lies,situated,stand,stands,found in,sit,sits,belong to,'
+     'belongs to', ''),
     ('born_in birthplace native_of', '',
      'birthplace,place of birth,native town,native city,birth town,city of birth,town of birth,'
      'geburtsort,lugar de nacimiento', 'native,natives',
-     'born in,born,hail from,hails from,come from,comes from,native of,first saw the light,'
-     'geboren,nació,nata,nato', ''),
+     'born in,born,hail from,hails from,come from,comes from,is from,was from,are from,native of,'
+     'first saw the light,'
+     'woher,de dónde,d où,di dove,di dov è,da dove,waar vandaan,de onde,geboren,nació,nacido,'
+     'nacida,né,née,nata,nato,nasceu,nascido,nascida', ''),
     ('sells_to supplies', 'customer_of client_of buys_from supplied_by',
      'customer,customers,client,clients,buyer,buyers,purchaser,kunde,kunden,cliente,klant',
      'supplier,suppliers,vendor,vendors,seller,provider,lieferant,proveedor,fournisseur,fornitore,'
@@ -246,6 +265,25 @@ declare
   whom    constant text := '^(person|people|one|man|woman|guy|lady|someone|somebody|individual'
                            '|who|whom|that|which|whoever|whomever|company|firm|place|town|city'
                            '|country|team|group|thing|project|colleague|human)$';
+  -- Words that a preposition stands before: "to whom", "an wen".
+  fronted constant text := '^(who|whom|whose|which|what|wem|wen|welche[rmns]?|quién|quien|qué|cuál'
+                           '|qui|quoi|quelle?|chi|cui|quale|wie|wat|welke?|quem|qual)$';
+  by_word constant text := '^(by|von|por|par|da|door)$';
+  nominative constant text := '^(wer|quién|quien|qui|chi|quem)$';
+  relative constant text := '^(that|which|who|whom|whose|where|die|der|das|que|qui|che|dat|wat)$';
+  -- Words that ask for a relation by themselves, and particles that stand apart from their verb.
+  where_is constant text := '^(where|wo|dónde|où|dov|waar|onde) ';
+  whose   constant text := '^(whose|wessen|wiens|van wie|de quién|à qui|di chi|de quem)$';
+  be      constant text := '^(is|are|was|were|ist|war|es|era|est|était|è|era|é)$';
+  particle constant text := '^(from|of|to|with|on|at|in|for|under|by|got|vandaan|aan|an)$';
+  placed  constant text[] := '{noun>lives_in,verb>lives_in,noun>located_in,verb>located_in'
+                             ',noun>born_in,verb>born_in}';
+  -- Outside English the place of a verb does not tell its subject from its object.
+  is_foreign constant boolean :=
+    query !~ '\m(who|whom|whose|what|which|where|when|how|why)\M'
+    and query ~ '\m(wer|wem|wen|wessen|wo|woher|was|welche[rmns]?|dónde|quién|quien|qué|cuál|où|qui'
+                '|que|quel|quelle|dove|dov|chi|che|cosa|quale|waar|wie|wat|welke?|onde|quem|o que'
+                '|qual)\M';
 begin
   if jsonb_typeof(own) = 'object' then
     lexicon := lexicon || own;
@@ -253,62 +291,151 @@ begin
   return query
   with token as materialized (
     select w.word, w.starts_at, w.ends_at,
-           row_number() over (order by w.starts_at)::integer as n
+           row_number() over (order by w.starts_at)::integer as n,
+           count(*) over ()::integer as count
     from   pgrecall_internal._words(query) as w
   ),
-  -- Phrases of up to three words that the lexicon has; the longest wins.
-  phrase as materialized (
-    select p.*
-    from (
-      select f.n as first, f.n + l.more as last,
-             (select string_agg(t.word, ' ' order by t.n) from token t
-              where t.n between f.n and f.n + l.more) as word
-      from   token f
-      cross  join generate_series(0, 2) as l(more)
-      where  f.n + l.more <= (select max(t.n) from token t)
-    ) as p
-    where  lexicon ? p.word
-  ),
-  known as materialized (
-    select p.first, p.last, p.word,
-           array(select jsonb_array_elements_text(lexicon -> p.word)) as meanings
-    from   phrase p
-    where  not exists (
-             select from phrase l
-             where  l.first <= p.first and l.last >= p.last and l.last - l.first > p.last - p.first)
-  ),
-  name as (
+  name as materialized (
     select e.entity_id, min(t.n) as first, max(t.n) as last
     from   unnest(request.named) as e
     join   token t on t.starts_at >= e.starts_at and t.ends_at <= e.ends_at
     group  by e.entity_id
   ),
-  used as (
-    select k.first, k.last, k.word, k.meanings
-    from   known k
-    left   join token b on b.n = k.first - 1
-    -- "Do you know who" does not ask for acquaintances, "what place" for nothing that "where" does
-    -- not.
-    where  not (k.word = 'know' and coalesce(b.word in ('you', 'to'), false))
-      and  not (k.word ~ generic and coalesce(b.word ~ which, true))
-    union all
-    -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
-    select t.n, t.n, t.word, '{}'
+  -- Phrases of up to three words that the lexicon has; the longest wins.
+  phrase as materialized (
+    select p.*,
+           case when p.is_passive
+             then array(select translate(x, '<>', '><')
+                        from jsonb_array_elements_text(lexicon -> p.word) as x
+                        where x like 'verb%')
+             else array(select jsonb_array_elements_text(lexicon -> p.word)) end as meanings
+    from (
+      select f.n as first, f.n + l.more as last, l.more + 1 as size,
+             (select string_agg(t.word, ' ' order by t.n) from token t
+              where t.n between f.n and f.n + l.more) as word, false as is_passive
+      from   token f
+      cross  join generate_series(0, 2) as l(more)
+      where  f.n + l.more <= f.count
+      union all
+      -- "To whom does Ana report": report to.
+      select v.n - more, v.n, more + 2,
+             concat_ws(' ', case when more = 1 then b.word end, v.word, p.word), false
+      from   token p
+      join   token w on w.n = p.n + 1 and w.word ~ fronted
+      join   token v on v.n > w.n
+      join   token b on b.n = v.n - 1
+      left   join token f on f.n = v.n + 1
+      cross  join generate_series(0, 1) as more
+      where  f.word is distinct from p.word
+      union all
+      -- "By whom was it reviewed": who reviewed it.
+      select v.n, v.n, 1, v.word, true
+      from   token p
+      join   token w on w.n = p.n + 1 and w.word ~ fronted
+      join   token v on v.n > w.n and v.n = v.count
+      where  p.word ~ by_word
+      union all
+      -- "Des Chefs": the genitive of German.
+      select t.n, t.n, 1, left(t.word, -l), false
+      from   token t
+      cross  join generate_series(1, 2) as l
+      where  is_foreign and not lexicon ? t.word and right(t.word, l) = right('es', l)
+      union all
+      -- "What has Ana got": has got.
+      select v.n, v.n, 2, p.word || ' ' || v.word, false
+      from   token p
+      join   token v on v.n > p.n + 1 and v.n >= v.count - 1
+      where  v.word ~ particle
+    ) as p(first, last, size, word, is_passive)
+    where  lexicon ? p.word
+      and  not exists (select from name o where p.first <= o.last and p.last >= o.first)
+  ),
+  known as materialized (
+    select p.*, p.meanings && placed as is_place,
+           exists (select from unnest(p.meanings) as x where x like 'noun%') as is_noun,
+           exists (select from unnest(p.meanings) as x where x like 'verb%') as is_verb
+    from   phrase p
+    where  not exists (
+             select from phrase l
+             where  l.first <= p.first and l.last >= p.last
+               and  (l.size > p.size or l.size = p.size and l.is_passive and not p.is_passive))
+      -- "The man Ana reports to" is not her husband, as in Dutch.
+      and  (p.word <> 'man' or is_foreign)
+  ),
+  other as materialized (
+    select t.*
     from   token t
     where  length(t.word) > 3 and t.word !~ empty
       and  ts_lexize('pg_catalog.english_stem', t.word) <> '{}'
       and  not exists (select from known k where t.n between k.first and k.last)
+      and  not exists (select from name o where t.n between o.first and o.last)
+  ),
+  used as (
+    select k.first, k.last, k.word, k.meanings
+    from   known k
+    left   join token b on b.n = k.first - 1
+    left   join token f on f.n = k.last + 1
+    -- "Do you know who" does not ask for acquaintances, "what place" for nothing that "where" does
+    -- not.
+    where  not (k.word = 'know' and coalesce(b.word in ('you', 'to'), false))
+      and  not (k.word ~ generic and coalesce(b.word ~ which, true))
+      -- "In which town does Ana live" asks for no more than "where".
+      and  not (k.meanings @> '{noun>lives_in}' and coalesce(b.word ~ which, false)
+                and exists (select from known x
+                            where  x.first <> k.first
+                              and  x.meanings && '{noun>lives_in,verb>lives_in}'::text[]))
+      -- "Where is Ana's boss" asks for a place, where no other word does. "Where is the town Ana
+      -- lives in" asks for that of the town.
+      and  (k.word !~ where_is
+            or exists (select from known x where x.word !~ where_is)
+               and not exists (
+                 select from other o
+                 left   join token s on s.n = o.n - 1
+                 where  o.n > (select min(n.last) from name n) and coalesce(s.word, '') <> 's')
+               and (not exists (select from known x where x.is_place and x.word !~ where_is)
+                    or exists (select from known x
+                               join   token a on a.n = x.first - 1 and a.word ~ article
+                               join   known v on v.first > x.last and v.is_place
+                               where  x.is_noun and x.is_place and x.word !~ where_is)))
+      -- "Whose is the car", "whose team is Ana in".
+      and  (k.word !~ whose or coalesce(f.word ~ be, false)
+            or exists (select from known x where x.first = k.last + 1 and x.is_noun))
+    union all
+    -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
+    select o.n, o.n, o.word, '{}'
+    from   other o
   ),
   -- Of "workplace mentor" and "project manager" only the last word is a relation.
+  -- The head of "the project Ana is assigned to" says which of the meanings of the verb is meant.
+  headed as materialized (
+    select h.first as head, v.first as verb, h.meanings
+    from   known h
+    join   name m on h.last = m.first - 1
+    join   known v on v.is_verb and v.last > m.last
+    join   token b on b.n = v.first - 1
+    where  h.is_noun and (v.first = m.last + 1 or v.first = m.last + 2 and b.word ~ be)
+      and  exists (select from unnest(v.meanings) as x, unnest(h.meanings) as y
+                   where  x like 'verb%' and substr(x, 6) = substr(y, 6))
+  ),
   candidate as (
-    select u.*
+    select u.first, u.last, u.word,
+           case when h.verb is null then u.meanings
+                else array(select x from unnest(u.meanings) as x
+                           where  substr(x, 6) in (select substr(y, 6)
+                                                   from   unnest(h.meanings) as y)) end
+             as meanings
     from   used u
-    where  not exists (
+    left   join headed h on h.verb = u.first
+    where  not exists (select from headed o where o.head = u.first)
+      and  (u.word ~ where_is or u.word ~ whose
+       or  not exists (
              select from known k
-             where  k.first = u.last + 1
-               and  exists (select from unnest(k.meanings) as x where x like 'noun%')
+             where  k.first = u.last + 1 and k.is_noun
+               -- "Whom does Ana's wife mentor" ends on a verb.
+               and  not (k.is_verb and query ~ '\m(do|does|did)\M'
+                         and k.last = (select max(t.n) from token t))
                and  (u.meanings = '{}'
-                     or exists (select from unnest(u.meanings) as x where x like 'noun%')))
+                     or exists (select from unnest(u.meanings) as x where x like 'noun%'))))
   )
   select m.entity_id, c.first < m.first,
          row_number() over (
@@ -316,8 +443,12 @@ begin
            order by case when c.first < m.first then -c.last else c.first end)::integer,
          c.word, s.is_noun, s.is_verb,
          -- A noun next to the name binds first.
-         c.meanings <> '{}' and s.is_noun and not s.is_verb
-         and (c.first = m.last + 2 and b.word = 's' or c.last = m.first - 2 and f.word is not null)
+         c.meanings <> '{}' and s.is_noun
+         and (not s.is_verb
+              and (c.first = m.last + 2 and b.word = 's'
+                   or c.last = m.first - 2 and f.word is not null)
+              -- "Anas Chefin".
+              or is_foreign and c.first = m.last + 1)
          -- So does the verb of "the one Ana dotes on".
          or coalesce(s.is_verb and c.first = m.last + 1 and beside.word ~ whom, false),
          -- "Ana's gaffer", "the gaffer of", "the one Ana dotes on", "the one who dotes on Ana".
@@ -326,11 +457,24 @@ begin
            c.first = m.last + 1 and beside.word ~ whom
            or c.last < m.first and m.first - c.last <= 3 and b.word in ('who', 'that')
               and exists (select from token a where a.n = c.first - 2 and a.word ~ whom), false),
-         coalesce(b.word ~ which, false),
-         -- "What is Ana the owner of?" asks for what Ana owns.
-         case when f.word ~ of_word and f.n = (select max(t.n) from token t)
-              then array(select translate(x, '<>', '><') from unnest(c.meanings) as x)
-              else c.meanings end
+         -- "Which company", "the company that".
+         coalesce(b.word ~ which, false) or coalesce(f.word ~ relative, false)
+         or exists (select from token g where g.n = f.n + 1 and g.word ~ fronted)
+         or c.word ~ where_is or c.word ~ whose,
+         case
+           -- "What is Ana the owner of" and "of what is Ana the owner" ask for what Ana owns,
+           -- "whose boss is Ana" for whom she manages.
+           when f.word ~ of_word and f.n = f.count
+             or c.last = b.count and s.is_noun and c.last > m.last and exists (
+                  select from token p join token w on w.n = p.n + 1 and w.word ~ fronted
+                  where  p.word ~ of_word)
+             or b.word ~ whose and f.word ~ be and m.first = f.n + 1 and m.last = f.count
+             then array(select translate(x, '<>', '><') from unnest(c.meanings) as x)
+           when is_foreign and s.is_verb and not coalesce(c.last < m.first and b.word ~ nominative
+                                                          and b.n = 1, false)
+             then c.meanings || array(select translate(x, '<>', '><') from unnest(c.meanings) as x
+                                      where x like 'verb%')
+           else c.meanings end
   from   name m
   join   candidate c on c.last < m.first or c.first > m.last
   left   join token b on b.n = c.first - 1
@@ -346,7 +490,9 @@ begin
                            or coalesce(f.word, '') ~ of_word))
              as is_verb
   ) as s
-  where  not exists (select from name o where c.first <= o.last and c.last >= o.first);
+  where  not (c.word ~ whose and coalesce(f.word ~ be, false) = false and exists (
+               select from token x where x.n = c.last + 2 and x.word ~ be
+               and m.first = x.n + 1 and m.last = x.count));
 end;
 $$;
 comment on function pgrecall_internal._chain_words is
