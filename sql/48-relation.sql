@@ -360,21 +360,27 @@ declare
   start  bigint;
   chain  record;
   words  pgrecall_internal.chain_word[];
+  -- Whether the query may describe where a chain starts.
+  is_described boolean;
 begin
   starts := array(
     select n.entity_id from unnest(request.named) as n
     where  pgrecall_internal._has_relation((request.bank).bank_id, n.entity_id)
     order  by n.confidence desc, n.entity_id
     limit  5);
-  result.is_run := starts <> '{}';
+  is_described := pgrecall_internal._may_describe(request, starts <> '{}');
+  result.is_run := starts <> '{}' or is_described;
   if not result.is_run then
     result.reason := 'no entity that the query names has a relation';
     return result;
   elsif is_planned then
-    result.reason := 'the query names an entity that has relations';
+    result.reason := case when starts <> '{}' then 'the query names an entity that has relations'
+                          else 'the query may describe an entity that has relations' end;
     return result;
   end if;
-  words := array(select w from pgrecall_internal._chain_words(request) as w);
+  if starts <> '{}' then
+    words := array(select w from pgrecall_internal._chain_words(request) as w);
+  end if;
   result.memory_ids := '{}';
   result.scores := '{}';
   result.vias := '{}';
@@ -386,6 +392,17 @@ begin
       result.vias := result.vias || chain.vias;
     end if;
   end loop;
+  if is_described then
+    chain := pgrecall_internal._described_chains(request, before, result.memory_ids <> '{}');
+    if chain.memory_ids <> '{}' then
+      -- A description says more than a name within it: "what stalled in Bristol".
+      result.scores := array(select s / 2 from unnest(result.scores) with ordinality as u(s, n)
+                             order  by n);
+    end if;
+    result.memory_ids := result.memory_ids || chain.memory_ids;
+    result.scores := result.scores || chain.scores;
+    result.vias := result.vias || chain.vias;
+  end if;
   select array_agg(u.id order by u.score desc, u.id desc),
          array_agg(u.score order by u.score desc, u.id desc),
          array_agg(u.via order by u.score desc, u.id desc)

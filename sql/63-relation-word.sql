@@ -238,7 +238,8 @@ $$;
 comment on function pgrecall_internal._kind_means is
 'Whether a word outside the lexicon matches the kind of a relation: skippers, customer_of.';
 
-create or replace function pgrecall_internal._chain_words(request pgrecall_internal.request)
+create or replace function pgrecall_internal._chain_words(
+  request pgrecall_internal.request, is_described boolean default false)
 returns setof pgrecall_internal.chain_word
 language plpgsql stable parallel safe rows 10
 set search_path from current
@@ -398,12 +399,13 @@ begin
                                join   known v on v.first > x.last and v.is_place
                                where  x.is_noun and x.is_place and x.word !~ where_is)))
       -- "Whose is the car", "whose team is Ana in".
-      and  (k.word !~ whose or coalesce(f.word ~ be, false)
+      and  (k.word !~ whose or is_described or coalesce(f.word ~ be, false)
             or exists (select from known x where x.first = k.last + 1 and x.is_noun))
     union all
     -- Other words may be those of a kind: they are tried, and skipped where no edge matches.
     select o.n, o.n, o.word, '{}'
     from   other o
+    where  not is_described
   ),
   -- Of "workplace mentor" and "project manager" only the last word is a relation.
   -- The head of "the project Ana is assigned to" says which of the meanings of the verb is meant.
@@ -497,5 +499,6 @@ end;
 $$;
 comment on function pgrecall_internal._chain_words is
 'The words on either side of each name of a query, from near to far, with what each means by the '
-'lexicon. Long, for it is one list of words and one statement whose parts all read the same '
-'tokens.';
+'lexicon. is_described: the names are descriptions, for which no other word is tried, and whose '
+'asks for an owner. Long, for it is one list of words and one statement whose parts all read '
+'the same tokens.';

@@ -577,3 +577,56 @@ def test_equal_scores_share_a_rank(connection: Connection) -> None:
     hits = call(connection, "arm_hits", bank="b", query="tide")
 
     assert {hit.rank for hit in hits if hit.arm == "key"} == {1}
+
+
+@pytest.fixture
+def broken(connection: Connection) -> Connection:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "In Tromso the van Bertha stalled.", "entities": ["Bertha", "Tromso"]},
+            {"text": "In Narvik the boat Petrel sprang a leak.", "entities": ["Petrel", "Narvik"]},
+            related("The keys hang in the hall.", "Ana", "owns", "Bertha"),
+            related("Papers are in the safe.", "Bo", "owns", "Petrel"),
+            related("Lunch is at noon.", "Ana", "reports_to", "Cy"),
+            related("It rains a lot.", "Tromso", "located_in", "Norway"),
+            related("She came by train.", "Dot", "lives_in", "Tromso"),
+        ],
+    )
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("Who is the proprietor of what stalled in Tromso?", "The keys hang in the hall."),
+        ("To whom does the thing that stalled in Tromso belong?", "The keys hang in the hall."),
+        ("Who owns the vessel that sprang a leak?", "Papers are in the safe."),
+        ("Whose van is it that stalled in Tromso?", "The keys hang in the hall."),
+        ("Whose car would not start in Tromso?", "The keys hang in the hall."),
+        ("Who is the boss of the owner of what stalled in Tromso?", "Lunch is at noon."),
+        ("Wem gehört das Schiff, dem in Narvik a leak sprang?", "Papers are in the safe."),
+    ],
+)
+def test_a_chain_starts_from_what_a_question_describes(
+    broken: Connection, query: str, answer: str
+) -> None:
+    arms = ["lexical", "relation"]
+
+    hits = call(broken, "arm_hits", bank="b", query=query, arms=arms)
+
+    best = next(hit.memory_id for hit in hits if hit.arm == "relation")
+    assert value(broken, "select text from pgrecall.memory where memory_id = %s", best) == answer
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["What stalled in Tromso?", "What is known of the van that stalled?", "Whose turn is it?"],
+)
+def test_nothing_is_described_where_no_relation_is_asked_for(
+    broken: Connection, query: str
+) -> None:
+    hits = call(broken, "arm_hits", bank="b", query=query, arms=["lexical", "relation"])
+
+    assert {hit.arm for hit in hits} <= {"lexical"}
