@@ -9,7 +9,21 @@
 --
 -- A hit counts by how much of the query it answers. A similarity counts 0 at option
 -- similarity_floor and 1 at three quarters of the way from there to 1: by default 0 at 0.2 and 1 at
--- 0.8. A floor below 0 counts as 0, for what has nothing in common answers nothing.
+-- 0.8. A floor below 0 counts as 0, for what has nothing in common answers nothing. Where a question
+-- asks for others ("who else was affected") the answer shares little with it, and a hit that
+-- mentions somebody named counts 0.6 at least.
+create or replace function pgrecall_internal._asks_for_others(query text)
+returns boolean
+language sql immutable parallel safe
+return lower(left(query, 1000)) ~ (
+  '\m(else|besides|apart from|aside from|other than|in addition to|the others|which other|what other'
+  '|who other|any other|sonst|außer|abgesehen von|welche anderen|wer noch|noch wer|además|aparte de'
+  '|quién más|qué más|qué otr[oa]s?|qui d''autre|quoi d''autre|à part|hormis|en dehors de'
+  '|quel(le)?s autres|chi altro|cos''altro|oltre a|a parte|quali altr[ie]|wie nog|wat nog|behalve'
+  '|wie anders|wat anders|welke andere|quem mais|o que mais|além d[eoa]|que outr[oa]s?)\M');
+comment on function pgrecall_internal._asks_for_others is
+'Whether a question asks for others of whom the same is true.';
+
 create or replace function pgrecall_internal._shared_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -26,6 +40,7 @@ declare
   rare   integer := (request.options ->> 'rare_mentions')::integer;
   floor  double precision :=
     greatest((request.options ->> 'similarity_floor')::double precision, 0);
+  asks_for_others constant boolean := pgrecall_internal._asks_for_others(request.query);
   idfs   double precision := nullif((request.memory_terms).idf_sum, 0);
   entity_ids bigint[];
   seed_ids   bigint[];
@@ -54,25 +69,37 @@ begin
     group  by h.memory_id
   ),
   best as materialized (
-    select h.memory_id, h.quality * h.rrf / max(h.rrf) over () as strength
+    select h.memory_id, h.quality, h.rrf / max(h.rrf) over () as share
     from   hit h
     where  h.rrf is not null
     order  by h.rrf desc, h.memory_id desc
     limit  5
   ),
   own as (
-    select h.memory_id, h.quality as strength
+    select h.memory_id, h.quality, 1::double precision as share
     from   hit h
     where  h.own_rrf is not null
     order  by h.own_rrf desc, h.memory_id desc
     limit  1
   ),
   seed as materialized (
-    select b.memory_id, b.strength from best b
-    union all
-    select o.memory_id, o.strength
-    from   own o
-    where  not exists (select from best b where b.memory_id = o.memory_id)
+    select u.memory_id,
+           u.share * case when asks_for_others and exists (
+                            select from unnest(request.named) as n
+                            cross  join lateral (
+                              select from pgrecall.mention i
+                              where  i.bank_id = bank and i.memory_id = u.memory_id
+                                and  i.entity_id = n.entity_id
+                              limit  1
+                            ) as named)
+                       then greatest(u.quality, 0.6) else u.quality end as strength
+    from (
+      select b.memory_id, b.quality, b.share from best b
+      union all
+      select o.memory_id, o.quality, o.share
+      from   own o
+      where  not exists (select from best b where b.memory_id = o.memory_id)
+    ) as u
   ),
   entity as materialized (
     select x.entity_id, max(s.strength) as strength,

@@ -3,7 +3,7 @@
 -- "Why was the shop closed?" finds the fact that the shop was closed by its words; the answer is
 -- one, two or three causal links away and may share no word with the question. _cause_direction()
 -- reads from the question whether it asks for causes, consequences, or the root cause; the arm
--- starts from the five best hits of the arms before it and walks up to three links (causes,
+-- starts from the five best hits of the arms before it that have such links and walks up to three links (causes,
 -- caused_by, enables, prevents) in that direction, each step weaker by option cause_decay. For a
 -- root cause, facts without a further cause come first.
 create or replace function pgrecall_internal._cause_direction(query text)
@@ -131,6 +131,22 @@ begin
       with step0 as (
         select s.memory_id, s.strength as score, array[s.memory_id] as path
         from   unnest($4, $5) as s(memory_id, strength)
+        cross  join lateral (
+          (select from pgrecall.link o
+           where  o.bank_id = $1 and o.from_id = s.memory_id
+             and  o.kind = any (case when $7 = 'effect' then '{causes,enables,prevents}'
+                                     else '{caused_by}' end::text[])
+           limit  1)
+          union all
+          (select from pgrecall.link i
+           where  i.bank_id = $1 and i.to_id = s.memory_id
+             and  i.kind = any (case when $7 = 'effect' then '{caused_by}'
+                                     else '{causes,enables,prevents}' end::text[])
+           limit  1)
+          limit  1
+        ) as linked
+        order  by s.strength desc, s.memory_id desc
+        limit  5
       ),
       %s, %s, %s,
       reached as (
@@ -176,7 +192,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._cause_search is
-'Facts reached from the seeds by up to three causal links, with the path of memory ids. Each step '
+'Facts reached from the five best seeds with links by up to three causal links, with the path of memory ids. Each step '
 'goes on from the 100 best facts, so that hubs of causes cost no more.';
 
 create or replace function pgrecall_internal._cause_arm(
@@ -199,7 +215,7 @@ begin
   else
     select array_agg(s.memory_id), array_agg(s.strength)
     into   seeds, strengths
-    from   pgrecall_internal._best_seeds(before, 5) as s;
+    from   pgrecall_internal._best_seeds(before, 20) as s;
     select s.memory_ids, s.scores, s.vias
     into   result.memory_ids, result.scores, result.vias
     from   pgrecall_internal._cause_search(request, seeds, strengths, direction) as s;

@@ -478,6 +478,57 @@ def test_what_other_arms_lift_does_not_keep_the_best_hit_from_leading_on(
 
 
 @pytest.mark.parametrize(
+    ("query", "is_led_on"),
+    [
+        ("Who else got the odd blorf that Orlo got?", True),
+        ("Apart from Orlo, who had trouble?", True),
+        ("Wer hatte außer Orlo noch Ärger?", True),
+        ("¿Quién más tuvo problemas como Orlo?", True),
+        ("Hormis Orlo, qui a eu des ennuis ?", True),
+        ("Oltre a Orlo, chi ha avuto problemi?", True),
+        ("Wie had er nog last van, behalve Orlo?", True),
+        ("Quem mais teve problemas como a Orlo?", True),
+        ("What trouble did Orlo have last?", False),
+        ("Who else had trouble with the blorf?", False),
+    ],
+)
+def test_a_question_for_others_is_led_on_by_who_is_named(
+    connection: Connection, query: str, is_led_on: bool
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "Orlo found VX-77 cracked.", "entities": ["Orlo", "VX-77"]},
+            {"text": "Thirty crates went to Oslo.", "entities": ["VX-77"]},
+            {"text": "A balcony fell.", "entities": ["VX-77"]},
+            {"text": "Orlo painted the fence.", "entities": ["Orlo"]},
+            *({"text": f"Who had what trouble with blorf {n}?"} for n in range(9)),
+        ],
+    )
+
+    hits = call(connection, "arm_hits", bank="b", query=query, arms=["lexical", "shared"])
+
+    assert any(hit.arm == "shared" for hit in hits) is is_led_on
+
+
+def test_causes_are_followed_from_the_hits_that_have_some(connection: Connection) -> None:
+    create(connection)
+    noise = [{"text": f"Why the shop stayed shut: rumour {n}."} for n in range(9)]
+    retain(connection, [*CHAIN, *noise])
+
+    hits = call(
+        connection,
+        "arm_hits",
+        bank="b",
+        query="Why did the shop stay shut, rumour or not?",
+        arms=["lexical", "cause"],
+    )
+
+    assert sum(hit.arm == "cause" for hit in hits) == 2
+
+
+@pytest.mark.parametrize(
     ("floor", "score"), [(None, 0.6 / 0.6 / 2), (0.6, 0.2 / 0.3 / 2), (-1, 0.8 / 0.75 / 2)]
 )
 def test_a_hit_leads_on_by_how_far_it_is_above_the_floor(
