@@ -364,7 +364,10 @@ exception when data_exception then
   raise exception using
     errcode = 'invalid_parameter_value',
     message = format('during: "%s" is not a window of time', left(range, 80)),
-    hint    = 'Write ''[2026-03-01, 2026-04-01)''; leave a side empty to keep it open.';
+    hint    = 'Write ''[2026-03-01, 2026-04-01)'', with a side empty to keep it open, or a range: '
+              'today is tstzrange(date_trunc(''day'', now()), date_trunc(''day'', now() + interval '
+              '''1 day'')), last week is tstzrange(date_trunc(''week'', now() - interval '
+              '''1 week''), date_trunc(''week'', now())).';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is

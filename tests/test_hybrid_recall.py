@@ -601,6 +601,21 @@ def test_bad_input_is_an_error_that_says_what_and_how(
     assert caught.value.diag.message_hint
 
 
+@pytest.mark.parametrize("words", ["today", "last week", "[2026-03-01"])
+def test_words_for_a_window_are_an_error_that_gives_ranges(
+    connection: Connection, bank: dict[str, int], words: str
+) -> None:
+    statement = "select pgrecall.hybrid_recall('b', 'q', during => %s::text)"
+
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(statement, [words])
+
+    found = caught.value.diag
+    assert found.sqlstate == "22023"
+    assert found.message_primary == f'during: "{words}" is not a window of time'
+    assert "tstzrange(date_trunc('day', now())" in (found.message_hint or "")
+
+
 def test_never_returns_what_is_of_another_bank(
     connection: Connection, bank: dict[str, int]
 ) -> None:
