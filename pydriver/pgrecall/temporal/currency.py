@@ -53,6 +53,10 @@ _NOUNS_EN = (
     r"project|task|assignment|club|band|crew|class|course|coach|hobby|pet|dog|cat|bank|"
     r"leader|director|head|roommate|teacher|coach|tenant|city|word|agreement|offer)s?\b"
 )
+# "Has Ana left Kiel" asks for the latest state, "which towns has Ana left" for former ones.
+_ENDED_EN = (
+    r"left|quit|abandoned|given up|dropped|moved (?:on|away|out|off|from)|come off|stepped down"
+)
 _ENGLISH = _Words(
     latest=(
         r"(?:the )?(?:very )?(?:latest|newest|most recent(?:ly)?|most up[- ]to[- ]date)"
@@ -65,6 +69,8 @@ _ENGLISH = _Words(
         rf"|(?:last|final) (?={_NOUNS_EN})"
         rf"|today{_END}"
         rf"|last(?:{_END}| (?=(?:about|for|on|concerning|regarding|with|to|by|in the|at the)\b))"
+        rf"|^(?:has|have)(?:n't)? (?:\w+ ){{1,4}}(?:{_ENDED_EN}|stayed|remained)\b"
+        r"|^(?:does|do) (?:\w+ ){1,4}(?:continue|keep|remain|stay)\b"
     ),
     former=(
         r"use(?:d)? to(?! (?:it|this|that|these|those|the|being|having|my|her|his|their)\b|"
@@ -80,7 +86,7 @@ _ENGLISH = _Words(
         r"|once (?=(?:lived?|worked?|led|lead|owned?|was|were|had|held|ran|"
         r"taught|stood|use|sell|sold|rent|drive|drove|call|belong|\w+[^e]ed)\b)"
         r"|start(?:ed)? (?:out|off) (?:in|on|with|as|at)|start(?:ed)? (?:out|off)(?=\s*[?.!]|$)"
-        r"|(?:has|have|had) (?:\w+ ){1,4}(?:left|quit|abandoned|given up|dropped|moved on from)\b"
+        rf"|(?<=\w )(?:has|have|had) (?:\w+ ){{1,4}}(?:{_ENDED_EN})\b"
         r"|(?:done|finished|through) with"
         rf"|very first (?={_NOUNS_EN})"
         r"|former|original|initial"
@@ -135,6 +141,8 @@ _GERMAN = _Words(
         rf"|jetzt|heutzutage|immer noch|noch immer|nach wie vor|heute noch|zuletzt|inzwischen"
         rf"|mittlerweile|neueste[rnms]?|jüngste[rnms]?|gültig{_ENDINGS_DE}"
         rf"|letzte[rnms]? (?=\w*{_NOUNS_DE})"
+        r"|weiterhin|^(?:ist|sind|hat|haben) .{1,60}\b(?:weggezogen|ausgezogen|umgezogen|verlassen"
+        r"|gekündigt|aufgehört|gewechselt|geblieben|abgegeben)"
         r"|noch(?= (?:in|bei|mit|an|am|als|im|auf|für|zu|zur|zum|beim|dort|da|hier|verheiratet"
         r"|gültig)\b)"
     ),
@@ -164,6 +172,8 @@ _SPANISH = _Words(
         r"actual(?:es|mente)?|ahora(?: mismo)?|hoy en día|hoy por hoy|en (?:este|estos) momentos?"
         r"|por (?:el momento|ahora)|de momento|todavía|todavia|aún|sigue[ns]? (?=\w+ndo\b)"
         r"|(?:el|la|los|las|lo)? ?más recientes?|vigentes?|en vigor|a día de hoy"
+        r"|^\W*(?:sigue|siguen|continúa|continúan)|^\W*(?:se )?(?:ha|han) (?:\w+ ){0,4}"
+        r"(?:dejado|abandonado|salido|mudado|marchado|ido|cambiado)"
         rf"|últim[oa] (?={_NOUNS_ROMANCE})|ultim[oa] (?={_NOUNS_ROMANCE})|últimamente decidido"
     ),
     former=(
@@ -192,6 +202,9 @@ _FRENCH = _Words(
         r"|pour le moment|de nos jours|à l'heure actuelle|présentement|toujours|encore"
         r"|(?:le|la|les) plus récent(?:e)?s?|plus récent(?:e)?s?|en vigueur|ces jours-ci"
         rf"|derni(?:er|ère)s? (?={_NOUNS_FR})"
+        r"|continue(?:nt)? (?:à|de)"
+        r"|^(?!\W*(?:quel|que|qu'|où|qui|quand|comment|pourquoi)).{1,40} (?:a|ont|est|sont)"
+        r"(?:-t)?-(?:il|elle|on)s? (?:quitté|déménagé|changé|arrêté|parti|resté)e?s?"
     ),
     former=(
         rf"avant{_END}|auparavant|autrefois|jadis|anciennement|précédemment|initialement"
@@ -219,6 +232,8 @@ _ITALIAN = _Words(
         rf"|oggi come oggi|tuttora|ancora|ora{_END}|(?:^|(?<=[,;] ))ora(?= \w)|vigent[ei]"
         r"|in vigore|(?:il|la|i|le)? ?più recent[ei]|al giorno d'oggi|correntemente"
         rf"|ultim[oa] (?={_NOUNS_IT})"
+        r"|continua(?:no)? a|^(?!\W*(?:qual|che|cosa|dove|chi|quando)).{0,40}?\b(?:ha|hanno) "
+        r"(?:\w+ ){0,2}(?:lasciato|abbandonato|cambiato|smesso)"
     ),
     former=(
         rf"prima{_END}|prima (?=(?:viveva|abitava|lavorava|era|aveva|guidava|studiava|usava)\b)"
@@ -253,6 +268,8 @@ _DUTCH = _Words(
         rf"|laatste (?=\w*{_NOUNS_NL})|laatst (?=(?:besloten|afgesproken|gekozen|vastgesteld"
         rf"|bekend)\b)"
         r"|nog(?= (?:in|bij|op|met|voor|als|aan|te|getrouwd|geldig)\b)"
+        r"|^(?:heeft|hebben|is|zijn) .{1,60}\b(?:verlaten|verhuisd|weggegaan|gestopt|gebleven"
+        r"|opgegeven)"
     ),
     former=(
         rf"vroeger|vroegere|voorheen|eerder{_END}|eerdere|oorspronkelijke?|aanvankelijke?|destijds"
@@ -277,6 +294,8 @@ _PORTUGUESE = _Words(
     latest=(
         r"atua(?:l|is|lmente)|actualmente|agora(?: mesmo)?|hoje em dia|(?:n[oe]|neste) momento"
         r"|por enquanto|ainda|continua(?:m)? (?=(?:a )?\w+(?:ndo|r)\b)|mais recentes?|vigentes?"
+        r"|continua(?:m)? (?=(?:em|no|na|com)\b)|^(?!\W*(?:que|quais|qual|onde|quem|quando|o que"
+        r"|de que)).{0,40}?\b(?:deixou|saiu|largou|abandonou|mudou(?:-se)?)"
         rf"|em vigor|presentemente|últim[oa] (?={_NOUNS_PT})|nos dias de hoje"
     ),
     former=(
