@@ -286,7 +286,9 @@ begin
   ),
   -- The best path; with guesses the eight best of equal rank.
   way as materialized (
-    select c.reached, c.stated, c.last, c.rest, c.certainty, v.via
+    select c.reached, c.stated, c.last, c.rest, v.via,
+           -- Relations that fit confirm those guessed.
+           c.certainty ^ (1.0 / (1 + c.hops - c.guesses)) as certainty
     from   complete c
     cross  join lateral (
       select pgrecall_internal._told_path(

@@ -127,7 +127,7 @@ begin atomic
     ('located_in lies_in situated_in based_in part_of capital_of', '',
      'where is,where s,where are,where was,wo ist,wo sitzt,dónde está,dónde queda,où est,'
      'où se trouve,'
-     'dov è,waar is,onde está,onde fica,location,country,region,city,town,país,pays,paese,place,'
+     'dov è,waar is,onde está,onde fica,location,country,region,país,pays,paese,place,'
      'site,nation,state,land,province,county,'
      'ort,lugar,lieu,luogo,plaats', '',
      'located in,located,lie,lies,situated,stand,stands,found in,sit,sits,belong to,'
@@ -342,8 +342,8 @@ begin
       cross  join generate_series(1, 2) as l
       where  is_foreign and not lexicon ? t.word and right(t.word, l) = right('es', l)
       union all
-      -- "What has Ana got": has got.
-      select v.n, v.n, 2, p.word || ' ' || v.word, false
+      -- "What has Ana got": has got. Words that stand together go first.
+      select v.n, v.n, 1, p.word || ' ' || v.word, false
       from   token p
       join   token v on v.n > p.n + 1 and v.n >= v.count - 1
       where  v.word ~ particle
@@ -372,7 +372,10 @@ begin
       and  not exists (select from name o where t.n between o.first and o.last)
   ),
   used as (
-    select k.first, k.last, k.word, k.meanings
+    select k.first, k.last, k.word,
+           -- "In which town is the firm" asks where it is.
+           k.meanings || case when k.meanings @> '{noun>lives_in}' and b.word ~ which
+                              then '{noun>located_in}' else '{}' end::text[] as meanings
     from   known k
     left   join token b on b.n = k.first - 1
     left   join token f on f.n = k.last + 1

@@ -69,8 +69,8 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  lexicon jsonb := pgrecall.default_relation_words();
-  query   text := lower(pgrecall_internal._normalised(request.query));
+  vocabulary text[] := pgrecall_internal._relation_vocabulary();
+  query      text := lower(pgrecall_internal._normalised(request.query));
 begin
   return query
   with token as materialized (
@@ -81,7 +81,7 @@ begin
                      where  w.starts_at >= e.starts_at and w.ends_at <= e.ends_at) as is_named
     ) as n
     where  n.is_named
-       or  length(w.word) > 2 and not lexicon ? w.word
+       or  length(w.word) > 2 and w.word <> all (vocabulary)
            and ts_lexize('pg_catalog.english_stem', w.word) <> '{}'
   ),
   seed as materialized (

@@ -241,6 +241,15 @@ def test_two_words_are_guessed_at_most(made_up: Connection, query: str) -> None:
     assert max(hit.score for hit in found.values()) <= 0.25
 
 
+def test_relations_that_fit_confirm_one_that_is_guessed(made_up: Connection) -> None:
+    retain(made_up, [related("Up the hill.", "Bo", "lives_in", "Turku")])
+
+    alone = led_to(made_up, "Who is Ana's blorf?")["A zump with Bo."].score
+    confirmed = led_to(made_up, "Where does Ana's blorf live?")["Up the hill."].score
+
+    assert confirmed == pytest.approx(alone**0.5)
+
+
 @pytest.mark.parametrize(
     ("embedding", "first"), [([1, 0, 0], "A zump with Bo."), ([0, 1, 0], "Cy began to trelk.")]
 )
