@@ -2,10 +2,12 @@
 
     python bench/recall.py --smoke
     python bench/recall.py --full --against /path/to/older/checkout --json recall.json
+    python bench/recall.py --plain --against /path/to/older/checkout
 
 Each checkout installs its own SQL in a database of its own on one server, and both hold the demo
 with the same embeddings. Each question, embedded and its time read beforehand, goes to both in
-turn. Figures of `now` and, with --against, of `before`:
+turn; --plain leaves out those that name somebody or ask for a cause. Figures of `now` and, with
+--against, of `before`:
 
 * p50_ms, p95_ms: by the wall; cpu_p50_ms, cpu_p95_ms: of the server's process on a processor.
 * functions, calls: functions of pgrecall entered by one recall, and how often, as track_functions
@@ -50,6 +52,10 @@ select h.memory_id from pgrecall.hybrid_recall(
   during => %(during)s::tstzrange, top_k => 10) as h
 """
 EMBEDDED = "select embedded_text from pgrecall.prepare_recall('demo', %s)"
+IS_PLAIN = """
+select pgrecall_internal._named_entities('demo', %(query)s) = '{}'
+       and pgrecall_internal._cause_direction(%(query)s) is null
+"""
 CALLS = "select funcid, calls from pg_stat_xact_user_functions where schemaname ~ '^pgrecall'"
 WARMING = 5  # rounds that do not count
 Connection = psycopg.Connection[Any]
@@ -106,8 +112,15 @@ def entered(connection: Connection, question: dict[str, Any]) -> tuple[int, int]
     return sum(count > 0 for count in counts), sum(counts)
 
 
-def measure(sides: dict[str, Connection], rounds: int) -> harness.Figures:
-    asked = questions(sides["now"])
+def is_plain(connection: Connection, question: dict[str, Any]) -> bool:
+    """Tell whether a question names nobody and asks for no cause."""
+    return (connection.execute(IS_PLAIN, question).fetchone() or (False,))[0] is True
+
+
+def measure(sides: dict[str, Connection], rounds: int, only_plain: bool = False) -> harness.Figures:
+    now = sides["now"]
+    asked = [q for q in questions(now) if not only_plain or is_plain(now, q)]
+    print(f"{len(asked)} questions")
     taken: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
     for n in range(WARMING + rounds):
         for question in asked:
@@ -131,6 +144,9 @@ def measure(sides: dict[str, Connection], rounds: int) -> harness.Figures:
 def main() -> None:
     parser = harness.arguments(__doc__, "")
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
+    parser.add_argument(
+        "--plain", action="store_true", help="only questions without names or causes"
+    )
     options = parser.parse_args()
     facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
     messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]
@@ -146,10 +162,10 @@ def main() -> None:
         for connection in sides.values():
             for statement in FILL:
                 connection.execute(statement, values)
-        figures = measure(sides, 5 if options.smoke else 60)
+        figures = measure(sides, 5 if options.smoke else 60, options.plain)
         for name, value in figures.items():
             print(f"{name:20} {value:9.3f}")
-        harness.write(options.json, figures, {"smoke": options.smoke}, dsn)
+        harness.write(options.json, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
 
 
 if __name__ == "__main__":

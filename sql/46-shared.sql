@@ -9,18 +9,19 @@
 --
 -- A hit counts by how much of the query it answers. A similarity counts 0 at option
 -- similarity_floor and 1 at three quarters of the way from there to 1: by default 0 at 0.2 and 1 at
--- 0.8. A floor below 0 counts as 0, for what has nothing in common answers nothing. Where a question
--- asks for others ("who else was affected") the answer shares little with it, and a hit that
--- mentions somebody named counts 0.6 at least.
+-- 0.8. A floor below 0 counts as 0, for what has nothing in common answers nothing. Where a
+-- question asks for others ("who else was affected") the answer shares little with it, and a hit
+-- that mentions somebody named counts 0.6 at least.
 create or replace function pgrecall_internal._asks_for_others(query text)
 returns boolean
 language sql immutable parallel safe
 return lower(left(query, 1000)) ~ (
-  '\m(else|besides|apart from|aside from|other than|in addition to|the others|which other|what other'
-  '|who other|any other|sonst|außer|abgesehen von|welche anderen|wer noch|noch wer|además|aparte de'
-  '|quién más|qué más|qué otr[oa]s?|qui d''autre|quoi d''autre|à part|hormis|en dehors de'
-  '|quel(le)?s autres|chi altro|cos''altro|oltre a|a parte|quali altr[ie]|wie nog|wat nog|behalve'
-  '|wie anders|wat anders|welke andere|quem mais|o que mais|além d[eoa]|que outr[oa]s?)\M');
+  '\m(else|besides|apart from|aside from|other than|in addition to|the others|which other'
+  '|what other|who other|any other|sonst|außer|abgesehen von|welche anderen|wer noch|noch wer'
+  '|además|aparte de|quién más|qué más|qué otr[oa]s?|qui d''autre|quoi d''autre|à part|hormis'
+  '|en dehors de|quel(le)?s autres|chi altro|cos''altro|oltre a|a parte|quali altr[ie]|wie nog'
+  '|wat nog|behalve|wie anders|wat anders|welke andere|quem mais|o que mais|além d[eoa]'
+  '|que outr[oa]s?)\M');
 comment on function pgrecall_internal._asks_for_others is
 'Whether a question asks for others of whom the same is true.';
 

@@ -12,6 +12,8 @@
 -- neither the lexicon nor a kind may mean any relation: each kind is tried, those first whose facts
 -- are most similar to the query, at a lower score. A query for a former state follows relations
 -- that have ended too.
+--
+-- Chains also start from entities that the query describes (69-description.sql).
 create or replace function pgrecall_internal._chain_edges(
   request pgrecall_internal.request, entity_ids bigint[], word pgrecall_internal.chain_word,
   may_guess boolean)

@@ -3,9 +3,9 @@
 -- "Why was the shop closed?" finds the fact that the shop was closed by its words; the answer is
 -- one, two or three causal links away and may share no word with the question. _cause_direction()
 -- reads from the question whether it asks for causes, consequences, or the root cause; the arm
--- starts from the five best hits of the arms before it that have such links and walks up to three links (causes,
--- caused_by, enables, prevents) in that direction, each step weaker by option cause_decay. For a
--- root cause, facts without a further cause come first.
+-- starts from the five best hits of the arms before it that have causal links and walks up to three
+-- links (causes, caused_by, enables, prevents) in that direction, each step weaker by option
+-- cause_decay. For a root cause, facts without a further cause come first.
 create or replace function pgrecall_internal._cause_direction(query text)
 returns text
 language sql immutable parallel safe
@@ -192,8 +192,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._cause_search is
-'Facts reached from the five best seeds with links by up to three causal links, with the path of memory ids. Each step '
-'goes on from the 100 best facts, so that hubs of causes cost no more.';
+'Facts reached from the five best seeds that have causal links, by up to three of them, with the '
+'path of memory ids. Each step goes on from the 100 best facts, so that hubs of causes cost no '
+'more.';
 
 create or replace function pgrecall_internal._cause_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
