@@ -5,23 +5,6 @@
 -- of the query that stand in the fact are its description, and are read as a name: the words of
 -- relations around them are those of the chain. A question that names somebody is only described by
 -- facts that mention one of those named.
-create or replace function pgrecall_internal._has_relations(bank text)
-returns boolean
-language plpgsql stable parallel safe
-set search_path from current
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return coalesce((
-    select true from pgrecall.relation o
-    where  o.bank_id = _has_relations.bank
-    order  by o.from_id, o.relation_id
-    limit  1), false);
-end;
-$$;
-comment on function pgrecall_internal._has_relations is 'Whether a bank has a relation.';
-
 create or replace function pgrecall_internal._relation_vocabulary()
 returns text[]
 language sql immutable parallel safe
@@ -39,13 +22,22 @@ create or replace function pgrecall_internal._may_describe(
 returns boolean
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   own   jsonb := request.options -> 'relation_words';
   words text[];
 begin
-  if not has_related and not pgrecall_internal._has_relations((request.bank).bank_id) then
-    return false;
+  if not has_related then
+    perform from pgrecall.relation o
+    where  o.bank_id = (request.bank).bank_id
+    order  by o.from_id, o.relation_id
+    limit  1;
+    if not found then
+      return false;
+    end if;
   end if;
   words := array(
     select w.word
