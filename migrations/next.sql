@@ -308,6 +308,26 @@ create type pgrecall.table_security as (
   policies text[],
   open_to  text[]
 );
+create type pgrecall.stored_memory as (
+  memory_id     bigint,
+  fact_type     text,
+  text          text,
+  context       text,
+  fact_key      text,
+  source_id     text,
+  tags          text[],
+  metadata      jsonb,
+  occurred      tstzrange,
+  mentioned_at  timestamptz,
+  confidence    real,
+  proof_count   integer,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint,
+  entities      text[],
+  created_at    timestamptz,
+  ended_by      text
+);
 create type pgrecall_internal.fact_name as (
   name       text,
   alias      text,

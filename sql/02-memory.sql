@@ -127,7 +127,8 @@ comment on column pgrecall.memory.lexical_document is
 comment on column pgrecall.memory.corrections is
 'Corrections of the fact, the latest last, each with the previous values of the row: [{"kind": '
 '"supersede", "correction_id": 7, "replaced_by": 5, "valid_to": null, "superseded_by": null, '
-'"proof_count": 1}]. unsupersede() removes the last. Null: none.';
+'"proof_count": 1}]. kind: supersede, update, retain or consolidate. unsupersede() removes the '
+'last. Null: none.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;

@@ -187,3 +187,28 @@ create type pgrecall.table_security as (
 comment on type pgrecall.table_security is
 'A row of row_security_status(), a table. relation: its name. status: fenced, closed, open or '
 'private. policies: names of its policies. open_to: roles that have rights on all its rows.';
+create type pgrecall.stored_memory as (
+  memory_id     bigint,
+  fact_type     text,
+  text          text,
+  context       text,
+  fact_key      text,
+  source_id     text,
+  tags          text[],
+  metadata      jsonb,
+  occurred      tstzrange,
+  mentioned_at  timestamptz,
+  confidence    real,
+  proof_count   integer,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint,
+  entities      text[],
+  created_at    timestamptz,
+  ended_by      text
+);
+comment on type pgrecall.stored_memory is
+'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
+'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
+'set valid_to, supersede, update, consolidate or retain (a fact that replaced it); null: it holds, '
+'or has expired.';

@@ -677,3 +677,33 @@ def test_the_demo_leaves_a_bank_of_the_users_alone(run: Run, bank: str) -> None:
         'error: bank "b" exists and is not the demo\'s\n'
         "hint: Give the demo's bank another name: pgrecall demo --bank NAME\n"
     )
+
+
+def test_the_tables_show_the_ids_that_other_commands_take(run: Run, bank: str) -> None:
+    def ids(*arguments: str) -> list[str]:
+        return re.findall(r"^\s*(?:\d\s+)?(\d+) +A", run(*arguments)[1], re.MULTILINE)
+
+    [listed] = ids("list", bank, "--tag", "team")
+    [found] = ids("recall", bank, "who leads Atlas?", "--no-embed", "--top-k", "1")
+    code, out, _ = run("update", bank, listed, "text=Ana left Atlas", "tags=[]", "--no-embed")
+    [former, present] = ids("history", bank, listed)
+
+    assert found == listed == former
+    assert code == 0
+    assert f"update, by {present}" in " ".join(out.split())
+    assert "Ana left Atlas" in run("get", bank, present)[1]
+    assert run("forget", bank, former, present)[1] == "forgot 2 of 2 memories\n"
+    assert run("get", bank, present)[0] == 1
+
+
+def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
+    where = ("--filter", "fact_type = 'opinion'")
+
+    assert run("forget", bank, *where, "--dry-run")[1] == "would forget 1 memory\n"
+    assert run("forget", bank, *where)[1] == "forgot 1 memory\n"
+    assert run("forget", bank, *where)[1] == "forgot 0 memories\n"
+    assert "nothing says what to forget" in run("forget", bank)[2]
+    assert "not both" in run("forget", bank, "1", *where)[2]
+    listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
+    assert [row["text"] for row in listed] == ["Ana leads Atlas"]
+    assert isinstance(listed[0]["memory_id"], str)

@@ -19,6 +19,8 @@ from pgrecall.core import Fact, Progress, RecallOptions
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
 from pgrecall.errors import (
     InstallError,
+    InvalidArgument,
+    MemoryNotFound,
     ModelMismatch,
     from_database,
     is_stale,
@@ -37,7 +39,9 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    Memory,
     NearCopy,
+    Period,
     QueryEntity,
     RecallCheck,
     RecallOption,
@@ -420,17 +424,164 @@ class AsyncRecall:
                 progress(len(rows))
         return stream.retention()
 
-    async def forget(self, bank: str, memory_ids: Iterable[int]) -> int:
-        """Erase memories, with their embeddings, mentions and links.
+    async def get(self, bank: str, memory_id: int) -> Memory:
+        """Return a memory, also one that no longer holds.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+
+        """
+        found = await self._run(calls.stored_memories(bank, [memory_id]))
+        if not found:
+            raise MemoryNotFound(
+                f'bank "{bank}" has no memory {memory_id}',
+                hint="Pass ids that retain() or a recall on the same bank returned.",
+            )
+        return found[0]
+
+    async def list_memories(
+        self,
+        bank: str,
+        *,
+        filter: str | Sequence[object] | None = None,
+        fact_types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        during: Period | None = None,
+        entity: str | None = None,
+        as_of: datetime | None = None,
+        is_ended_too: bool = False,
+        before_id: int | None = None,
+        top_k: int | None = None,
+    ) -> list[Memory]:
+        """List the memories that meet all conditions given, latest stored first.
+
+        Args:
+            bank: Name of an existing bank.
+            filter: A condition, as of a recall.
+            fact_types: Only facts of these types.
+            tags: Only facts with any of these tags.
+            during: Only what occurred in (start, end) or, without a time of occurrence, was said
+                then; either may be None.
+            entity: Only what mentions an entity of this name.
+            as_of: Only what holds at that time. Default: now.
+            is_ended_too: Whether to list what no longer holds as well.
+            before_id: For the next page, the last memory_id of the page before.
+            top_k: Upper bound on the number of memories, 1 to 100,000. Default: 50.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            UnknownFactType: the bank has no such fact type.
+            InvalidFilter: the filter is not understood.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        if during is not None:
+            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
+        return await self._run(
+            calls.list_memories(
+                bank,
+                filter=filter,
+                fact_types=fact_types,
+                tags=tags,
+                during=during,
+                entity=entity,
+                as_of=self._settings.moment(as_of),
+                is_ended_too=is_ended_too,
+                before_id=before_id,
+                top_k=top_k,
+            )
+        )
+
+    async def history(self, bank: str, memory_id: int, *, top_k: int | None = None) -> list[Memory]:
+        """List the versions of a fact, oldest first, whatever correction made them.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: Any version of it.
+            top_k: Upper bound on their number, 1 to 1000. Default: 100.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+            InvalidArgument: top_k is out of its range.
+
+        """
+        return await self._run(calls.memory_history(bank, memory_id, top_k=top_k))
+
+    async def update(
+        self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
+    ) -> Memory:
+        """Replace a memory by a version of it with other fields; the old one is its history.
+
+        A new text is embedded and linked; what is not given stays, entities and relations too.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: The memory.
+            model: Name of the model of an embedding that is handed over.
+            changes: Fields of a fact, as for :meth:`retain`; None takes one away.
+
+        Returns:
+            The new version, or the memory itself where nothing changes.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+            InvalidFact: a field is unknown or malformed.
+            InvalidArgument: no field is given, or the memory no longer holds.
+            RecallError: as :meth:`retain`.
+
+        """
+        settings = await self._settings_for(bank)
+        batch = await _compute(core.FactBatch, settings, [changes], model)
+        await _compute(batch.embed)
+        return await self._run(
+            calls.update_memory(bank, memory_id, batch.facts[0], model=batch.model)
+        )
+
+    async def forget(
+        self,
+        bank: str,
+        memory_ids: Iterable[int] | int | None = None,
+        *,
+        filter: str | Sequence[object] | None = None,
+        fact_key: str | None = None,
+        source_id: str | None = None,
+        dry_run: bool | None = None,
+    ) -> int:
+        """Erase memories, with their embeddings, mentions and links, by id or by what they are.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_ids: The memories; or else all that meet the conditions below.
+            filter: A condition, as of a recall.
+            fact_key: Their key; what no longer holds under it is erased as well.
+            source_id: The document or conversation they came from.
+            dry_run: True to only count what meets the conditions. Default: False.
 
         Returns:
             How many were erased.
 
         Raises:
             BankNotFound: no bank has that name.
+            InvalidFilter: the filter is not understood.
+            InvalidArgument: there are ids and conditions, or neither.
 
         """
-        return await self._run(calls.forget(bank, memory_ids))
+        if memory_ids is None:
+            return await self._run(
+                calls.forget_where(
+                    bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
+                )
+            )
+        if (filter, fact_key, source_id, dry_run) != (None, None, None, None):
+            raise InvalidArgument(
+                "forget() takes memory_ids or conditions, not both",
+                hint='Name the ids in the filter: "memory_id in (5, 7)".',
+            )
+        ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
+        return await self._run(calls.forget(bank, ids))
 
     async def supersede(
         self,

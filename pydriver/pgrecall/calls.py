@@ -43,6 +43,7 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    Memory,
     NearCopy,
     PendingText,
     Period,
@@ -262,6 +263,77 @@ def retain_messages(
 def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
     """Erase memories."""
     return _value("forget", {"bank": bank, "memory_ids": list(memory_ids)}, is_repeatable=False)
+
+
+def forget_where(
+    bank: str,
+    *,
+    filter: str | Sequence[object] | None,
+    fact_key: str | None,
+    source_id: str | None,
+    dry_run: bool | None,
+) -> Call[int, int]:
+    """Erase the memories that meet conditions."""
+    return _value(
+        "forget_where",
+        {"bank": bank},
+        is_repeatable=False,
+        filter=_filter_text(filter),
+        fact_key=fact_key,
+        source_id=source_id,
+        dry_run=dry_run,
+    )
+
+
+def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[Memory]]:
+    """Return memories by id."""
+    return _memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})
+
+
+def list_memories(
+    bank: str,
+    *,
+    filter: str | Sequence[object] | None,
+    fact_types: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    during: Period | None,
+    entity: str | None,
+    as_of: datetime | None,
+    is_ended_too: bool,
+    before_id: int | None,
+    top_k: int | None,
+) -> Call[Memory, list[Memory]]:
+    """Return a page of the memories that meet conditions."""
+    needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
+    return _memories(
+        "list_memories",
+        needed,
+        filter=_filter_text(filter),
+        fact_types=_listed(fact_types),
+        tags=_listed(tags),
+        during=to_range(during),
+        entity=entity,
+        as_of=as_of,
+        before_id=before_id,
+        top_k=top_k,
+    )
+
+
+def memory_history(bank: str, memory_id: int, *, top_k: int | None) -> Call[Memory, list[Memory]]:
+    """Return the versions of a fact."""
+    return _memories("memory_history", {"bank": bank, "memory_id": memory_id}, top_k=top_k)
+
+
+def update_memory(
+    bank: str, memory_id: int, changes: object, *, model: str | None
+) -> Call[Memory, Memory]:
+    """Replace a memory by a version of it with other fields."""
+    call = _memories(
+        "update_memory",
+        {"bank": bank, "memory_id": memory_id, "changes": Jsonb(changes)},
+        model=model,
+    )
+    return Call(call.sql, call.parameters, call.row_factory, _single, is_repeatable=False)
 
 
 def supersede(
@@ -531,9 +603,8 @@ def recall_arguments(
         for name, value in arguments.items()
         if value is not None
     }
-    condition = ready.get("filter")
-    if condition is not None and not isinstance(condition, str):
-        ready["filter"] = json.dumps(_jsonable(condition, "filter", InvalidFilter))
+    if "filter" in ready:
+        ready["filter"] = _filter_text(ready["filter"])
     ready["options"] = {
         name: _jsonable(_listed(value) if name in LISTS else value, name, InvalidArgument)
         for name, value in options.items()
@@ -708,6 +779,36 @@ def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
+def _memories(
+    function: str, needed: Mapping[str, object], **given: object
+) -> Call[Memory, list[Memory]]:
+    """Call a function that returns memories."""
+    listing, parameters = _arguments(needed, **given)
+    return Call(f"select * from pgrecall.{function}({listing})", parameters, _memory_row, list)
+
+
+def _memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
+    names = [column.name for column in cursor.description or ()]
+
+    def row(values: Sequence[Any]) -> Memory:
+        column = dict(zip(names, values, strict=True))
+        lists = {name: tuple(column[name]) for name in ("tags", "entities")}
+        return _of(Memory, {**column, **lists, "occurred": _period(column["occurred"])})
+
+    return row
+
+
+def _period(occurred: Range[datetime] | None) -> Period | None:
+    return None if occurred is None else (occurred.lower, occurred.upper)
+
+
+def _filter_text(condition: object) -> str | None:
+    """Write a filter of nested lists as JSON; an expression is text already."""
+    if condition is None or isinstance(condition, str):
+        return condition
+    return json.dumps(_jsonable(condition, "filter", InvalidFilter))
+
+
 def _answer_row(
     cursor: Any,
 ) -> Callable[[Sequence[Any]], tuple[Hit | None, list[ArmReport]]]:
@@ -728,14 +829,13 @@ def _answer(rows: list[tuple[Hit | None, list[ArmReport]]]) -> Answer:
 
 
 def _hit(column: Mapping[str, Any]) -> Hit:
-    occurred: Range[datetime] | None = column["occurred"]
     return _of(
         Hit,
         {
             **column,
             "tags": tuple(column["tags"] or ()),
             "metadata": column["metadata"] or {},
-            "occurred": None if occurred is None else (occurred.lower, occurred.upper),
+            "occurred": _period(column["occurred"]),
             "arms": {name: _of(ArmHit, arm) for name, arm in column["arms"].items()},
             "fused_rank": column["rank"],
             "rerank_score": None,

@@ -819,6 +819,11 @@ class FactBatch:
             for place in _places(fact)
         )
 
+    @property
+    def model(self) -> str | None:
+        """Name of the model of the embeddings, as far as it is known."""
+        return self._model
+
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for the embeddings that the bank has."""
         return calls.stored_embeddings(bank, self.facts)

@@ -154,6 +154,53 @@ class Corrected:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as it is stored.
+
+    Attributes:
+        memory_id: Key of the memory.
+        fact_type: Kind of fact, such as "world" or "preference".
+        text: The remembered text.
+        context: Where it came from, or None.
+        fact_key: Exact key under which it can be looked up, or None.
+        source_id: Document or conversation it came from, or None.
+        tags: Tags as given.
+        metadata: Metadata as given.
+        occurred: When it happened, half-open; None where unknown.
+        mentioned_at: When it was said.
+        confidence: 0 to 1.
+        proof_count: How many independent sources state it.
+        valid_from: Known from then on.
+        valid_to: It no longer holds from then on; None where it holds.
+        superseded_by: Key of the memory in its place, or None.
+        entities: Names of the entities that it mentions.
+        created_at: When it was stored.
+        ended_by: What ended it: "supersede", "update", "consolidate" or "retain"; None where it
+            holds, or has expired.
+
+    """
+
+    memory_id: int
+    fact_type: str
+    text: str
+    context: str | None
+    fact_key: str | None
+    source_id: str | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, object]
+    occurred: Period | None
+    mentioned_at: datetime | None
+    confidence: float
+    proof_count: int
+    valid_from: datetime | None
+    valid_to: datetime | None
+    superseded_by: int | None
+    entities: tuple[str, ...]
+    created_at: datetime | None
+    ended_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Consolidated:
     """A memory that is merged into another.
 

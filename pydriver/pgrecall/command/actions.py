@@ -47,7 +47,7 @@ def migrate(options: argparse.Namespace, console: Console) -> int:
         if options.dry_run:
             steps = schema.plan(connection)
             if options.json:
-                _print_json(console, steps)
+                print_json(console, steps)
             else:
                 console.file.write(schema.describe(connection, steps))
             return 0
@@ -55,7 +55,7 @@ def migrate(options: argparse.Namespace, console: Console) -> int:
             connection, lock_timeout=options.lock_timeout, retries=options.retries
         )
     if options.json:
-        _print_json(console, result)
+        print_json(console, result)
     elif result.before is None:
         console.print(f"installed pgrecall {result.after}")
     elif result.is_changed:
@@ -82,7 +82,7 @@ def bank_list(options: argparse.Namespace, console: Console) -> int:
     with Recall.connect(options.dsn) as recall:
         banks = recall.banks()
     if options.json:
-        _print_json(console, banks)
+        print_json(console, banks)
     elif banks:
         console.print(render.banks_table(banks))
     else:
@@ -96,7 +96,7 @@ def bank_show(options: argparse.Namespace, console: Console) -> int:
         statistics = recall.bank_statistics(options.bank)
         banks = [bank for bank in recall.banks() if bank.bank_id == options.bank]
     if options.json:
-        _print_json(console, {"bank": banks[0], "statistics": statistics})
+        print_json(console, {"bank": banks[0], "statistics": statistics})
     else:
         console.print(render.banks_table(banks))
         console.print(render.statistics_table(statistics))
@@ -133,7 +133,7 @@ def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: 
     lines = JsonLines(options.file)
     total = lines.count()
     with (
-        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
     ):
         if options.create:
@@ -161,7 +161,7 @@ def _print_retention(
     options: argparse.Namespace, console: Console, done: Retention, what: str
 ) -> None:
     if options.json:
-        _print_json(console, done)
+        print_json(console, done)
     else:
         known = done.total - done.new
         also = f"; {known:,} were known already" if known else ""
@@ -177,7 +177,7 @@ def _print_retention(
 
 def ask(options: argparse.Namespace, console: Console) -> int:
     """Ask a bank a question."""
-    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+    with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         given = cast(
             "RecallOptions",
             dict(options.set)
@@ -197,7 +197,7 @@ def ask(options: argparse.Namespace, console: Console) -> int:
             page = html.page(options.bank, options.question, report, entities)
             options.html.write_text(page, encoding="utf-8")
     if options.json:
-        _print_json(console, report)
+        print_json(console, report)
         return 0
     if report.hits:
         console.print(render.hits_table(report.hits, is_long=options.explain))
@@ -217,7 +217,7 @@ def ask(options: argparse.Namespace, console: Console) -> int:
 def measure(options: argparse.Namespace, console: Console) -> int:
     """Measure answers by questions with known ones."""
     with (
-        Recall.connect(options.dsn, embedder=_embedder(options)) as recall,
+        Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
     ):
         questions = _judged(options)
@@ -232,7 +232,7 @@ def measure(options: argparse.Namespace, console: Console) -> int:
             progress=lambda n: progress.advance(task, n),
         )
     if options.json:
-        _print_json(console, found)
+        print_json(console, found)
         return 0
     console.print(render.evaluation_table(found))
     console.print(render.verdict(found))
@@ -242,7 +242,7 @@ def measure(options: argparse.Namespace, console: Console) -> int:
 
 def tune_bank(options: argparse.Namespace, console: Console) -> int:
     """Search for a better ranking of a bank."""
-    with Recall.connect(options.dsn, embedder=_embedder(options)) as recall:
+    with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         questions = _judged(options)
         with render.progress_bar(render.make_console(stderr=True)) as progress:
             total = sum(1 for q in questions if q.relevant) * (1 + options.rerank)
@@ -261,7 +261,7 @@ def tune_bank(options: argparse.Namespace, console: Console) -> int:
         if is_applied:
             recall.configure_bank(options.bank, found.settings)
     if options.json:
-        _print_json(console, {"tuning": found, "is_applied": is_applied})
+        print_json(console, {"tuning": found, "is_applied": is_applied})
     else:
         console.print(render.ranking_table(found))
         console.print(render.gains_table(found.gains))
@@ -324,14 +324,6 @@ def link(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def forget(options: argparse.Namespace, console: Console) -> int:
-    """Erase memories."""
-    with Recall.connect(options.dsn) as recall:
-        removed = recall.forget(options.bank, options.memory_id)
-    console.print(f"forgot {removed:,} of {len(options.memory_id):,} memories")
-    return 0
-
-
 def supersede(options: argparse.Namespace, console: Console) -> int:
     """End a memory."""
     with Recall.connect(options.dsn, embedder=None) as recall:
@@ -362,7 +354,7 @@ def consolidate(options: argparse.Namespace, console: Console) -> int:
             options.bank, dry_run=not options.apply, min_similarity=options.min_similarity
         )
     if options.json:
-        _print_json(console, merged)
+        print_json(console, merged)
     elif not merged:
         console.print("no two memories say the same")
     else:
@@ -376,7 +368,7 @@ def _print_corrected(
     options: argparse.Namespace, console: Console, memories: Sequence[Corrected]
 ) -> int:
     if options.json:
-        _print_json(console, memories)
+        print_json(console, memories)
     elif memories:
         console.print(render.corrected_table(memories))
     else:
@@ -417,7 +409,7 @@ def reembed_bank(options: argparse.Namespace, console: Console) -> int:
             f"Go on with: pgrecall reembed {options.bank} --model {options.model}",
         )
     if options.json:
-        _print_json(console, state)
+        print_json(console, state)
     else:
         console.print(
             f'bank "{options.bank}" is embedded with model "{state.model}":'
@@ -434,7 +426,7 @@ def index(options: argparse.Namespace, console: Console) -> int:
         steps = recall.index_plan(options.bank)
         advice = indexes.memory_advice(steps, recall._run(queries.maintenance_memory()))
     if options.json:
-        _print_json(console, steps)
+        print_json(console, steps)
     elif not steps:
         console.print("vector indexes are as they should be")
     else:
@@ -463,13 +455,14 @@ def run_doctor(options: argparse.Namespace, console: Console) -> int:
     """Check server, packages and banks."""
     findings = doctor.examine(resolve_dsn(options.dsn))
     if options.json:
-        _print_json(console, findings)
+        print_json(console, findings)
     else:
         doctor.show(findings, console)
     return 1 if any(finding.status == "bad" for finding in findings) else 0
 
 
-def _embedder(options: argparse.Namespace) -> Embedder | None:
+def embedder_of(options: argparse.Namespace) -> Embedder | None:
+    """Choose the embedder that the arguments ask for."""
     if getattr(options, "no_embed", False):
         return None
     return _named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
@@ -479,5 +472,6 @@ def _named_embedder(name: str) -> Embedder:
     return DEFAULT_EMBEDDER if name == DEFAULT_MODEL else SentenceTransformerEmbedder(name)
 
 
-def _print_json(console: Console, value: object) -> None:
+def print_json(console: Console, value: object) -> None:
+    """Print rows for machines."""
     console.file.write(render.to_json(value) + "\n")

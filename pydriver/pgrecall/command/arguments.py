@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pgrecall._version import __version__
-from pgrecall.command import actions, doctor
+from pgrecall.command import actions, doctor, memories
 from pgrecall.core import RecallOptions
 from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.evaluation.measure import ID_FIELDS
@@ -46,6 +46,24 @@ def _setting(text: str) -> tuple[str, object]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _field(text: str) -> tuple[str, object]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise argparse.ArgumentTypeError(f'not FIELD=VALUE: {text!r}; write text="Maya leads it."')
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _add_filter(to: argparse.ArgumentParser) -> None:
+    to.add_argument(
+        "--filter",
+        metavar="CONDITION",
+        help="only facts that meet it: \"confidence > 0.8 and metadata->>'team' = 'core'\"",
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -159,11 +177,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="set an option, as JSON or bare text; can be repeated; the options are below",
     )
-    new.add_argument(
-        "--filter",
-        metavar="CONDITION",
-        help="only facts that meet it: \"confidence > 0.8 and metadata->>'team' = 'core'\"",
-    )
+    _add_filter(new)
     new.add_argument("--fact-type", action="append", metavar="NAME", help="only facts of this type")
     new.add_argument("--tag", action="append", help="only facts with this tag")
     new.add_argument("--at", type=_moment, metavar="TIME", help="ask as if it were that time")
@@ -210,9 +224,48 @@ def parser() -> argparse.ArgumentParser:
             new.add_argument("--apply", action="store_true", help="make it the bank's default")
             new.add_argument("--force", action="store_true", help="apply also an uncertain gain")
 
-    new = add(commands, "forget", actions.forget, "erase memories", has_json=False)
+    new = add(commands, "list", memories.list_them, "list memories, latest stored first")
+    new.add_argument("bank")
+    _add_filter(new)
+    new.add_argument("--fact-type", action="append", metavar="NAME", help="only facts of this type")
+    new.add_argument("--tag", action="append", help="only facts with this tag")
+    new.add_argument("--entity", metavar="NAME", help="only what mentions it")
+    new.add_argument(
+        "--since", type=_moment, metavar="TIME", help="only what occurred from then on"
+    )
+    new.add_argument("--until", type=_moment, metavar="TIME", help="only what occurred before")
+    new.add_argument("--all", action="store_true", help="what no longer holds as well")
+    new.add_argument("--before", type=int, metavar="ID", help="the next page: from the last id on")
+    new.add_argument("--top-k", type=int, metavar="N", help="memories at most; 50")
+
+    new = add(commands, "get", memories.get, "show memories by id")
     new.add_argument("bank")
     new.add_argument("memory_id", type=int, nargs="+")
+
+    new = add(commands, "history", memories.history, "list the versions of a fact")
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int)
+
+    new = add(commands, "update", memories.update, "change fields of a memory, and keep the old")
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int)
+    new.add_argument(
+        "changes",
+        type=_field,
+        nargs="+",
+        metavar="FIELD=VALUE",
+        help='as JSON or bare text: text="Maya leads Borealis." tags=\'["team"]\' context=null',
+    )
+    new.add_argument("--no-embed", action="store_true", help="store no embedding of a new text")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
+
+    new = add(commands, "forget", memories.forget, "erase memories", has_json=False)
+    new.add_argument("bank")
+    new.add_argument("memory_id", type=int, nargs="*")
+    _add_filter(new)
+    new.add_argument("--key", metavar="KEY", help="all facts of this key, former ones too")
+    new.add_argument("--source", metavar="ID", help="all facts from this source")
+    new.add_argument("--dry-run", action="store_true", help="only say how many would go")
 
     new = add(commands, "supersede", actions.supersede, "end a memory that no longer holds")
     new.add_argument("bank")

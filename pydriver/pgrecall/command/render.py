@@ -32,6 +32,7 @@ from pgrecall.models import (
     Degradation,
     Hit,
     IndexStep,
+    Memory,
     Timings,
 )
 
@@ -121,12 +122,13 @@ def answer(hit: Hit, style: str = "") -> Text:
 
 def hits_table(hits: Sequence[Hit], *, is_long: bool = False) -> Table:
     """Make a table of an answer."""
-    table = _table("", "answer", "when", "type", "found by")
-    table.columns[1].ratio = 1
-    table.columns[4].max_width = 24
+    table = _table("", "id", "answer", "when", "type", "found by")
+    table.columns[2].ratio = 1
+    table.columns[5].max_width = 24
     for hit in hits:
         table.add_row(
             str(hit.rank),
+            str(hit.memory_id),
             answer(hit),
             when(hit),
             Text(hit.fact_type or hit.kind),
@@ -298,6 +300,25 @@ def corrected_table(memories: Iterable[Corrected]) -> Table:
     return table
 
 
+def memories_table(memories: Iterable[Memory]) -> Table:
+    """Make a table of stored memories."""
+    table = _table("id", "memory", "when", "type", "key or source", "ended")
+    table.columns[1].ratio = 1
+    table.columns[4].max_width = 24
+    for memory in memories:
+        start, end = memory.occurred or (None, None)
+        ended = f"{day(memory.valid_to)} {memory.ended_by or ''}".rstrip()
+        table.add_row(
+            str(memory.memory_id),
+            Text(line(memory.text)),
+            day(start or end or memory.mentioned_at),
+            Text(memory.fact_type),
+            Text(line(memory.fact_key or memory.source_id or "", 40)),
+            f"{ended}, by {memory.superseded_by}" if memory.superseded_by else ended,
+        )
+    return table
+
+
 def merged_table(merged: Iterable[Consolidated]) -> Table:
     """Make a table of memories that are merged into others."""
     table = _table("stays", "text", "ends", "text", "similarity", "sources")
@@ -386,6 +407,6 @@ def _table(*columns: str) -> Table:
         table.add_column(
             column,
             justify="right" if is_number or column == "words each" else "left",
-            no_wrap=column not in ("answer", "found by", "reason"),
+            no_wrap=column not in ("answer", "found by", "reason", "key or source", "ended"),
         )
     return table
