@@ -176,6 +176,23 @@ $$;
 comment on function pgrecall.add_fact_type is
 'Adds a fact type to a bank, or changes its description. Errors: RC001, 22023 unusable name.';
 
+create or replace function pgrecall_internal._check_new_bank(bank text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  -- More than 600 bytes would leave no room for a key of 500 letters in an index.
+  if bank is null or bank = '' or length(bank) > 200 or octet_length(bank) > 600 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a bank', left(bank, 50)),
+      hint    = 'Use 1 to 200 characters, and at most 600 bytes.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_new_bank is
+'Raises 22023 unless a name is valid for a bank.';
+
 create or replace function pgrecall.create_bank(
   bank                 text,
   text_search_config   text default 'english',
@@ -190,13 +207,7 @@ as $$
 declare
   fact_type text;
 begin
-  -- More than 600 bytes would leave no room for a key of 500 letters in an index.
-  if bank is null or bank = '' or length(bank) > 200 or octet_length(bank) > 600 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('"%s" cannot name a bank', left(bank, 50)),
-      hint    = 'Use 1 to 200 characters, and at most 600 bytes.';
-  end if;
+  perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
     raise exception using
       errcode = 'invalid_parameter_value',

@@ -62,6 +62,28 @@ $$;
 comment on function pgrecall.last_session_end is
 'End of the last conversation that was over before a time; null: none. Errors: RC001.';
 
+create or replace function pgrecall_internal._content_text(place text, content jsonb)
+returns jsonb
+language plpgsql immutable parallel safe
+as $$
+begin
+  if jsonb_typeof(content) <> 'array' then
+    return content;
+  end if;
+  if jsonb_path_exists(content, '$[*] ? (@.type() != "object")') then
+    perform pgrecall_internal._raise_invalid_field(
+      place, 'a part is not an object', 'Write [{"type": "text", "text": "..."}], or a string.');
+  end if;
+  return to_jsonb((
+    select string_agg(p.value ->> 'text', E'\n' order by p.n)
+    from   jsonb_array_elements(content) with ordinality as p(value, n)
+    where  p.value ->> 'text' <> ''));
+end;
+$$;
+comment on function pgrecall_internal._content_text is
+'The text of the field content of a message of a chat API: a string, or the texts of its parts on '
+'a line each. Errors: RC003.';
+
 create or replace function pgrecall_internal._read_message(message jsonb, index integer)
 returns pgrecall_internal.message_row
 language plpgsql stable parallel safe
@@ -72,14 +94,27 @@ declare
   read  pgrecall_internal.message_row;
 begin
   perform pgrecall_internal._check_keys(
-    place, message, array['session', 'role', 'speaker', 'text', 'sent_at']);
+    place, message, array['session', 'role', 'speaker', 'text', 'sent_at', 'content', 'name']);
   read.n := index + 1;
-  read.text := pgrecall_internal._string_field(place || '.text', message -> 'text', true);
+  if message ? 'content' and message ? 'text' then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.content', 'it stands beside text', 'Give one of the two.');
+  elsif message ? 'content' then
+    read.text := pgrecall_internal._string_field(
+      place || '.content',
+      pgrecall_internal._content_text(place || '.content', message -> 'content'), true);
+  else
+    read.text := pgrecall_internal._string_field(place || '.text', message -> 'text', true);
+  end if;
   read.session_id := pgrecall_internal._string_field(
     place || '.session', message -> 'session', longest => 500);
-  read.speaker := pgrecall_internal._string_field(place || '.speaker', message -> 'speaker');
+  read.speaker := coalesce(
+    pgrecall_internal._string_field(place || '.speaker', message -> 'speaker'),
+    pgrecall_internal._string_field(place || '.name', message -> 'name'));
   read.sent_at := pgrecall_internal._time_field(place || '.sent_at', message -> 'sent_at');
-  read.role := coalesce(message ->> 'role', 'user');
+  read.role := case message ->> 'role'
+    when 'developer' then 'system' when 'function' then 'tool'
+    else coalesce(message ->> 'role', 'user') end;
   if read.role not in ('user', 'assistant', 'system', 'tool') then
     perform pgrecall_internal._raise_invalid_field(
       place || '.role', format('unknown role %s', message -> 'role'),
@@ -93,7 +128,9 @@ end;
 $$;
 comment on function pgrecall_internal._read_message is
 'Checks a message, the one at index (from 0), and returns it typed. content_hash is SHA-256 over '
-'session, role, speaker, text, and the time where given. Errors: RC003.';
+'session, role, speaker, text, and the time where given. The fields of chat APIs are read too: '
+'content for text, name for speaker, the roles developer (system) and function (tool). Errors: '
+'RC003.';
 
 create or replace function pgrecall_internal._refresh_neighbour_weights(
   bank pgrecall.bank, message_ids bigint[], average_length double precision)
@@ -187,7 +224,7 @@ end;
 $$;
 comment on function pgrecall.retain_messages is
 'Writes raw messages, an array of objects: text (required), session, role (user), speaker, '
-'sent_at. All or nothing. A message that is already stored is not stored again. Returns one row '
+'sent_at; or as chat APIs have them, {"role": "user", "content": "..."}. All or nothing. A message that is already stored is not stored again. Returns one row '
 'per message, in order; index counts from 0. Errors: RC001, RC003 naming message and field.';
 
 create or replace function pgrecall.message_context(

@@ -13,7 +13,7 @@
 -- A role that is to see every bank has bypassrls, or is the admin role of create_roles(): policy
 -- pgrecall_admin lets that one through.
 
-create or replace function pgrecall_internal._bank_tables()
+create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
 language plpgsql stable parallel safe
 set search_path from current
@@ -29,7 +29,7 @@ begin
   order  by c.oid;
 end;
 $$;
-comment on function pgrecall_internal._bank_tables is
+comment on function pgrecall_internal._fenced_tables is
 'The tables that have a column bank_id, the partitions of embedding too.';
 
 create or replace function pgrecall_internal._member_banks()
@@ -150,7 +150,7 @@ begin
     else format('bank_id = current_setting(%L, true)', setting)
   end;
   -- Statements that define objects take no parameters; the names come from the catalog.
-  for relation in select t from pgrecall_internal._bank_tables() as t loop
+  for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('alter table %s enable row level security', relation);
     execute format('drop policy if exists pgrecall_bank on %s', relation);
     execute format('create policy pgrecall_bank on %s using (%s)', relation, condition);
@@ -181,7 +181,7 @@ declare
 begin
   for relation in
     select t
-    from   pgrecall_internal._bank_tables() as t
+    from   pgrecall_internal._fenced_tables() as t
     join   pg_policy p on p.polrelid = t and p.polname = 'pgrecall_bank'
     order  by t
   loop
@@ -240,7 +240,7 @@ begin
                and  not coalesce(r.rolsuper or r.rolbypassrls, false)
              order  by 1
            ) as open_to
-    from   pgrecall_internal._bank_tables() as t
+    from   pgrecall_internal._fenced_tables() as t
     join   pg_class c on c.oid = t
   ) as x
   order  by x.relation;
@@ -289,7 +289,7 @@ begin
   -- Banks themselves are made and dropped by the admin alone.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
-  for relation in select t from pgrecall_internal._bank_tables() as t loop
+  for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('drop policy if exists pgrecall_admin on %s', relation);
     execute format('create policy pgrecall_admin on %s to %I using (true)', relation, admin);
     execute format('drop policy if exists pgrecall_searcher on %s', relation);

@@ -707,3 +707,36 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
     assert [row["text"] for row in listed] == ["Ana leads Atlas"]
     assert isinstance(listed[0]["memory_id"], str)
+
+
+def test_what_was_retained_without_an_embedding_gets_one(
+    run: Run, bank: str, database: str
+) -> None:
+    first = run("embed", bank)
+    with psycopg.connect(database) as connection:
+        connection.execute("""select pgrecall.retain('b', '["", {"text": "x"}]'::jsonb - 0)""")
+
+    assert first[:2] == (0, 'embedded 2 facts in bank "b"\n')
+    assert run("embed", bank)[1] == 'embedded 1 facts in bank "b"\n'
+    assert "semantic" in run("recall", bank, "who is in charge of Atlas?")[1]
+
+
+def test_watching_goes_on_until_it_is_stopped(
+    run: Run, bank: str, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            raise KeyboardInterrupt
+        with psycopg.connect(database) as connection:
+            fact = json.dumps([{"text": f"boat {len(naps)}"}])
+            connection.execute("select pgrecall.retain('b', %s)", [fact])
+
+    monkeypatch.setattr("time.sleep", sleep)
+
+    assert run("embed", bank, "--watch", "--interval", "0.5")[1] == (
+        'embedded 4 facts in bank "b"\n'
+    )
+    assert naps == [0.5] * 3

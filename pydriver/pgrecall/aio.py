@@ -15,6 +15,7 @@ import psycopg
 
 from pgrecall import calls, core
 from pgrecall.calls import Call
+from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.core import Fact, Progress, RecallOptions
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
 from pgrecall.errors import (
@@ -35,6 +36,7 @@ from pgrecall.models import (
     Bank,
     BankStatistics,
     Consolidated,
+    Context,
     Corrected,
     DuplicateEntities,
     Hit,
@@ -257,6 +259,79 @@ class AsyncRecall:
 
         """
         return await self._run(calls.drop_bank(bank))
+
+    async def clone_bank(self, bank: str, new_bank: str) -> int:
+        """Copy a bank with all it holds, ids and history included; the two are then independent.
+
+        Returns:
+            How many memories it holds.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            BankExists: a bank has the new name.
+            InvalidArgument: the new name is unusable.
+
+        """
+        return await self._run(calls.clone_bank(bank, new_bank))
+
+    async def export(self, bank: str, *, batch_size: int = core.STREAM_BATCH) -> AsyncIterator[str]:
+        """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
+
+        In a transaction of isolation level repeatable read the copy of a bank that is being
+        written is consistent.
+
+        Args:
+            bank: Name of an existing bank.
+            batch_size: Rows that are read at once, 1 to 100,000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: batch_size is out of its range.
+
+        """
+        last: str | None = None
+        is_done = False
+        while not is_done:
+            call = calls.exported_rows(bank, after=last, batch_size=batch_size)
+            rows = await self._run(call)
+            is_done = not rows
+            for last in rows:
+                yield last
+
+    async def import_rows(
+        self,
+        bank: str,
+        rows: Iterable[str | Mapping[str, object]],
+        *,
+        batch_size: int = core.STREAM_BATCH,
+        progress: Progress | None = None,
+    ) -> int:
+        """Store the rows of an export under the name of a bank: every column as it was.
+
+        What is there already is left out, so an import that broke off can be sent again.
+
+        Args:
+            bank: Name of the bank, which does not exist, or holds a part of this export.
+            rows: What :meth:`export` gave, in that order.
+            batch_size: Rows that are stored at once, at least 1.
+            progress: Called with how many more rows have been sent.
+
+        Returns:
+            How many rows were stored.
+
+        Raises:
+            BankExists: the bank holds something else.
+            BankNotFound: the rows do not begin with that of the bank, and there is none.
+            InvalidFact: a row is not of an export.
+            InvalidArgument: the name is unusable, or batch_size below 1.
+
+        """
+        stored = 0
+        for batch in core.Stream().batches(rows, batch_size):
+            stored += await self._run(calls.import_rows(bank, batch))
+            if progress:
+                progress(len(batch))
+        return stored
 
     async def banks(self) -> list[Bank]:
         """List all banks by name."""
@@ -847,6 +922,53 @@ class AsyncRecall:
         """
         return await self._run(calls.pending_links(bank))
 
+    async def embed_pending(
+        self,
+        bank: str,
+        *,
+        batch_size: int = core.EMBED_BATCH,
+        from_id: int = 0,
+        progress: Progress | None = None,
+    ) -> int:
+        """Embed the memories that have no embedding, such as those retained in SQL.
+
+        Goes on where it was interrupted. On a pool or in autocommit mode each batch is kept.
+
+        Args:
+            bank: Name of an existing bank.
+            batch_size: Texts that are embedded and stored at once, at least 1.
+            from_id: Only memories from this id on.
+            progress: Called with how many more texts have been embedded.
+
+        Returns:
+            How many embeddings were made.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            ModelMismatch: the bank is embedded with another model.
+            InvalidArgument: the client has no embedder, or batch_size is out of its range.
+            EmbedderUnavailable: the embedder's package or model is missing.
+
+        """
+        embedder = (await self._settings_for(bank)).embedder
+        if embedder is None:
+            raise InvalidArgument(
+                "the client has no embedder", hint="Make it with embedder=..., not None."
+            )
+        done = 0
+        while True:
+            texts = await self._run(
+                calls.embed_pending(bank, from_id=from_id, batch_size=batch_size)
+            )
+            if not texts:
+                return done
+            vectors = await _compute(embedder.embed, [text.text for text in texts])
+            call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
+            done += await self._run(call)
+            from_id = texts[-1].memory_id + 1
+            if progress:
+                progress(len(texts))
+
     async def reembed_fill(
         self,
         bank: str,
@@ -1140,6 +1262,37 @@ class AsyncRecall:
                 raise
         # The bank was switched to its next model between the two statements.
         return await self._answer(bank, query, options, began)
+
+    async def context(
+        self,
+        bank: str,
+        query: str,
+        *,
+        max_tokens: int = MAX_TOKENS,
+        count_tokens: CountTokens | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> Context:
+        """Find what answers a query, written for a language model within a budget.
+
+        Facts are dated, numbered for citation and marked where another contradicts them; the text
+        ends where the scores say that nothing more helps. The best hit is always in it.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            max_tokens: The budget, for the whole text.
+            count_tokens: Counts the tokens of a text, as the model does. Default: an estimate on
+                the high side.
+            options: As for :meth:`recall`; top_k is by default as many as the budget may hold.
+
+        Raises:
+            InvalidArgument: the budget is too small for a line of the best hit.
+            RecallError: as :meth:`recall`.
+
+        """
+        options.setdefault("top_k", likely_hits(max_tokens))
+        report = await self.recall_report(bank, query, **options)
+        return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)
 
     async def explain(
         self,

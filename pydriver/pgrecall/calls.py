@@ -72,7 +72,8 @@ _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair
 _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
-_CASTS = {"embedding": "::real[]"}  # an empty list would have no type
+# An empty list would have no type; rows of an export are text, so that no number is rounded.
+_CASTS = {"embedding": "::real[]", "after": "::jsonb", "rows": "::jsonb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,27 @@ def add_fact_type(bank: str, fact_type: str, *, description: str | None) -> Call
 def drop_bank(bank: str) -> Call[int, int]:
     """Drop a bank with everything in it."""
     return _value("drop_bank", {"bank": bank}, is_repeatable=False)
+
+
+def clone_bank(bank: str, new_bank: str) -> Call[int, int]:
+    """Copy a bank."""
+    return _value("clone_bank", {"bank": bank, "new_bank": new_bank}, is_repeatable=False)
+
+
+def exported_rows(bank: str, *, after: str | None, batch_size: int) -> Call[str, list[str]]:
+    """Return a page of the rows of a bank, each as JSON text."""
+    listing, parameters = _arguments({"bank": bank, "batch_size": batch_size}, after=after)
+    sql = f"select r::text from pgrecall.exported_rows({listing}) as r"
+    return Call(sql, parameters, scalar_row, list)
+
+
+def import_rows(bank: str, rows: Iterable[object]) -> Call[int, int]:
+    """Store rows of an export."""
+    texts = [
+        row if isinstance(row, str) else json.dumps(_jsonable(row, f"rows[{i}]", InvalidFact))
+        for i, row in enumerate(rows)
+    ]
+    return _value("import_rows", {"bank": bank, "rows": f"[{','.join(texts)}]"})
 
 
 def banks() -> Call[Bank, list[Bank]]:
@@ -468,6 +490,26 @@ def link_pending(bank: str, *, batch_size: int | None) -> Call[int, int]:
 def pending_links(bank: str) -> Call[int, int]:
     """Count the facts whose links were deferred."""
     return _value("pending_links", {"bank": bank})
+
+
+def embed_pending(
+    bank: str, *, from_id: int, batch_size: int
+) -> Call[PendingText, list[PendingText]]:
+    """List texts of memories without an embedding."""
+    return _records(
+        PendingText, "embed_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
+    )
+
+
+def embed_store(
+    bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
+) -> Call[int, int]:
+    """Store embeddings of such texts."""
+    embeddings = [
+        {"memory_id": text.memory_id, "embedding": vector_text(vector)}
+        for text, vector in zip(texts, vectors, strict=True)
+    ]
+    return _value("embed_store", {"bank": bank, "embeddings": Jsonb(embeddings), "model": model})
 
 
 def reembed_start(bank: str, *, model: str, dimensions: int) -> Call[Any, None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -669,6 +669,28 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """An answer as it is written for a language model.
+
+    Attributes:
+        text: What to send: facts under the day they are about, numbered, marks of what is outdated.
+        tokens: How many tokens it has, as they were counted.
+        citations: The memory or message that each number stands for.
+        left_out: How many hits are not in it: repetitions, what helps no more, what the budget did
+            not suffice for.
+        is_shortened: Whether the budget did not even suffice for the text of the best hit, of
+            which only the beginning is in it.
+
+    """
+
+    text: str
+    tokens: int
+    citations: Mapping[int, int]
+    left_out: int
+    is_shortened: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RecallReport:
     """The answer to a recall, and a report of the run.
 
@@ -694,3 +716,11 @@ class RecallReport:
     arms: tuple[ArmReport, ...]
     confidence: float = 0.0
     reranked: int = 0
+
+    def prompt(
+        self, *, max_tokens: int = 2000, count_tokens: Callable[[str], int] | None = None
+    ) -> str:
+        """Write the answer for a language model: see :meth:`pgrecall.Recall.context`."""
+        from pgrecall.context import make_context
+
+        return make_context(self, max_tokens=max_tokens, count_tokens=count_tokens).text

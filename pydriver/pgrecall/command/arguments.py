@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pgrecall._version import __version__
-from pgrecall.command import actions, doctor, memories
+from pgrecall.command import actions, doctor, memories, transfer
 from pgrecall.core import RecallOptions
 from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.evaluation.measure import ID_FIELDS
@@ -163,6 +163,27 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--batch-size", type=int, default=1000, metavar="N", help="facts a transaction; 1000"
     )
+
+    new = add(commands, "embed", transfer.embed, "embed what was retained without", has_json=False)
+    new.add_argument("bank")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
+    new.add_argument(
+        "--batch-size", type=int, default=64, metavar="N", help="texts embedded at once; 64"
+    )
+    new.add_argument("--watch", action="store_true", help="go on with what comes, until stopped")
+    new.add_argument(
+        "--interval", type=float, default=5.0, metavar="SECONDS", help="between two looks; 5"
+    )
+
+    new = add(
+        commands,
+        "export",
+        transfer.export,
+        "write all rows of a bank as JSON lines",
+        has_json=False,
+    )
+    new.add_argument("bank")
+    new.add_argument("file", type=Path, nargs="?", metavar="FILE.jsonl", help="default: print them")
 
     new = add(commands, "recall", actions.ask, "ask a bank a question")
     new.epilog = f"Options that --set takes: {', '.join(sorted(OPTIONS))}."

@@ -1,0 +1,230 @@
+"""Context for a language model: dated, cited, marked, within the budget, never without the best."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from pgrecall import Hit, InvalidArgument, Recall, RecallReport
+from pgrecall.context import estimate_tokens, make_context
+from pgrecall.models import Timings
+from pgrecall.rerankers import PACKAGED
+from sqlcalls import Connection, column, value
+from toys import toy_embed
+
+DAY = datetime(2026, 3, 5, tzinfo=timezone.utc)
+
+
+def hit(number: int, text: str, *, relevance: float = 0.5, **fields: Any) -> Hit:
+    given: dict[str, Any] = {
+        "rank": number,
+        "memory_id": 100 + number,
+        "kind": "memory",
+        "fact_type": "world",
+        "text": text,
+        "context": None,
+        "fact_key": None,
+        "source_id": None,
+        "tags": (),
+        "metadata": {},
+        "occurred": (DAY, DAY + timedelta(days=1)),
+        "mentioned_at": DAY,
+        "confidence": 1.0,
+        "score": 0.1,
+        "arms": {},
+        "fused_rank": number,
+        "rerank_score": None,
+        "final_score": 0.1,
+        "relevance": relevance,
+        **fields,
+    }
+    return Hit(**given)
+
+
+def report(*hits: Hit, facts: tuple[str, ...] = ()) -> RecallReport:
+    return RecallReport(hits, Timings(), None, facts, (), ())
+
+
+def said(*hits: Hit, **arguments: Any) -> list[str]:
+    return make_context(report(*hits), **arguments).text.splitlines()[1:]
+
+
+def test_facts_stand_under_their_day_with_the_number_of_their_rank() -> None:
+    later = DAY + timedelta(days=30)
+    found = make_context(
+        report(
+            hit(1, "Atlas went live.", occurred=(later, later)),
+            hit(2, "Bo likes\n tea.", occurred=None),
+            hit(3, "Cy moved in.", occurred=(DAY, later)),
+            hit(4, "Cy pays rent.", occurred=(DAY, None)),
+            hit(5, "Di pays rent.", occurred=None, mentioned_at=None),
+            facts=("last week = 2026-03-02 to 2026-03-08",),
+        )
+    )
+
+    assert found.text.splitlines() == [
+        "last week = 2026-03-02 to 2026-03-08",
+        "Memories, by the day they are about. Cite them by number.",
+        "undated",
+        "[5] Di pays rent.",
+        "2026-03-05 to 2026-04-03",
+        "[3] Cy moved in.",
+        "said 2026-03-05",
+        "[2] Bo likes tea.",
+        "since 2026-03-05",
+        "[4] Cy pays rent.",
+        "2026-04-04",
+        "[1] Atlas went live.",
+    ]
+    assert found.citations == {1: 101, 2: 102, 3: 103, 4: 104, 5: 105}
+    assert (found.left_out, found.is_shortened) == (0, False)
+
+
+def test_what_says_the_same_again_is_left_out() -> None:
+    other = (DAY + timedelta(days=9), None)
+
+    lines = said(
+        hit(1, "Atlas went live."),
+        hit(2, "atlas  went live"),
+        hit(3, "Bo left."),
+        hit(4, "Atlas went live.", occurred=other),
+    )
+
+    assert lines == [
+        *("2026-03-05", "[1] Atlas went live.", "[2] Bo left."),
+        *("since 2026-03-14", "[3] Atlas went live."),
+    ]
+
+
+def test_what_a_newer_fact_contradicts_is_marked() -> None:
+    lines = said(
+        hit(1, "Bo lives in Oslo.", conflicts_with=(102,)),
+        hit(2, "Bo lives in Rome.", conflicts_with=(101,), occurred=(DAY + timedelta(9), None)),
+        hit(3, "Cy is here.", conflicts_with=(999,), via={"path": "Bo → knows → Cy"}),
+    )
+
+    assert lines[1:] == [
+        "[1] Bo lives in Oslo. (outdated: contradicted by a newer one)",
+        "[3] Cy is here. (by way of Bo → knows → Cy; contradicted by another)",
+        "since 2026-03-14",
+        "[2] Bo lives in Rome. (contradicted by an older one)",
+    ]
+
+
+def test_it_ends_where_nothing_more_helps() -> None:
+    hits = [hit(1, "A.", relevance=0.9), hit(2, "B.", relevance=0.001), hit(3, "C.", relevance=0.2)]
+    rest = [hit(n, f"{n}.", relevance=0.001) for n in range(4, 9)]
+
+    found = make_context(report(*hits, *rest))
+
+    assert set(found.citations) == {1, 2, 3}
+    assert found.left_out == 5
+
+
+def tokens(text: str) -> int:
+    """Count as a stand-in for a tokenizer: signs in words, and not a sum over lines."""
+    return len(re.findall(r"\w{1,4}|\S", text)) + len(text) // 50
+
+
+@pytest.mark.parametrize("count", [tokens, estimate_tokens, len])
+@pytest.mark.parametrize("budget", [100, 200, 300, 1000, 100_000])
+def test_the_budget_holds_for_what_is_sent(count: Any, budget: int) -> None:
+    hits = [hit(n, f"Number {n} is {'very ' * (n % 7 * n)}long.") for n in range(1, 60)]
+
+    found = make_context(report(*hits), max_tokens=budget, count_tokens=count)
+
+    assert count(found.text) == found.tokens <= budget
+    assert 1 in found.citations
+    assert found.left_out == 59 - len(found.citations)
+
+
+def test_a_long_hit_does_not_keep_short_ones_out() -> None:
+    hits = [hit(1, "Short."), hit(2, "long " * 500), hit(3, "Short too.")]
+
+    found = make_context(report(*hits), max_tokens=100)
+
+    assert set(found.citations) == {1, 3}
+
+
+def test_the_best_hit_is_shortened_rather_than_left_out() -> None:
+    found = make_context(report(hit(1, "word " * 500), hit(2, "Short.")), max_tokens=60)
+
+    assert found.is_shortened
+    assert found.tokens <= 60
+    assert found.citations == {1: 101}
+    assert re.search(r"^\[1\] word word.*word…$", found.text, re.MULTILINE)
+
+
+def test_a_budget_for_nothing_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="max_tokens is 5, too few for one memory") as caught:
+        make_context(report(hit(1, "word " * 500)), max_tokens=5)
+
+    least = int(re.findall(r"\d+", str(caught.value.hint))[0])
+    assert make_context(report(hit(1, "word " * 500)), max_tokens=least).tokens <= least
+
+
+def test_without_hits_it_says_so() -> None:
+    found = make_context(report(facts=("last week = 2026-03-02 to 2026-03-08",)))
+
+    assert found.text.splitlines()[-1] == "No memory answers this."
+    assert found.citations == {}
+
+
+def test_the_estimate_is_on_the_high_side_of_a_tokenizer(connection: Connection) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    known = tokenizers.Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
+    known.no_truncation()
+    texts = column(connection, "select obj_description(oid) from pg_proc where prokind = 'f'"
+                               " and pronamespace = 'pgrecall'::regnamespace")  # fmt: skip
+    whole = "\n".join(texts)
+
+    counted = len(known.encode(whole, add_special_tokens=False).ids)
+
+    assert counted * 0.95 <= estimate_tokens(whole) <= counted * 1.4
+
+
+def test_a_client_writes_context(connection: Connection) -> None:
+    recall = Recall(connection, embedder=toy_embed, model="toy")
+    recall.create_bank("b")
+    recall.retain("b", [{"text": f"boat {n} is at sea", "occurred": "2026-03-05"}
+                        for n in range(60)])  # fmt: skip
+
+    found = recall.context("b", "where is boat 7?", max_tokens=200)
+    few = recall.context("b", "where is boat 7?", top_k=2)
+
+    assert "[1] boat 7 is at sea" in found.text
+    assert found.tokens <= 200
+    assert found.citations[1] == value(
+        connection, "select memory_id from pgrecall.memory where text like 'boat 7 %'"
+    )
+    assert len(few.citations) == 2
+    answer = recall.recall_report("b", "where is boat 7?", top_k=2)
+    assert answer.prompt() == few.text
+    assert answer.prompt(max_tokens=30, count_tokens=lambda text: len(text) // 4)
+
+
+def test_messages_of_chat_apis_are_retained_as_they_are(
+    connection: Connection, pgrecall: Recall
+) -> None:
+    pgrecall.create_bank("b")
+    parts = [
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "text", "text": "two"},
+    ]
+    messages: list[dict[str, object]] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "Where is Atlas?", "name": "Ana"},
+        {"role": "user", "content": parts},
+        {"role": "user", "text": "Where is Atlas?", "speaker": "Ana"},
+    ]
+
+    pgrecall.retain_messages("b", messages)
+
+    stored = "select role || ':' || coalesce(speaker, '') || ':' || text from pgrecall.message"
+    assert column(connection, f"{stored} order by message_id") == [
+        *("system::Be brief.", "user:Ana:Where is Atlas?", "user::one\ntwo"),
+    ]
