@@ -23,6 +23,7 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range, TimestamptzRange
 
+from pgrecall.arguments import check_sent, check_type
 from pgrecall.errors import (
     InvalidArgument,
     InvalidEmbedding,
@@ -737,11 +738,12 @@ def to_range(during: Period | None) -> TimestamptzRange | None:
     """Make a range of a period.
 
     Raises:
-        InvalidArgument: it ends before it starts.
+        InvalidArgument: it is no pair of times, or ends before it starts.
 
     """
     if during is None:
         return None
+    check_type("during", during, Period)
     start, end = during
     if start is not None and end is not None and end < start:
         raise InvalidArgument(
@@ -911,6 +913,7 @@ def checked(**parameters: object) -> dict[str, object]:
     """Reject text that PostgreSQL cannot store, and wrap JSON values."""
     checked: dict[str, object] = {}
     for name, value in parameters.items():
+        check_sent(name, value)
         error = InvalidFilter if name == "filter" else InvalidArgument
         if isinstance(value, str):
             _check_text(value, name, error)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import psycopg
 
 from pgrecall import calls, core
+from pgrecall.arguments import check_type
 from pgrecall.calls import Call
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.core import Fact, Progress, RecallOptions
@@ -56,6 +57,7 @@ from pgrecall.models import (
     TypeHint,
 )
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.revision import embedded_changes
 from pgrecall.worker import on_this_thread
 
 if TYPE_CHECKING:
@@ -549,6 +551,7 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
+        check_type("during", during, Period | None)
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return self._run(
@@ -607,9 +610,8 @@ class Recall:
 
         """
         settings = self._settings_for(bank)
-        batch = _compute(core.FactBatch, settings, [changes], model)
-        _compute(batch.embed)
-        return self._run(calls.update_memory(bank, memory_id, batch.facts[0], model=batch.model))
+        fact, named = _compute(embedded_changes, settings, changes, model)
+        return self._run(calls.update_memory(bank, memory_id, fact, model=named))
 
     def forget(
         self,
@@ -1276,6 +1278,7 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
+        check_type("max_tokens", max_tokens, int)
         options.setdefault("top_k", likely_hits(max_tokens))
         report = self.recall_report(bank, query, **options)
         return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)
@@ -1300,6 +1303,7 @@ class Recall:
             RecallError: as :meth:`recall`.
 
         """
+        check_type("is_run", is_run, bool | None)
         question = self._question(bank, query, options, is_strict=True)
         return self._run(question.explain_call(is_run))
 

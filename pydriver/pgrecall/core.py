@@ -25,6 +25,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import psycopg
 
 from pgrecall import calls
+from pgrecall.arguments import check_recall
 from pgrecall.calls import Answer, Call
 from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
 from pgrecall.errors import (
@@ -151,8 +152,8 @@ class Settings:
         return replace(self, embedder=new, next_embedder=None, model=None if is_old else self.model)
 
     def moment(self, time: datetime | None) -> datetime | None:
-        """Give a time without a zone the client's."""
-        if time is None or time.tzinfo is not None:
+        """Give a time without a zone the client's; what is no time is left for calls to refuse."""
+        if not isinstance(time, datetime) or time.tzinfo is not None:
             return time
         return time.replace(tzinfo=self.timezone)
 
@@ -358,6 +359,7 @@ class Question:
             began: When the call began, by perf_counter(). Default: now.
 
         """
+        check_recall(bank, query, options, RecallOptions)
         given = {name: value for name, value in options.items() if value is not None}
         self.trace = Trace(
             timeout=_timeout(given.pop("timeout", None)),
@@ -818,11 +820,6 @@ class FactBatch:
             for fact in self.facts
             for place in _places(fact)
         )
-
-    @property
-    def model(self) -> str | None:
-        """Name of the model of the embeddings, as far as it is known."""
-        return self._model
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for the embeddings that the bank has."""

@@ -1,0 +1,155 @@
+"""Checks of what a caller passes, by the types that the signatures declare, before it is sent.
+
+Values and ranges are for the database to check. A wrong type would end in an error of Python or of
+the wire that names neither the argument nor what to do, as would an option that is misspelt.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Literal, Union
+
+from pgrecall.errors import InvalidArgument
+
+_WORDS = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    datetime: "a datetime",
+    timedelta: "a timedelta",
+    Mapping: "a mapping",
+    Sequence: "a list",
+    tuple: "a pair (start, end)",
+    Callable: "a function",
+}
+_HINTS = {
+    datetime: "Pass a datetime such as datetime.fromisoformat('2026-03-05T14:00+00:00').",
+    tuple: "Pass (start, end), two datetimes; None leaves a side open.",
+    bool: "Pass True or False.",
+    int: "Pass a whole number such as 10.",
+    float: "Pass a number such as 0.5.",
+    str: 'Pass text, such as "agent".',
+    Mapping: 'Pass a dict, such as {"graph": 0.5}.',
+    Sequence: 'Pass a list, such as ["event"].',
+}
+# They have errors of their own class, which say more.
+_UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))
+# Arguments of all functions that are sent; one name means one thing in every one of them.
+_SENT: dict[str, Any] = {
+    **dict.fromkeys(
+        ("bank", "new_bank", "query", "fact_key", "source_id", "entity", "name", "session"), str
+    ),
+    **dict.fromkeys(("model", "link", "replace", "reach", "start_mark", "end_mark"), str),
+    **dict.fromkeys(("memory_id", "entity_id", "message_id", "superseded_by", "before_id"), int),
+    **dict.fromkeys(("top_k", "batch_size", "k", "depth", "sample", "from_id", "after_id"), int),
+    **dict.fromkeys(("at", "as_of", "started_at", "ended_at"), datetime),
+    **dict.fromkeys(("dry_run", "is_full", "is_lossy", "is_next", "is_run"), bool),
+    **dict.fromkeys(("min_similarity",), float),
+    **dict.fromkeys(("settings",), Mapping[str, object]),
+    **dict.fromkeys(("memory_ids", "others"), Sequence[int]),
+}
+
+
+def check_recall(bank: object, query: object, options: Mapping[str, object], kind: type) -> None:
+    """Check the arguments of a recall.
+
+    Args:
+        bank: As passed.
+        query: As passed.
+        options: As passed, by name.
+        kind: The TypedDict that declares the options.
+
+    Raises:
+        InvalidArgument: an option is unknown, or the type of an argument is wrong.
+
+    """
+    for name, value in (("bank", bank), ("query", query)):
+        if value is None:
+            raise InvalidArgument(f"{name} must be text, not None", hint=_HINTS[str])
+        check_type(name, value, str)
+    known = _declared(kind)
+    for name, value in options.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1, 0.5)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise InvalidArgument(
+                f'there is no option "{name}"', hint=f"{hint}recall_options() lists them."
+            )
+        if value is not None and name not in _UNCHECKED:
+            check_type(name, value, known[name])
+
+
+def check_sent(name: str, value: object) -> None:
+    """Check an argument of any function by its name.
+
+    Raises:
+        InvalidArgument: its type is wrong.
+
+    """
+    if value is not None and name in _SENT:
+        check_type(name, value, _SENT[name])
+
+
+def check_type(name: str, value: object, hint: Any) -> None:
+    """Check the type of a value.
+
+    Raises:
+        InvalidArgument: it is not of that type; the message says which argument it is.
+
+    """
+    if not _is_a(value, hint):
+        kinds = [kind for kind in _kinds(hint) if kind is not types.NoneType]
+        words = " or ".join(dict.fromkeys(_WORDS.get(kind, "a value") for kind in kinds))
+        shown = repr(value)
+        raise InvalidArgument(
+            f"{name} must be {words}, not {shown if len(shown) <= 80 else shown[:79] + '…'}",
+            hint=_HINTS.get(kinds[0], f"Pass {words}."),
+        )
+
+
+@cache
+def _declared(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """Name the classes that a type allows, as _WORDS has them."""
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return [kind for part in typing.get_args(hint) for kind in _kinds(part)]
+    if origin is Literal:
+        return [str]
+    return [Sequence if origin is Iterable else origin or hint]
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    """Tell whether a value is of a type, as far as the options use types."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_is_a(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str)
+    if origin is tuple:
+        if not isinstance(value, tuple | list) or len(value) != len(parts):
+            return False
+        return all(map(_is_a, value, parts))
+    if origin is Callable:
+        return callable(value)
+    if origin in (Sequence, Iterable):
+        if isinstance(value, str):
+            return bool(parts == (str,))  # a text stands for a list of it
+        is_list = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
+        return is_list and (
+            not isinstance(value, Sequence) or all(_is_a(item, parts[0]) for item in value)
+        )
+    if hint in (int, float):  # those of numpy as well
+        number = Integral if hint is int else Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    return hint is object or isinstance(value, origin or hint)
