@@ -740,3 +740,43 @@ def test_watching_goes_on_until_it_is_stopped(
         'embedded 4 facts in bank "b"\n'
     )
     assert naps == [0.5] * 3
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+@pytest.mark.parametrize("command", ["retain", "import"])
+def test_what_is_piped_in_is_retained(database: str, name: str, command: str) -> None:
+    run = [sys.executable, "-m", "pgrecall", command, name, "--bank", "b", "--create"]
+    facts = '{"text": "Ana leads Atlas"}\n\n{"text": "Bo left"}\n'
+
+    def piped(given: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*run, "--no-embed", "--dsn", database], input=given, text=True, capture_output=True,
+            check=False,
+        )  # fmt: skip
+
+    done, again, empty = piped(facts), piped(facts), piped("")
+
+    assert (done.returncode, re.findall(r"\d+", done.stdout)) == (0, ["2"])
+    assert (again.returncode, re.findall(r"\d+", again.stdout)) == (0, ["0", "2"])
+    assert empty.returncode == 1
+    assert "there is nothing" in empty.stderr
+
+
+def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) -> None:
+    file = tmp_path / "bank.jsonl"
+
+    exported = run("export", bank, str(file))
+    printed = run("export", bank)
+    imported = run("import", str(file), "--bank", "copy")
+
+    count = len(file.read_text().splitlines())
+    assert exported[:2] == (0, f'exported {count} rows of bank "b"\n')
+    assert printed[1] == file.read_text()
+    assert imported[:2] == (0, f'imported {count} rows into bank "copy"\n')
+    assert run("import", str(file), "--bank", "copy")[1] == 'imported 0 rows into bank "copy"\n'
+    again = run("export", "copy")[1].splitlines()
+    assert [json.loads(line) for line in again] == [
+        json.loads(line) for line in printed[1].splitlines()
+    ]
+    assert run("export", "nowhere", str(file))[0] == 1
+    assert len(file.read_text().splitlines()) == count

@@ -131,11 +131,13 @@ def retain_messages(options: argparse.Namespace, console: Console) -> int:
 
 def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: bool) -> int:
     lines = JsonLines(options.file)
-    total = lines.count()
     with (
+        lines.counted() as total,
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
     ):
+        if total == 0:
+            return fail(f"there is nothing in {options.file}", "It has one JSON object a line.")
         if options.create:
             recall.create_bank(options.bank, exist_ok=True)
         task = progress.add_task("retaining", total=total)

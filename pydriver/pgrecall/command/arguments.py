@@ -16,6 +16,7 @@ from pgrecall.command import actions, doctor, memories, transfer
 from pgrecall.core import RecallOptions
 from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.evaluation.measure import ID_FIELDS
+from pgrecall.importing import READERS, SOURCES
 from pgrecall.options import TOP_K, SqlOptions
 from pgrecall.server import DSN_VARIABLE
 
@@ -174,6 +175,31 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--interval", type=float, default=5.0, metavar="SECONDS", help="between two looks; 5"
     )
+
+    new = add(commands, "import", transfer.import_all, "import facts from elsewhere, or an export")
+    new.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a file (.jsonl, .csv, .parquet), - for standard input, or the DSN of another store",
+    )
+    new.add_argument("--bank", required=True)
+    new.add_argument(
+        "--from",
+        dest="origin",
+        choices=(*READERS, *SOURCES),
+        help="what the source is; default: by the name of the file, else jsonl",
+    )
+    new.add_argument("--text", metavar="COLUMN", help="the column of a file with the text")
+    new.add_argument("--table", metavar="NAME", help="the table of the store, if not the usual one")
+    new.add_argument("--part", metavar="NAME", help="only this collection, user or bank of it")
+    new.add_argument(
+        "--vectors-of",
+        metavar="MODEL",
+        help="take its embeddings along, which this model made; default: embed anew",
+    )
+    new.add_argument("--create", action="store_true", help="create the bank if there is none")
+    new.add_argument("--no-embed", action="store_true", help="store no embeddings")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
 
     new = add(
         commands,

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
 
 from pgrecall.errors import InvalidFact, RecallError
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, from its start; a dash is standard input.
+
+    What can be read only once, such as a pipe, is copied first.
+    """
+    with ExitStack() as stack:
+        file = sys.stdin.buffer if str(path) == "-" else stack.enter_context(path.open("rb"))
+        if not file.seekable():
+            copy = stack.enter_context(SpooledTemporaryFile(1 << 24))
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = cast("BinaryIO", copy)
+        yield file
 
 
 class JsonLines:
@@ -18,11 +39,14 @@ class JsonLines:
         self._path = path
         self._example = example
         self._numbers: list[int] = []
+        self._file: BinaryIO | None = None
 
-    def count(self) -> int:
-        """Count the objects."""
-        with self._path.open("rb") as file:
-            return sum(1 for line in file if line.strip())
+    @contextmanager
+    def counted(self) -> Iterator[int]:
+        """Open the file and count its objects; they are read while it is open."""
+        with opened(self._path) as file:
+            self._file = file
+            yield sum(1 for line in file if line.strip())
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Read the objects.
@@ -32,7 +56,11 @@ class JsonLines:
 
         """
         self._numbers.clear()
-        with self._path.open("rb") as file:
+        with ExitStack() as stack:
+            file = self._file
+            if file is None or file.closed:
+                file = stack.enter_context(opened(self._path))
+            file.seek(0)
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
 
 import psycopg
 from rich.console import Console
 
 from pgrecall.client import Recall
 from pgrecall.command import render
-from pgrecall.command.actions import embedder_of
+from pgrecall.command.actions import embedder_of, fail, print_json
+from pgrecall.command.jsonl import opened
+from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
 
+_SHOWN = 20  # misfits
 _LATE = 100_000  # ids that a writer may have taken before it commits
 
 
@@ -68,6 +74,86 @@ def export(options: argparse.Namespace, console: Console) -> int:
     if options.file is not None:
         console.print(f'exported {count:,} rows of bank "{options.bank}"', markup=False)
     return 0
+
+
+def import_all(options: argparse.Namespace, console: Console) -> int:
+    """Import facts from a file or another store, or the rows of an export."""
+    with ExitStack() as stack:
+        recall = stack.enter_context(Recall.connect(options.dsn, embedder=embedder_of(options)))
+        progress = stack.enter_context(render.progress_bar(render.make_console(stderr=True)))
+        task = progress.add_task("importing", total=None)
+
+        def advance(count: int) -> None:
+            progress.advance(task, count)
+
+        if options.origin in SOURCES:
+            source = Source(
+                stack.enter_context(psycopg.connect(options.source)),
+                options.origin,
+                options.table,
+                options.part,
+                has_embeddings=options.vectors_of is not None,
+            )
+            source.connection.read_only = True
+            rows, links, again = source.rows(), source.links(), source.rows
+        else:
+            file = stack.enter_context(opened(Path(options.source)))
+            kind = options.origin or _kind(options.source)
+            if kind == "jsonl" and _is_export(file):
+                lines = (line.decode("utf-8").strip() for line in file)
+                stored = recall.import_rows(
+                    options.bank, (line for line in lines if line), progress=advance
+                )
+                console.print(f'imported {stored:,} rows into bank "{options.bank}"', markup=False)
+                return 0
+            rows, links, again = read_file(file, kind, text=options.text), {}, lambda: iter(())
+        if options.create:
+            recall.create_bank(options.bank, exist_ok=True)
+        done = import_rows(
+            recall,
+            options.bank,
+            rows,
+            model=options.vectors_of,
+            links=links,
+            again=again() if links else (),
+            progress=advance,
+        )
+    return _print_import(options, console, done)
+
+
+def _print_import(options: argparse.Namespace, console: Console, done: Imported) -> int:
+    if options.json:
+        print_json(console, done)
+    else:
+        known = done.total - done.new - done.misfit_count
+        also = f"; {known:,} were known already" if known > 0 else ""
+        console.print(f'imported {done.new:,} facts into bank "{options.bank}"{also}', markup=False)
+        for misfit in done.misfits[:_SHOWN]:
+            console.print(f"  {misfit.place}: {render.line(misfit.problem)}", markup=False)
+        if done.misfit_count > _SHOWN:
+            console.print(f"  and {done.misfit_count - _SHOWN:,} more: see them with --json")
+    if done.total == 0:
+        return fail(f"there is nothing to import in {options.source}", None)
+    if done.misfit_count:
+        return fail(f"{done.misfit_count:,} of {done.total:,} rows did not fit", None)
+    return 0
+
+
+def _kind(source: str) -> str:
+    """Tell the kind of a file by its name; standard input has JSON lines."""
+    suffix = Path(source).suffix.lower().lstrip(".")
+    return suffix if suffix in READERS else "jsonl"
+
+
+def _is_export(file: BinaryIO) -> bool:
+    """Tell whether a file begins with a row of an export."""
+    line = next((line for line in file if line.strip()), b"")
+    file.seek(0)
+    try:
+        first = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(first, dict) and first.keys() == {"table", "row"}
 
 
 def _chained(first: str | None, rest: Iterable[str]) -> Iterable[str]:

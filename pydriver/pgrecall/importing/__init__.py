@@ -1,0 +1,18 @@
+"""Facts from elsewhere: files, and the tables of other memory stores, as facts for a bank."""
+
+from pgrecall.importing.databases import SOURCES, Source
+from pgrecall.importing.files import READERS, read_file
+from pgrecall.importing.rows import Row, fact_of
+from pgrecall.importing.run import Imported, Misfit, import_rows
+
+__all__ = [
+    "READERS",
+    "SOURCES",
+    "Imported",
+    "Misfit",
+    "Row",
+    "Source",
+    "fact_of",
+    "import_rows",
+    "read_file",
+]

@@ -1,0 +1,108 @@
+"""A row of a table as a fact: columns that a fact has become its fields, others its metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from uuid import UUID
+
+FIELDS = frozenset(
+    "text fact_type context fact_key source_id tags metadata occurred mentioned_at confidence"
+    " proof_count entities relations links questions embedding embeddings expires_at".split()
+)
+# What others call the text of a memory, in order of preference.
+TEXTS = ("text", "content", "page_content", "document", "memory", "body")
+_LISTS = frozenset(("tags", "entities"))
+_JSON = frozenset(("metadata", "relations", "links", "questions", "embeddings", "occurred"))
+_NUMBERS = {"confidence": float, "proof_count": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row to import.
+
+    Attributes:
+        place: Where it stands, for the report: "line 7", "mem0 1a2b...".
+        fact: The fact; None where the row is none.
+        problem: What keeps it from being one.
+        key: Its id in the source, which links of others lead to; None for none.
+
+    """
+
+    place: str
+    fact: Mapping[str, object] | None
+    problem: str | None = None
+    key: str | None = None
+
+
+def fact_of(columns: Mapping[str, object], text: str | None = None) -> dict[str, object]:
+    """Make a fact of the columns of a row.
+
+    Cells of text are read as JSON where the field needs that; tags and entities may also be a
+    list with semicolons between. Empty cells are left out.
+
+    Args:
+        columns: Their values by name.
+        text: Name of the column with the text. Default: "text", or the first of TEXTS there is.
+
+    Raises:
+        ValueError: there is no text, or a cell is none of its field.
+
+    """
+    source = text or next((name for name in TEXTS if columns.get(name)), "text")
+    content = columns.get(source)
+    if not isinstance(content, str) or not content.strip():
+        raise ValueError(f'there is no text in column "{source}"')
+    fact: dict[str, object] = {"text": content}
+    others: dict[str, object] = {}
+    for name, value in columns.items():
+        if name == source or value is None or value == "":
+            continue
+        if name in FIELDS and name != "text":
+            fact[name] = _field(name, value)
+        else:
+            others[name] = plain(value)
+    if others:
+        known = fact.get("metadata")
+        fact["metadata"] = {**others, **(known if isinstance(known, Mapping) else {})}
+    return fact
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it; a time without a zone is in UTC."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value
+
+
+def _field(name: str, value: object) -> object:
+    if not isinstance(value, str):
+        return plain(value)
+    if name in _NUMBERS:
+        try:
+            return _NUMBERS[name](value)
+        except ValueError:
+            raise ValueError(f"{name} is no number: {value[:80]!r}") from None
+    if name in _LISTS and not value.lstrip().startswith("["):
+        return [part.strip() for part in value.split(";") if part.strip()]
+    if name in _LISTS or (name in _JSON and value.lstrip()[:1] in ("{", "[")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError(f"{name} is no JSON: {value[:80]!r}") from None
+    return value

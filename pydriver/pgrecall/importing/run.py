@@ -1,0 +1,159 @@
+"""Importing: rows are retained in batches; one that does not fit is reported, not in the way.
+
+Facts that the bank holds are not stored or embedded again, so an import that broke off is simply
+started again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from pgrecall.client import Recall
+from pgrecall.core import Progress
+from pgrecall.errors import RecallError
+from pgrecall.importing.rows import Row
+
+BATCH = 500
+_KEPT = 1000  # a report of millions helps nobody
+_PLACE = re.compile(r"^facts\[\d+\]\.?(: )?")
+
+Links = Mapping[str, Sequence[tuple[str, str, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A row, or a link of one, that was not imported.
+
+    Attributes:
+        place: Where it stands in the source.
+        problem: Why it does not fit.
+
+    """
+
+    place: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How an import went.
+
+    Attributes:
+        total: How many rows there were.
+        new: How many facts the bank did not hold before.
+        misfit_count: How many rows and links did not fit.
+        misfits: The first 1,000 of them.
+
+    """
+
+    total: int
+    new: int
+    misfit_count: int
+    misfits: tuple[Misfit, ...]
+
+
+class _Run:
+    def __init__(self, recall: Recall, bank: str, model: str | None, link: str) -> None:
+        self.ids: dict[str, int] = {}
+        self.new = self.misfit_count = 0
+        self.misfits: list[Misfit] = []
+        self._recall, self._bank, self._model, self._link = recall, bank, model, link
+
+    def report(self, place: str, problem: str) -> None:
+        self.misfit_count += 1
+        if len(self.misfits) < _KEPT:
+            self.misfits.append(Misfit(place, problem))
+
+    def retain(self, rows: Iterable[Row]) -> None:
+        """Retain facts; after a misfit those before it and those behind it."""
+        good = []
+        for row in rows:
+            if row.fact is None:
+                self.report(row.place, row.problem or "it is no fact")
+            else:
+                good.append(row)
+        while good:
+            try:
+                self._send(good)
+            except RecallError as error:
+                place = error.position
+                if place is None or place >= len(good):
+                    raise
+                self.report(good[place].place, _PLACE.sub("", error.message))
+                if place > 0:
+                    self._send(good[:place])
+                good = good[place + 1 :]
+            else:
+                return
+
+    def _send(self, rows: Sequence[Row]) -> None:
+        facts = [row.fact for row in rows if row.fact is not None]
+        found = self._recall.retain(self._bank, facts, model=self._model, link=self._link)
+        for row, stored in zip(rows, found, strict=True):
+            self.new += stored.is_new
+            if row.key is not None:
+                self.ids[row.key] = stored.memory_id
+
+    def linked(self, rows: Iterable[Row], links: Links) -> Iterator[Row]:
+        """Give the rows with links whose both ends are imported."""
+        for row in rows:
+            if row.fact is None or row.key not in self.ids or row.key not in links:
+                continue
+            leads = []
+            for kind, to_key, weight in links[row.key]:
+                if to_key in self.ids:
+                    leads.append({"kind": kind, "to_id": self.ids[to_key], "weight": weight})
+                else:
+                    self.report(row.place, f"its link {kind} leads to {to_key}, not imported")
+            if leads:
+                yield replace(row, fact={**row.fact, "links": leads})
+
+
+def import_rows(
+    recall: Recall,
+    bank: str,
+    rows: Iterable[Row],
+    *,
+    model: str | None = None,
+    link: str = "now",
+    links: Links | None = None,
+    again: Iterable[Row] = (),
+    progress: Progress | None = None,
+) -> Imported:
+    """Retain rows from elsewhere.
+
+    Args:
+        recall: A client; on a pool or in autocommit mode each batch is kept.
+        bank: Name of an existing bank.
+        rows: What to import.
+        model: Name of the model of embeddings that the rows bring along.
+        link: As for retain().
+        links: Causal links between rows, by key: kind, key of the target and weight of each.
+        again: The rows once more, where there are links: both ends have to be stored first.
+        progress: Called with how many more rows are done.
+
+    Raises:
+        RecallError: what concerns all rows, such as a bank that does not exist.
+
+    """
+    run = _Run(recall, bank, model, link)
+    total = 0
+    for batch in _batches(rows):
+        run.retain(batch)
+        total += len(batch)
+        if progress:
+            progress(len(batch))
+    new = run.new
+    if links:
+        for batch in _batches(run.linked(again, links)):
+            run.retain(batch)
+    return Imported(total, new, run.misfit_count, tuple(run.misfits))
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    remaining = iter(rows)
+    while batch := list(islice(remaining, BATCH)):
+        yield batch
