@@ -224,8 +224,9 @@ end;
 $$;
 comment on function pgrecall.retain_messages is
 'Writes raw messages, an array of objects: text (required), session, role (user), speaker, '
-'sent_at; or as chat APIs have them, {"role": "user", "content": "..."}. All or nothing. A message that is already stored is not stored again. Returns one row '
-'per message, in order; index counts from 0. Errors: RC001, RC003 naming message and field.';
+'sent_at; or as chat APIs have them, {"role": "user", "content": "..."}. All or nothing. A message '
+'that is already stored is not stored again. Returns one row per message, in order; index counts '
+'from 0. Errors: RC001, RC003 naming message and field.';
 
 create or replace function pgrecall.message_context(
   bank text, message_id bigint, before integer default 2, after integer default 2)

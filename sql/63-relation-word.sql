@@ -6,7 +6,7 @@
 -- of one to X; "verb>kind" and "verb<kind": X does it to the target, or to the source. Option
 -- relation_words adds words to it, for a call or for a bank. Words of the kinds themselves
 -- ("skippers", "customer_of") need no entry: _kind_means() derives them. Where they stand in a
--- query is read by _chain_words() (73-chain-word.sql).
+-- query is read by _chain_words() (77-chain-word.sql).
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)

@@ -35,8 +35,8 @@ end;
 $$;
 comment on function pgrecall.embed_pending is
 'Texts of memories without an embedding of the bank''s model, in order of memory_id, starting at '
-'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank from '
-'from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
+'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
+'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
 
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)

@@ -27,8 +27,9 @@ begin atomic
     (11, 'message',      'pgrecall.message',               '{message_id}'),
     (12, 'statistics',   'pgrecall_internal.statistics',   '{kind}'),
     (13, 'lexeme',       'pgrecall_internal.lexeme',       '{kind,dimension,lexeme}'),
-    (14, 'vocabulary',   'pgrecall_internal.vocabulary',   '{}'),
-    (15, 'superseded',   'pgrecall.memory',                '{memory_id}')
+    (14, 'entity_count', 'pgrecall_internal.entity_count', '{entity_id}'),
+    (15, 'vocabulary',   'pgrecall_internal.vocabulary',   '{}'),
+    (16, 'superseded',   'pgrecall.memory',                '{memory_id}')
   ) as v(place, name, of_table, keys);
 end;
 comment on function pgrecall_internal._bank_tables is
@@ -192,8 +193,8 @@ begin
 end;
 $$;
 comment on function pgrecall.exported_rows is
-'All rows of a bank as {"table": "memory", "row": {...}}, at most batch_size, in the order in which '
-'import_rows() takes them. For the next page pass the last one as after; the end is a page without '
+'All rows of a bank as {"table": "memory", "row": {...}}, at most batch_size, in the order in '
+'which import_rows() takes them. For the next page pass the last one as after; the end is a page without '
 'rows. One transaction (repeatable read) gives a consistent copy of a bank that is being written. '
 'Errors: RC001, RC003 after is no such row, 22023.';
 
@@ -315,5 +316,5 @@ comment on function pgrecall.import_rows is
 'Stores rows of exported_rows() under the name of a bank, which the first of them creates: every '
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
 'Returns how many were stored. All or nothing. Ids stay; where they are beyond the sequence id_seq '
-'it is moved behind them, which needs update on it. Errors: RC001, RC002 the bank holds another row '
-'under that key, RC003 unusable row, 22023 unusable name.';
+'it is moved behind them, which needs update on it. Errors: RC001, RC002 the bank holds another '
+'row under that key, RC003 unusable row, 22023 unusable name.';
