@@ -194,9 +194,9 @@ end;
 $$;
 comment on function pgrecall.exported_rows is
 'All rows of a bank as {"table": "memory", "row": {...}}, at most batch_size, in the order in '
-'which import_rows() takes them. For the next page pass the last one as after; the end is a page without '
-'rows. One transaction (repeatable read) gives a consistent copy of a bank that is being written. '
-'Errors: RC001, RC003 after is no such row, 22023.';
+'which import_rows() takes them. For the next page pass the last one as after; the end is a page '
+'without rows. One transaction (repeatable read) gives a consistent copy of a bank that is being '
+'written. Errors: RC001, RC003 after is no such row, 22023.';
 
 create or replace function pgrecall_internal._import_table(
   bank text, name text, of_table text, keys text[], rows jsonb)

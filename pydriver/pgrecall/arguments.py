@@ -67,7 +67,7 @@ def check_recall(bank: object, query: object, options: Mapping[str, object], kin
         kind: The TypedDict that declares the options.
 
     Raises:
-        InvalidArgument: an option is unknown, or the type of an argument is wrong.
+        InvalidArgument: an option is misspelt, or the type of an argument is wrong.
 
     """
     for name, value in (("bank", bank), ("query", query)):
@@ -77,11 +77,13 @@ def check_recall(bank: object, query: object, options: Mapping[str, object], kin
     known = _declared(kind)
     for name, value in options.items():
         if name not in known:
-            near = get_close_matches(name, known, 1, 0.5)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise InvalidArgument(
-                f'there is no option "{name}"', hint=f"{hint}recall_options() lists them."
-            )
+            near = get_close_matches(name, known, 1, 0.75)
+            if near:
+                raise InvalidArgument(
+                    f'there is no option "{name}"',
+                    hint=f"Did you mean {near[0]}? recall_options() lists them.",
+                )
+            continue  # a newer database may know it; it refuses what it does not know
         if value is not None and name not in _UNCHECKED:
             check_type(name, value, known[name])
 
