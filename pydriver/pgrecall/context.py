@@ -19,8 +19,8 @@ from pgrecall.models import Context, Hit, RecallReport
 CountTokens = Callable[[str], int]
 
 MAX_TOKENS = 2000
-HELPS_FROM = 0.02
-"""Share of the best hit's relevance below which a hit helps no more: see bench/context.py."""
+HELPS_FROM = 0.1
+"""Share of the best hit's relevance below which the rest helps no more: see bench/README.md."""
 
 _HEAD = "Memories, by the day they are about. Cite them by number."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
