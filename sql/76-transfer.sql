@@ -46,13 +46,14 @@ begin
     select a.attname::text
     from   pg_attribute a
     where  a.attrelid = of_table::regclass and a.attnum > 0 and not a.attisdropped
-      and  a.attgenerated = '' and a.attname <> 'bank_id'
+      -- The key of a fence is that of one bank: a copy gets its own.
+      and  a.attgenerated = '' and a.attname not in ('bank_id', 'fence_key')
     order  by a.attnum
   );
 end;
 $$;
 comment on function pgrecall_internal._columns_of is
-'The columns of a table that are stored, without bank_id.';
+'The columns of a table that are stored, without bank_id and fence_key.';
 
 create or replace function pgrecall.clone_bank(bank text, new_bank text)
 returns bigint
@@ -180,7 +181,7 @@ begin
         when 'superseded'
           then 'jsonb_build_object(''memory_id'', t.memory_id, ''superseded_by'', t.superseded_by)'
         when 'memory' then 'to_jsonb(t) - ''bank_id'' - ''superseded_by'''
-        else 'to_jsonb(t) - ''bank_id''' end,
+        else 'to_jsonb(t) - ''bank_id'' - ''fence_key''' end,
       case part.name when 'superseded' then ' and t.superseded_by is not null' end,
       case when part.is_begun
         then format(' and (%s) > (%s)', part.key_of_row, part.key_before) end,

@@ -28,9 +28,10 @@ from toys import toy_embed
 
 
 def whole(connection: Connection, bank: str) -> dict[str, list[str]]:
-    """Return every row of a bank in every table, without the bank's name."""
+    """Return every row of a bank in every table, without its name and the key of its fence."""
+    key = value(connection, "select fence_key from pgrecall.bank where bank_id = %s", bank)
     return {
-        table: sorted(row.replace(f"({bank},", "(,") for row in found)
+        table: sorted(row.replace(f"({bank},", "(,").replace(str(key), "") for row in found)
         for table, found in contents(connection, f"bank_id = '{bank}'").items()
     }
 
@@ -107,6 +108,17 @@ def test_an_export_and_import_lose_nothing(bank: Connection, size: int) -> None:
     assert len(lines) == len({json.dumps(line) for line in lines})
     assert whole(bank, "c") == before
     assert whole(bank, "b") == before
+
+
+def test_a_copy_is_behind_a_fence_of_its_own(bank: Connection) -> None:
+    lines = list(exported(bank, "b"))
+
+    imported(bank, "c", lines)
+    call(bank, "clone_bank", bank="b", new_bank="d")
+
+    keys = column(bank, "select fence_key::text from pgrecall.bank")
+    assert len(set(keys)) == 3
+    assert not any(key in json.dumps(lines) for key in keys)
 
 
 def test_another_database_gives_the_same(bank: Connection, database: str) -> None:
