@@ -26,7 +26,9 @@ from pgrecall.errors import InstallError
 from pgrecall.server import VERSION_VARIABLE, EmbeddedServer, embedded_server
 
 ROUNDS = int(os.environ.get("PGRECALL_FAULT_ROUNDS", "2"))
-SEED = int(os.environ.get("PGRECALL_FAULT_SEED", str(random.randrange(10**6))))
+# The processes of pytest-xdist must agree on the names of the tests.
+RUN = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID"))
+SEED = int(os.environ.get("PGRECALL_FAULT_SEED", str(RUN.randrange(10**6))))
 SEEDS = range(SEED, SEED + ROUNDS)
 VICTIMS = ("postmaster", "everything", "backend")
 BATCH = 5
