@@ -19,6 +19,8 @@ from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")
 TEMPLATE = readme.TEMPLATE.read_text(encoding="utf-8")
+TASKS_FILE = readme.ROOT / "pydriver" / "README.md"
+TASKS = TASKS_FILE.read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FACT = '{"text": "Maya leads Atlas.", "source_id": "atlas"}\n'
 QUESTION = '{"question": "Who leads Atlas?", "relevant": ["atlas"]}\n'
@@ -39,7 +41,7 @@ def results(connection: psycopg.Connection[Any], code: str) -> list[list[tuple[A
             return found
 
 
-@pytest.mark.parametrize("text", [TEXT, TEMPLATE], ids=["README", "reference"])
+@pytest.mark.parametrize("text", [TEXT, TEMPLATE, TASKS], ids=["README", "reference", "tasks"])
 def test_every_block_is_of_a_language_that_is_run_here(text: str) -> None:
     assert {name for name, _ in FENCE.findall(text)} <= {"sql", "python", "sh"}
 
@@ -107,6 +109,30 @@ def test_the_python_runs(
     assert "['Atlas went live.'" in printed
 
 
+def test_the_tasks_of_the_driver_run(
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PGRECALL_DSN", database)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "facts.jsonl").write_text(FACT)
+    names: dict[str, Any] = {}
+
+    for code in blocks("python", TASKS):
+        exec(compile(code, "pydriver/README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    for line in "".join(blocks("sh", TASKS)).splitlines():
+        words = shlex.split(line)
+        assert words[0] == "pgrecall"
+        assert command.main(words[1:]) == 0
+
+    assert re.search(r"^\[1\] Maya leads Atlas\.$", printed, re.MULTILINE)
+    assert "Maya leads Atlas. update" in printed
+    assert "2 would go, former versions too" in printed
+
+
 def test_the_commands_run(
     database: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -159,7 +185,11 @@ def test_a_chapter_lists_functions_in_its_own_order() -> None:
     assert found == {"A": ["c_arm", "a_arm", "b_arm", "b"], "B": []}
 
 
-@pytest.mark.parametrize("place", [readme.README, readme.REFERENCE], ids=["README", "reference"])
+@pytest.mark.parametrize(
+    "place",
+    [readme.README, readme.REFERENCE, TASKS_FILE],
+    ids=["README", "reference", "tasks"],
+)
 def test_links_lead_to_a_file_and_a_heading(place: Path) -> None:
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", place.read_text(encoding="utf-8")):
