@@ -80,7 +80,7 @@ def check_recall(bank: object, query: object, options: Mapping[str, object], kin
             near = get_close_matches(name, known, 1, 0.75)
             if near:
                 raise InvalidArgument(
-                    f'there is no option "{name}"',
+                    f'unknown option "{name}"',
                     hint=f"Did you mean {near[0]}? recall_options() lists them.",
                 )
             continue  # a newer database may know it; it refuses what it does not know
