@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -186,8 +187,6 @@ def test_a_bank_and_a_call_say_which_words_ask_for_the_latest(
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (5, "must be an array of texts, not 5"),
-        ([5], "must be texts of 1 to 1000 characters, not 5"),
         ([""], "must be texts of 1 to 1000 characters"),
         (["x" * 1001], "must be texts of 1 to 1000 characters"),
         (["x"] * 101, "holds 101 texts, not 100 at most"),
@@ -204,6 +203,19 @@ def test_words_that_cannot_be_meant_are_errors(
 
     assert of_bank.value.hint
     assert of_call.value.hint
+
+
+@pytest.mark.parametrize("name", ["latest_words", "former_words"])
+@pytest.mark.parametrize("words", [5, [5]])
+def test_words_are_a_list_of_texts(
+    recall: Recall, connection: Connection, name: str, words: Any
+) -> None:
+    of_bank = f"{name} must be (an array of texts|texts of 1 to 1000 characters), not 5"
+    with pytest.raises(InvalidArgument, match=of_bank), connection.transaction():
+        recall.configure_bank("b", {name: words})
+    of_call = re.escape(f"{name} must be a list of texts, not {words}")
+    with pytest.raises(InvalidArgument, match=of_call):
+        recall.recall("b", "Where does Ana live?", **{name: words})
 
 
 @pytest.mark.parametrize(

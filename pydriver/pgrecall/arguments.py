@@ -26,6 +26,8 @@ _WORDS = {
     timedelta: "a timedelta",
     Mapping: "a mapping",
     Sequence: "a list",
+    Sequence[str]: "a list of texts",
+    Sequence[int]: "a list of whole numbers",
     tuple: "a pair (start, end)",
     Callable: "a function",
 }
@@ -38,6 +40,8 @@ _HINTS = {
     str: 'Pass text, such as "agent".',
     Mapping: 'Pass a dict, such as {"graph": 0.5}.',
     Sequence: 'Pass a list, such as ["event"].',
+    Sequence[str]: 'Pass a list, such as ["event"].',
+    Sequence[int]: "Pass a list, such as [1, 2].",
 }
 # They have errors of their own class, which say more.
 _UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))
@@ -128,7 +132,10 @@ def _kinds(hint: Any) -> list[Any]:
         return [kind for part in typing.get_args(hint) for kind in _kinds(part)]
     if origin is Literal:
         return [str]
-    return [Sequence if origin is Iterable else origin or hint]
+    if origin in (Sequence, Iterable):
+        of_texts, of_numbers = Sequence[str], Sequence[int]
+        return [{str: of_texts, int: of_numbers}.get(typing.get_args(hint)[0], Sequence)]
+    return [origin or hint]
 
 
 def _is_a(value: object, hint: Any) -> bool:

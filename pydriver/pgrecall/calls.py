@@ -74,7 +74,7 @@ _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
 # An empty list would have no type; rows of an export are text, so that no number is rounded.
-_CASTS = {"embedding": "::real[]", "after": "::jsonb", "rows": "::jsonb"}
+_CASTS = {"embedding": "::real[]", "rows": "::jsonb"}
 
 
 @dataclass(frozen=True, slots=True)
