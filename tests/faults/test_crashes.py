@@ -75,7 +75,11 @@ def kill(data: Path, victim: str, chance: random.Random) -> None:
     postmaster = psutil.Process(int((data / "postmaster.pid").read_text().split()[0]))
     children = postmaster.children()
     if victim == "backend":
-        backends = [child for child in children if "[local]" in " ".join(child.cmdline())]
+        backends = []
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):  # some end of themselves
+                if "[local]" in " ".join(child.cmdline()):
+                    backends.append(child)
         doomed = [chance.choice(backends or children)]
     else:
         doomed = [postmaster, *(children if victim == "everything" else [])]
