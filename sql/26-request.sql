@@ -385,7 +385,7 @@ begin
       using (request.bank).bank_id, request.as_of, request.filter, memory_ids[1:tried],
             request.fact_types, most;
     end if;
-    exit when cardinality(places) >= least(most, cardinality(memory_ids));
+    exit when cardinality(places) = most or tried >= cardinality(memory_ids);
   end loop;
   return coalesce(places, '{}');
 end;

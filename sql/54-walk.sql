@@ -101,7 +101,8 @@ set search_path from current
 set jit = off
 as $$
 declare
-  share     constant double precision[] := '{0.6,0.35,0.15}';
+  -- Of what is reached by no hop, one, two, three.
+  shares    constant double precision[] := '{1,0.6,0.35,0.15}';
   ids       bigint[];
   strengths double precision[];
   -- What is reached by any hop, and the facts that state a followed relation, each with its weight.
@@ -134,8 +135,7 @@ begin
     exit when step.entity_ids is null;
     stating_ids := stating_ids || step.memory_ids;
     stated := stated || array(
-      select (array[1, 0.6, 0.35])[hop] * x from unnest(step.strengths) with ordinality as u(x, n)
-      order  by n);
+      select shares[hop] * x from unnest(step.strengths) with ordinality as u(x, n) order by n);
     select array_agg(t.entity_id), array_agg(t.strength)
     into   ids, strengths
     from (
@@ -147,7 +147,7 @@ begin
     ) as t;
     entity_ids := entity_ids || ids;
     reached := reached || array(
-      select share[hop] * x from unnest(strengths) with ordinality as u(x, n) order by n);
+      select shares[hop + 1] * x from unnest(strengths) with ordinality as u(x, n) order by n);
   end loop;
   select array_agg(t.entity_id), array_agg(t.strength)
   into   entity_ids, reached
