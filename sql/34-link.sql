@@ -5,8 +5,8 @@
 -- 0.7 or more), and one temporal link to the preceding fact.
 -- Causal links are written by retain() at once. The others are written by _link_memories(): by
 -- retain(), or later by link_pending() for facts retained with link => 'deferred'.
--- A small bank is linked by comparing all its vectors; a larger one per fact type, by HNSW index
--- where there is one.
+-- A bank without HNSW index is linked by comparing all its vectors, a hundred facts at a time; one
+-- with an index per fact type, by index where there is one.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -106,8 +106,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_all_pairs is
-'Links facts of a small bank to the 5 most similar, similarity 0.7 or more, by comparing them with '
-'all its vectors.';
+'Links facts of a bank without HNSW index to the 5 most similar, similarity 0.7 or more, by '
+'comparing them with all its vectors.';
 
 create or replace function pgrecall_internal._link_by_type(
   bank pgrecall.bank, fact_types text[], hnsw_types text[], memory_ids bigint[])
@@ -201,12 +201,9 @@ begin
   if linked.embedding_dimensions is not null then
     fact_types := pgrecall_internal._fact_types(_link_memories.bank, null);
     hnsw_types := (pgrecall_internal._indexed_types(linked, fact_types)).indexed;
-    if hnsw_types = '{}'
-       and coalesce((select s.document_count from pgrecall_internal.statistics s
-                     where  s.bank_id = _link_memories.bank and s.kind = 'memory'), 0) <= 10000
-    then
+    if hnsw_types = '{}' then
       perform pgrecall_internal._link_all_pairs(linked, memory_ids);
-    elsif fact_types <> '{}' then
+    else
       perform pgrecall_internal._link_by_type(linked, fact_types, hnsw_types, memory_ids);
     end if;
   end if;
