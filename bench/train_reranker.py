@@ -51,6 +51,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import harness
+import onnx
+import reranker_graph
 import torch
 from torch.nn import functional
 from transformers import BertForSequenceClassification, BertTokenizerFast
@@ -373,7 +375,7 @@ def export(model: Path, directory: Path) -> None:
     """Write a model as int8 ONNX, with its tokenizer, for OnnxReranker.
 
     Weights are quantised per channel and to 7 bits, for on processors without VNNI the sums of
-    8 bits overflow; activations as they come.
+    8 bits overflow; activations as they come. reranker_graph.py then fuses operations.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -394,13 +396,15 @@ def export(model: Path, directory: Path) -> None:
             opset_version=17,
             dynamo=False,
         )
+        quantised = str(Path(scratch, "quantised.onnx"))
         quantize_dynamic(
             plain,
-            directory / "model.onnx",
+            quantised,
             weight_type=QuantType.QInt8,
             per_channel=True,
             reduce_range=True,
         )
+        onnx.save(reranker_graph.fused(onnx.load(quantised)), directory / "model.onnx")
     shutil.copy(model / "tokenizer.json", directory / "tokenizer.json")
 
 
