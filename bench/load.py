@@ -1,13 +1,13 @@
 """Measure many callers at once: recalls a second, and how long each takes.
 
     python bench/load.py --smoke
-    python bench/load.py --full --against 8e00332 --json load.json
+    python bench/load.py --full --against fbe6fd6 --json load.json
 
 In one process, each client on a thread asks question after question over a pool of 4 connections,
 with the packaged embedder and reranker: "recall". In "mixed" each retains a fact after every fourth
 question. In "sql" each calls hybrid_recall() on a connection of its own, with embeddings that are
-made before, as pgbench would. Another commit's driver, named by --against, answers the same
-questions of the same server in turns with this one.
+made before, as pgbench would. Another commit, named by --against, answers the same questions in
+turns with this one: its driver, its SQL, and its banks in a database of their own.
 
 Figures, N being the number of clients:
 
@@ -27,6 +27,7 @@ Figures, N being the number of clients:
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -48,13 +49,16 @@ import harness
 import psycopg
 from conversations import Question
 
-from pgrecall import Recall
+from pgrecall import Recall, schema
 from pgrecall.embedders import DEFAULT_EMBEDDER
 
 CONNECTIONS = 4
 CLIENTS = (1, 4, 16, 64)
 EVERY = 4
 STAGES = ("embed", "database", "rerank")
+
+Installed = tuple[Path, str]
+"""The directory of a driver, and the dsn of a database with its schema."""
 
 
 class Pool:
@@ -129,7 +133,7 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
             "reranked": getattr(
                 report, "reranked", sum(hit.rerank_score is not None for hit in report.hits)
             ),
-            "shed": [item.why for item in report.degradations if item.what == "reranker"],
+            "shed": [1 for item in report.degradations if "rerank" in str(item)],
             "total": report.timings.total,
             "timings": {
                 stage: getattr(report.timings, stage, 0.0) for stage in (*STAGES, "driver", "queue")
@@ -143,11 +147,20 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": seconds, "found": found, "processor": spent}
 
 
-def run(package: Path, dsn: str, job: dict[str, Any]) -> dict[str, Any]:
-    """Run clients in a process of their own, with the driver of a directory."""
+def fill(dsn: str, data: Path, at_most: int | None) -> list[conversations.Conversation]:
+    """Retain the conversations of a file in a database that has the schema."""
+    given = conversations.read(data, at_most)
+    with Recall.connect(dsn) as recall:
+        for conversation in given:
+            conversations.fill_in_context(recall, conversation)
+    return given
+
+
+def with_driver(package: Path, *arguments: str, given: str | None = None) -> str:
+    """Run this program with the driver of a directory, and return what it prints."""
     done = subprocess.run(
-        [sys.executable, __file__, "--client", dsn],
-        input=json.dumps(job),
+        [sys.executable, __file__, *arguments],
+        input=given,
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(package), str(harness.ROOT / "bench")]),
@@ -158,7 +171,14 @@ def run(package: Path, dsn: str, job: dict[str, Any]) -> dict[str, Any]:
     )
     if done.returncode:
         sys.exit(done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout)
+    return done.stdout
+
+
+def run(installed: Installed, job: dict[str, Any]) -> dict[str, Any]:
+    """Run clients in a process of their own, with the driver of a directory."""
+    package, dsn = installed
+    printed = with_driver(package, "--client", dsn, given=json.dumps(job))
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 
@@ -228,24 +248,35 @@ def of_many(done: dict[str, Any], alone: dict[int, list[int]]) -> harness.Figure
 
 
 @contextmanager
-def driver_of(commit: str | None) -> Iterator[Path | None]:
-    """Give the directory of the driver of another commit."""
+def installed(commit: str | None, dsn: str, options: Any) -> Iterator[Installed | None]:
+    """Give another commit's driver, and a database of the server with its schema and banks."""
     if commit is None:
         yield None
         return
+    database = "pgrecall_bench_other"
     with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
         archive = subprocess.run(
-            ["git", "-C", str(harness.ROOT), "archive", commit, "pydriver"],
-            capture_output=True,
-            check=True,
+            ["git", "-C", str(harness.ROOT), "archive", commit], capture_output=True, check=True
         )
         subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
-        yield Path(directory) / "pydriver"
+        package = Path(directory) / "pydriver"
+        subprocess.run([sys.executable, "-I", package / "pgrecall" / "build.py"], check=True)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(f"create database {database}")
+            try:
+                its_dsn = psycopg.conninfo.make_conninfo(dsn, dbname=database)
+                smoke = ["--smoke"] * options.smoke
+                with_driver(package, "--fill", its_dsn, "--data", str(options.data), *smoke)
+                yield package, its_dsn
+            finally:
+                connection.execute(f"drop database {database} with (force)")
 
 
-def measured(dsn: str, given: list[Question], options: Any, other: Path | None) -> harness.Figures:
-    own = harness.ROOT / "pydriver"
-    seconds, rounds = (4.0, 1) if options.smoke else (15.0, 3)
+def measured(
+    dsn: str, given: list[Question], options: Any, other: Installed | None
+) -> harness.Figures:
+    own = (harness.ROOT / "pydriver", dsn)
+    seconds, rounds = (1.0, 1) if options.smoke else (15.0, 3)
     rows = [[q.bank, q.text, q.asked_at and q.asked_at.isoformat()] for q in given]
     first = count(0, 211)  # no question soon again, whose answers would be remembered
     figures: harness.Figures = {}
@@ -259,9 +290,9 @@ def measured(dsn: str, given: list[Question], options: Any, other: Path | None) 
             "questions": rows,
         }
 
-    for clients in CLIENTS[:: 3 if options.smoke else 1]:
+    for clients in CLIENTS[: 1 if options.smoke else None]:
         figures |= summed_up(f"sql{clients}", sql(dsn, clients, seconds, given))
-        done = run(own, dsn, job(clients))
+        done = run(own, job(clients))
         figures |= summed_up(f"recall{clients}", done)
         if clients == 1:
             milliseconds = [1000 * row["seconds"] for row in done["found"]]
@@ -272,12 +303,12 @@ def measured(dsn: str, given: list[Question], options: Any, other: Path | None) 
             for stage in (*STAGES, "driver"):
                 times = [row["timings"][stage] for row in done["found"]]
                 figures[f"e2e.{stage}_ms"] = round(median(times), 1)
-        figures |= summed_up(f"mixed{clients}", run(own, dsn, job(clients, mixed=True)))
+        figures |= summed_up(f"mixed{clients}", run(own, job(clients, mixed=True)))
     ratios = []
     for _ in range(rounds if other else 0):
         one = job(64)
         assert other is not None
-        theirs, ours = run(other, dsn, one), run(own, dsn, one)
+        theirs, ours = run(other, one), run(own, one)
         summed_up("other64", theirs)
         summed_up("recall64", ours)
         ratios.append((rate(ours) / rate(theirs), cost(theirs) / cost(ours)))
@@ -285,8 +316,8 @@ def measured(dsn: str, given: list[Question], options: Any, other: Path | None) 
         figures["load64.speedup"] = round(median(ratio for ratio, _ in ratios), 2)
         figures["load64.processor_ratio"] = round(median(ratio for _, ratio in ratios), 2)
     one = job(64)
-    done = run(own, dsn, one)
-    alone = run(own, dsn, {**one, "clients": 1})
+    done = run(own, one)
+    alone = run(own, {**one, "clients": 1})
     figures |= of_many(done, {row["number"]: row["five"] for row in alone["found"]})
     return figures
 
@@ -296,13 +327,17 @@ def main() -> None:
         print(json.dumps(driver(sys.argv[2], json.load(sys.stdin))))
         return
     parser = harness.arguments(__doc__, "locomo_dev.json")
-    parser.add_argument("--against", help="a commit whose driver is compared with this one")
+    parser.add_argument("--against", help="a commit that is compared with this one")
+    parser.add_argument("--fill", metavar="DSN", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    given = conversations.read(options.data, 1 if options.smoke else None)
-    with harness.database() as dsn, driver_of(options.against) as other:
-        with Recall.connect(dsn) as recall:
-            for conversation in given:
-                conversations.fill_in_context(recall, conversation)
+    at_most = 1 if options.smoke else None
+    if options.fill:
+        with psycopg.connect(options.fill) as connection:
+            schema.migrate(connection)
+        fill(options.fill, options.data, at_most)
+        return
+    with harness.database() as dsn, installed(options.against, dsn, options) as other:
+        given = fill(dsn, options.data, at_most)
         figures = measured(dsn, conversations.questions(given), options, other)
         for name, figure in figures.items():
             print(f"{name:26} {figure:>10.4g}")
