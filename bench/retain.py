@@ -14,6 +14,8 @@ facts, given the HNSW index of index_plan(). Then, through the driver, into each
 
 * <size>.facts_per_s_batch1, _batch100, _batch10000: facts retained a second, links written at once.
   Those without a size are of the largest bank.
+* retain.<size>_over_<smallest>: facts a second into that bank over those into the smallest, batches
+  of 100.
 * cost_ratio_<large>_vs_<small>: time a fact in the largest bank over that in the smallest, batches
   of 100. _batch1, _batch10000 the same for other batches.
 * writers16_lost: 16 writers into one bank at once, with facts and entities in common: facts that
@@ -46,7 +48,10 @@ import psycopg
 from pgrecall import Recall, RecallError
 from pgrecall.server import SETTINGS
 
-SIZES = {False: (1_000, 100_000, 1_000_000), True: (200, 1_000, 3_000)}
+SIZES = {
+    False: (1_000, 3_000, 10_000, 20_000, 50_000, 100_000, 1_000_000),
+    True: (200, 1_000, 3_000),
+}
 ROUNDS = (1, 150), (100, 8), (10_000, 1)  # facts in a batch, and batches into each bank
 SMOKE_ROUNDS = (1, 30), (100, 2), (1_000, 1)
 BY_COPY = 10_000  # facts from here on are copies of those before, other vectors apart
@@ -430,6 +435,9 @@ def main() -> None:
         figures[f"cost_ratio_{large}_vs_{small}"] = figures[
             f"cost_ratio_{large}_vs_{small}_batch100"
         ]
+        for bank in banks[1:]:
+            ratio = round(cost[small, 100] / cost[bank, 100], 2)
+            figures[f"retain.{bank}_over_{small}"] = ratio
         with psycopg.connect(dsn, autocommit=True) as connection:
             figures |= sizes(connection)
             figures |= hub(recall, facts, large, 20 if options.smoke else 200)
