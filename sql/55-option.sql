@@ -117,6 +117,10 @@ begin atomic
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
+      ('arm_timeout', 'interval', null, 'longer than 0',
+       'Time after which no further arm begins: those before answer. An arm waits for a lock for a '
+       'quarter of it at most. An arm at work goes on; statement_timeout ends the whole statement.',
+       null, null, null, true),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
        'Embedding of a made-up answer (HyDE), searched with as well.',
        null, null, null, false),

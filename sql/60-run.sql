@@ -194,17 +194,39 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  arm   pgrecall.arm;
-  one   record;
+  arm     pgrecall.arm;
+  one     record;
+  late    pgrecall.arm_report;
   results integer;
+  before  text := current_setting('lock_timeout');
+  due     timestamptz := 'infinity';
+  waiting interval := (request.options ->> 'arm_timeout')::interval;
 begin
+  if waiting is not null and not is_planned then
+    due := clock_timestamp() + waiting;
+    -- An arm that waits for a lock leaves time for others.
+    if before = '0' or before::interval > waiting / 4 then
+      perform set_config('lock_timeout', ceil(extract(epoch from waiting) * 250)::text, true);
+    end if;
+  end if;
   loop
     hits := '{}';
     reports := '{}';
     for arm in select a.* from pgrecall.arms() as a order by a.place loop
-      one := pgrecall_internal._run_arm(arm, request, hits, is_planned);
-      hits := hits || one.hits;
-      reports := reports || one.report;
+      if clock_timestamp() < due then
+        one := pgrecall_internal._run_arm(arm, request, hits, is_planned);
+        hits := hits || one.hits;
+        reports := reports || one.report;
+      else
+        late := null;
+        late.arm := arm.arm;
+        late.status := 'skipped';
+        late.reason := coalesce(pgrecall_internal._skip_reason(request, arm),
+                                'the arms before it took longer than arm_timeout');
+        late.rows := 0;
+        late.milliseconds := 0;
+        reports := reports || late;
+      end if;
     end loop;
     exit when is_planned
            or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
@@ -216,10 +238,13 @@ begin
     exit when results >= (request.options ->> 'widen_below')::integer;
     request := pgrecall_internal._widened(request, results);
   end loop;
+  if waiting is not null then
+    perform set_config('lock_timeout', before, true);
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._run is
 'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
 'is only a date, narrow the search, unless too little is found. is_planned: only reports what '
-'would run.';
+'would run. After arm_timeout no further arm begins.';
 

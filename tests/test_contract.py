@@ -435,6 +435,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "b",
     ),
     "named_boost": (5, {}, "b"),
+    "arm_timeout": ("1 microsecond", {}, "b"),
     "similarity_floor": (0.94, {}, "b"),
     "hypothetical": ([0, 0, 1], {}, "b"),
     "explain": (True, {}, "b"),

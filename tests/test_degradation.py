@@ -496,3 +496,28 @@ def test_many_callers_do_not_block_the_event_loop(database: str) -> None:
 
     assert [report.reranked for report in reports] == [2] * 8
     assert all(report.degradations == () for report in reports)
+
+
+def test_an_arm_that_waits_for_a_lock_is_left_out_after_arm_timeout(database: str) -> None:
+    with psycopg.connect(database) as blocker, Recall.connect(database, embedder=toy_embed) as own:
+        own.create_bank("b")
+        own.retain("b", FACTS)
+        with psycopg.connect(database, autocommit=True) as caller:
+            caller.execute("set statement_timeout = '3s'; set lock_timeout = '20s'")
+            recall = Recall(caller, embedder=toy_embed, reranker=None)
+            blocker.execute("lock table pgrecall.embedding in access exclusive mode")
+
+            report = recall.recall_report("b", "Ana leads", arm_timeout="2 s")
+            late = recall.recall_report("b", "Ana leads", arm_timeout="1 us")
+            before = caller.execute("show lock_timeout").fetchone()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                recall.recall("b", "Ana leads", strict=True)
+
+    by_arm = {arm.arm: arm for arm in report.arms}
+    reasons = [arm.reason or "" for arm in late.arms]
+    assert report.hits[0].text == "Ana leads Atlas"
+    assert by_arm["semantic"].status == "failed"
+    assert by_arm["lexical"].status == "ran"
+    assert {arm.status for arm in late.arms} == {"skipped"}
+    assert "the arms before it took longer than arm_timeout" in reasons
+    assert before == ("20s",)

@@ -19,6 +19,9 @@ class SqlOptions(TypedDict, total=False):
     """Options of a recall.
 
     Attributes:
+        arm_timeout: Time after which no further arm begins: those before answer. An arm waits for a
+            lock for a quarter of it at most. An arm at work goes on; statement_timeout ends the
+            whole statement. Range: longer than 0.
         arms: The only arms to run. Null: all that can help. Range: names of arms().
         budget: mid runs the arms that can help; low leaves out graph, messages and the hypothetical
             answer and looks half as deep; high skips only what has nothing to work on and looks
@@ -96,6 +99,7 @@ class SqlOptions(TypedDict, total=False):
 
     """
 
+    arm_timeout: timedelta | str | None
     arms: Sequence[str] | None
     budget: Literal["low", "mid", "high"] | None
     candidate_limit: int | None
