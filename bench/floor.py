@@ -2,7 +2,10 @@
 
     python bench/floor.py --smoke
     python bench/floor.py --full --json floor.json
-    python bench/floor.py --sizes 400 10000 --banks 1
+    python bench/floor.py --sizes 400 10000 --banks 1 --stock
+
+--stock leaves all settings of the server as PostgreSQL has them: jit on, random_page_cost 4, 128 MB
+of shared buffers.
 
 The banks are those of graph.py, three entities a fact. The floor of an arm is one prepared
 statement that returns what the arm starts from, without scores of several sources, notes, checks
@@ -220,12 +223,13 @@ def main() -> None:
     parser = harness.arguments(__doc__, "none")
     parser.add_argument("--sizes", type=int, nargs="+", help="facts of the banks")
     parser.add_argument("--banks", type=int, help="how many banks there are in the end")
+    parser.add_argument("--stock", action="store_true", help="PostgreSQL's own settings")
     options = parser.parse_args()
     sizes = options.sizes or (SMOKE_SIZES if options.smoke else SIZES)
     count = QUESTIONS[options.smoke]
     figures: harness.Figures = {}
     with (
-        harness.database(graph.MEMORY) as dsn,
+        harness.database({} if options.stock else graph.MEMORY) as dsn,
         # EXECUTE takes no parameters of the protocol.
         psycopg.connect(dsn, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection,
     ):
@@ -261,7 +265,8 @@ def main() -> None:
             figures[f"banks.{banks}_over_1"] = figures[f"banks.{banks}.recall_ms"] / alone
         for name, figure in figures.items():
             print(f"{name:26} {figure:>10.4g}")
-        harness.write(options.json, figures, {"questions": count, "rounds": ROUNDS}, dsn)
+        settings = {"questions": count, "rounds": ROUNDS, "stock": options.stock}
+        harness.write(options.json, figures, settings, dsn)
 
 
 if __name__ == "__main__":

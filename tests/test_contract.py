@@ -671,6 +671,32 @@ def test_the_report_is_that_of_the_run(bank: Connection) -> None:
     }
 
 
+def test_the_settings_of_a_stock_server_change_neither_indexes_nor_answers(
+    bank: Connection,
+) -> None:
+    facts = [
+        {"text": f"Boat {n} was seen at pier {n % 50}", "entities": [f"Pier {n % 50}"]}
+        for n in range(2000)
+    ]
+    call(bank, "retain", bank="b", facts=facts)
+    bank.execute("analyze")
+
+    def asked() -> Any:
+        (report,) = called(bank, "recall_report", **ASKED, options={"explain": True})
+        for arm in report["arms"]:
+            arm.pop("milliseconds")
+        return report
+
+    tuned = asked()
+    bank.execute("set jit = on; set random_page_cost = 4; set work_mem = '4MB'")
+    bank.execute("set effective_cache_size = '4GB'; set max_parallel_workers_per_gather = 2")
+    stock = asked()
+
+    assert stock["hits"] == tuned["hits"]
+    assert stock["arms"] == tuned["arms"]
+    assert all(arm["indexes"] for arm in stock["arms"] if arm["status"] == "ran")
+
+
 def test_what_the_arms_found_fused_is_what_a_recall_returns(bank: Connection) -> None:
     found = call(bank, "arm_hits", **ASKED)
     report = {row.arm: row for row in call(bank, "explain_recall", **ASKED)}
