@@ -23,8 +23,10 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
+from pgrecall._version import __version__
 from pgrecall.arguments import check_recall
 from pgrecall.calls import Answer, Call
 from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
@@ -34,7 +36,6 @@ from pgrecall.errors import (
     InvalidFact,
     OutOfTime,
     RecallError,
-    is_stale,
     moved,
 )
 from pgrecall.models import (
@@ -86,11 +87,14 @@ RerankMode = Literal["blend", "replace"]
 
 EMBED_BATCH = 64
 STREAM_BATCH = 1000
-SLOW_CONNECTION_SECONDS = 1.0
+SLOW_CONNECTION_SECONDS = 0.05
+WARN_EVERY_SECONDS = 60.0
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
 _CONNECTION_LOST = ("08", "57P01", "57P02")
+_NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+"""What a server says that takes connections again before long; it has no code for it then."""
 _LAST_SESSION = "last_session"
 _LEAST_SECONDS = 0.002  # a limit of 0 would be none, and the server counts milliseconds
 
@@ -226,6 +230,7 @@ class Trace:
     wait: float = 0.0
     database: float = 0.0
     is_lost: bool = False
+    is_sent: bool = False
     timeout: float | None = None
     start: float = field(default_factory=perf_counter)
 
@@ -259,12 +264,18 @@ class Trace:
             hint="Allow more time with timeout=..., or ask for less with budget='low'.",
         )
 
-    def acquired(self, since: float) -> None:
-        """Note how long a connection took, and warn when that was long."""
+    def acquired(self, since: float, source: object = None) -> None:
+        """Note how long a connection took, and warn when that was long.
+
+        Args:
+            since: When it was asked for.
+            source: The pool that it came from, where it says how it fares.
+
+        """
         seconds = perf_counter() - since
         self.wait += seconds
         if seconds > SLOW_CONNECTION_SECONDS:
-            logger.warning("waited %.0f ms for a connection", seconds * 1000)
+            _warn_of_wait(seconds, source)
 
     def returned(self, since: float) -> None:
         """Note how long it took to commit and to give the connection back."""
@@ -274,6 +285,7 @@ class Trace:
     def timing(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
         """Measure a statement on the connection, and note whether that was lost."""
         self.is_lost = False
+        self.is_sent = True
         start = perf_counter()
         try:
             yield
@@ -293,9 +305,69 @@ def retry_delays() -> Iterator[float]:
 def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
     """Tell whether repeating a call may succeed and is safe."""
     state = error.sqlstate or ""
-    if state in _ROLLED_BACK or is_stale(error):
+    if not trace.is_sent:
+        return _may_connect(error)
+    if state in _ROLLED_BACK:
         return True
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
+
+
+def _may_connect(error: psycopg.Error) -> bool:
+    """Tell whether connecting again may succeed: nothing was refused for good, nothing waited for.
+
+    A pool that gave no connection in time has waited long enough.
+    """
+    if type(error).__name__ in ("PoolTimeout", "PoolClosed"):
+        return False
+    said = str(error)
+    return isinstance(error, psycopg.OperationalError) and (
+        "FATAL" not in said or any(words in said for words in _NOT_YET)
+    )
+
+
+_warned_at = -inf
+
+
+def _warn_of_wait(seconds: float, source: object) -> None:
+    """Warn that a connection took long, at most once in a while."""
+    global _warned_at
+    if perf_counter() - _warned_at < WARN_EVERY_SECONDS:
+        return
+    _warned_at = perf_counter()
+    state = ""
+    if hasattr(source, "get_stats"):
+        found = source.get_stats()
+        size, idle, waiting = (
+            found.get(name, 0) for name in ("pool_size", "pool_available", "requests_waiting")
+        )
+        state = f"; the pool has {size}, {idle} idle, and {waiting} callers wait"
+    logger.warning("waited %.0f ms for a connection%s", seconds * 1000, state)
+
+
+def named_dsn(dsn: str) -> str:
+    """Let the server show whose connection it is, unless the DSN or PGAPPNAME says."""
+    return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
+
+
+def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
+    """Tell whether the server still holds a connection, as far as can be seen without asking.
+
+    What it sent with its farewell is read first, and the end of the connection behind it.
+    """
+    if connection.closed:
+        return False
+    try:
+        for _ in range(2):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return connection.pgconn.status == psycopg.pq.ConnStatus.OK
+
+
+def check_alive(connection: psycopg.BaseConnection[Any]) -> None:
+    """Raise where :func:`is_alive` is false, as a pool wants it."""
+    if not is_alive(connection):
+        raise psycopg.OperationalError("the server closed the connection")
 
 
 def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
