@@ -89,7 +89,7 @@ class AsyncRecall:
         self,
         connection: Connection | AsyncPool,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
@@ -99,11 +99,12 @@ class AsyncRecall:
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; can be a function from texts to vectors. None to do
-                without: then only facts and queries that bring an embedding are searched by it.
-            reranker: A cross-encoder: its directory or name, an object, or a function from query
-                and texts to relevances from 0 to 1. None to keep the fused order. Default: what
-                PGRECALL_RERANKER names ("none" for none), or else the one that comes with it.
+            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of an
+                endpoint with the API of OpenAI, of which model is the model. None to do without:
+                then only facts and queries that bring an embedding are searched by it.
+            reranker: A cross-encoder: its directory or name, the URL of a ``/rerank`` endpoint, an
+                object, or a function from query and texts to relevances from 0 to 1. None or "none" to keep the fused order. Default: what PGRECALL_RERANKER names, or
+                else the one that comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
@@ -111,7 +112,7 @@ class AsyncRecall:
                 switch. A bank is asked for its models before each call.
 
         Raises:
-            InvalidArgument: there is no such time zone.
+            InvalidArgument: there is no such time zone; or the model of the embedder has no name.
 
         """
         self._source = connection
@@ -123,7 +124,7 @@ class AsyncRecall:
         cls,
         dsn: str | None = None,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
@@ -971,7 +972,7 @@ class AsyncRecall:
             )
             if not texts:
                 return done
-            vectors = await _compute(embedder.embed, [text.text for text in texts])
+            vectors = await _compute(core.embedded, embedder, [text.text for text in texts])
             call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
             done += await self._run(call)
             from_id = texts[-1].memory_id + 1

@@ -16,7 +16,7 @@ from datetime import datetime, timezone, tzinfo
 from functools import partial
 from inspect import signature
 from itertools import islice
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -33,6 +33,7 @@ from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embed
 from pgrecall.errors import (
     ArmFailed,
     InvalidArgument,
+    InvalidEmbedding,
     InvalidFact,
     OutOfTime,
     RecallError,
@@ -121,7 +122,7 @@ class Settings:
     @classmethod
     def of(
         cls,
-        embedder: Embedder | EmbedFunction | None,
+        embedder: Embedder | EmbedFunction | str | None,
         reranker: Reranker | ScoreFunction | str | Path | bool | None,
         zone: str | tzinfo | None,
         model: str | None,
@@ -572,8 +573,8 @@ class Question:
         begin = partial(self._begun_embedding, embedder, [*texts.values()])
         try:
             vectors = yield from self._waited("embed", begin, self._share())
-            read = zip(texts, map(calls.to_floats, vectors), strict=True)
-            for name, vector in [*read]:
+            read = checked(embedder.model, [*vectors], len(texts))
+            for name, vector in zip(texts, read, strict=True):
                 place = self._arguments if name == "embedding" else options
                 place[name] = vector
             self._arguments.setdefault("model", embedder.model)
@@ -803,15 +804,29 @@ class _Reranking:
                 seconds=self._limit,
                 is_enough=self._first,
             )
-        if isinstance(reranker, PunctualReranker):
-            return partial(start, reranker.scores_within, query, self._texts, self._limit)
-        return partial(start, self._all_scores, query)
+        return partial(start, self._scores, query)
 
-    def _all_scores(self, query: str) -> Sequence[float]:
-        assert self.reranker is not None
-        scores = [*self.reranker.scores(query, self._texts)]
-        if len(scores) != len(self._texts):
-            raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+    def _scores(self, query: str) -> Sequence[float]:
+        """Let the reranker score the texts.
+
+        Raises:
+            InvalidArgument: what it gives are no relevances, such as the logits of a model.
+            ValueError: it does not give one for each text.
+
+        """
+        if isinstance(self.reranker, PunctualReranker):
+            scores = [*self.reranker.scores_within(query, self._texts, self._limit)]
+        else:
+            assert self.reranker is not None
+            scores = [*self.reranker.scores(query, self._texts)]
+            if len(scores) != len(self._texts):
+                raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+        for score in scores:
+            if not 0 <= score <= 1:
+                raise InvalidArgument(
+                    f"the reranker gave {score:g}, not a relevance from 0 to 1",
+                    hint="Make relevances of logits first, by 1 / (1 + exp(-logit)).",
+                )
         return scores
 
     def ordered(self, scores: Sequence[float], limit: float) -> list[Hit]:
@@ -852,6 +867,45 @@ def said(error: Exception) -> tuple[str, str | None]:
 def _degradation(arm: ArmReport) -> Degradation:
     problem = "the {} arm failed and was left out: {}" if arm.status == "failed" else "{}: {}"
     return Degradation("arm", problem.format(arm.arm, arm.reason or "no reason given"), arm.hint)
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts, and check what came out.
+
+    Raises:
+        InvalidEmbedding: the embedder did not give one usable vector for each text.
+        Exception: what it raised.
+
+    """
+    return checked(embedder.model, [*embedder.embed(texts)], len(texts))
+
+
+def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[float]]:
+    """Refuse vectors that no bank can take, in the name of the embedder that made them.
+
+    Raises:
+        InvalidEmbedding: they are too few or too many, of different lengths, empty, all zeros, or
+            hold what is not a finite number.
+
+    """
+    name = f'the embedder "{model}"'
+    hint = "Let it return one list of numbers for each text, all of one length."
+    if len(vectors) != wanted:
+        raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
+    read: list[list[float]] = []
+    for n, vector in enumerate(vectors):
+        numbers = calls.to_floats(vector, f"vector {n} of {name}")
+        size = sum(map(abs, numbers))
+        if not isfinite(size):
+            raise InvalidEmbedding(f"{name} gave a number that is not finite", hint=hint)
+        if size == 0:
+            raise InvalidEmbedding(f"{name} gave a vector that is empty or all zeros", hint=hint)
+        if read and len(numbers) != len(read[0]):
+            raise InvalidEmbedding(
+                f"{name} gave vectors of {len(read[0])} and of {len(numbers)} dimensions", hint=hint
+            )
+        read.append(numbers)
+    return read
 
 
 class FactBatch:
@@ -946,9 +1000,8 @@ class FactBatch:
         texts = [str(place["text"]) for place in new]
         if texts and model not in self._failed:
             try:
-                vectors = [calls.vector_text(vector) for vector in embedder.embed(texts)]
-                for place, vector in zip(new, vectors, strict=True):
-                    self._stored[id(place), model] = vector
+                for place, vector in zip(new, embedded(embedder, texts), strict=True):
+                    self._stored[id(place), model] = calls.vector_text(vector)
             except Exception as error:  # whatever it is, the facts are worth more
                 if self._is_strict:
                     raise
@@ -1010,11 +1063,9 @@ class Refill:
 
     def start_call(self) -> Call[object, None]:
         """Return the call that begins. Embeds a word to learn the dimensions: takes long."""
-        (vector,) = self._embedder.embed(["dimensions"])
+        (vector,) = embedded(self._embedder, ["dimensions"])
         self._began = perf_counter()
-        return calls.reembed_start(
-            self._bank, model=self._embedder.model, dimensions=len(calls.to_floats(vector))
-        )
+        return calls.reembed_start(self._bank, model=self._embedder.model, dimensions=len(vector))
 
     def pending_call(self) -> Call[PendingText, list[PendingText]]:
         """Return the call that says what to embed next."""
@@ -1026,7 +1077,7 @@ class Refill:
             self._bank,
             model=self._embedder.model,
             texts=texts,
-            vectors=self._embedder.embed([text.text for text in texts]) if texts else (),
+            vectors=embedded(self._embedder, [text.text for text in texts]) if texts else (),
         )
 
     def advance(self, texts: Sequence[PendingText]) -> float:
