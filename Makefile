@@ -23,7 +23,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes check lint readme generate build install bench-smoke bench release clean
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench release clean
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-all-routes: $(DEVELOPED) $(BUILT) ## Run the tests once for each way to ins
 	  echo "== tests with pgrecall installed by: $$route"; \
 	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) $(PARALLEL) --route $$route || exit 1; \
 	done
+
+test-adapters: $(BUILT) ## Test each adapter with its library, newest and oldest, in environments of their own
+	@$(PYTHON) tests/adapters.py
 
 check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push
 
