@@ -26,7 +26,7 @@ LIBRARIES = {
         ["langchain-core==0.3.50", "langchain-tests==0.3.17", "pytest-asyncio<0.26", "pytest<8.4"],
     ),
     "langgraph": (["langgraph-checkpoint"], ["langgraph-checkpoint==2.0.20"]),
-    "llama_index": (["llama-index-core"], ["llama-index-core==0.12.0"]),
+    "llama_index": (["llama-index-core"], ["llama-index-core==0.13.0"]),
     "google_adk": (["google-adk"], ["google-adk==1.5.0"]),
     "endpoints": (["openai"], ["openai==1.56.0"]),
     "adapter_docs": (["sqlalchemy", "asyncpg"], ["sqlalchemy==2.0.0", "asyncpg==0.29.0"]),

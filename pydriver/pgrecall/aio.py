@@ -99,12 +99,13 @@ class AsyncRecall:
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of an
-                endpoint with the API of OpenAI, of which model is the model. None to do without:
+            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of
+                an endpoint with the API of OpenAI, of which model is the model. None to do without:
                 then only facts and queries that bring an embedding are searched by it.
             reranker: A cross-encoder: its directory or name, the URL of a ``/rerank`` endpoint, an
-                object, or a function from query and texts to relevances from 0 to 1. None or "none" to keep the fused order. Default: what PGRECALL_RERANKER names, or
-                else the one that comes with it.
+                object, or a function from query and texts to relevances from 0 to 1. None or "none"
+                to keep the fused order. Default: what PGRECALL_RERANKER names, or else the one that
+                comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
@@ -1272,6 +1273,57 @@ class AsyncRecall:
                 raise
         # The bank was switched to its next model between the two statements.
         return await self._answer(bank, query, options, began)
+
+    async def recall_many(
+        self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
+    ) -> list[RecallReport]:
+        """Find what answers many queries, with as many round trips as one query takes.
+
+        They are embedded in one go, and asked in one statement, in one snapshot of the bank.
+
+        Args:
+            bank: Name of an existing bank.
+            queries: The questions, at most 1,000.
+            options: As for :meth:`recall`, the same for each; timeout is that of all.
+
+        Returns:
+            A report on each, in order; the times of embedding and of the database are those of all.
+
+        Raises:
+            RecallError: as :meth:`recall`; what is wrong with one fails all.
+
+        """
+        began = perf_counter()
+        settings = await self._settings_for(bank)
+        questions = [
+            core.Question(settings, bank, query, options, on_own_thread, began) for query in queries
+        ]
+        if not questions:
+            return []
+        if len(questions) > core.MOST_QUERIES:
+            raise InvalidArgument(
+                f"there are {len(questions)} queries, more than {core.MOST_QUERIES}",
+                hint="Ask them in several calls.",
+            )
+        trace = questions[0].trace
+        for question in questions:
+            question.trace = trace
+        unprepared = [question for question in questions if question.needs_preparation]
+        if unprepared:
+            call = calls.together([question.preparation_call() for question in unprepared])
+            prepared = await self._run(call, trace)
+            for question, found in zip(unprepared, prepared, strict=True):
+                question.prepare(found)
+        for step in core.embed_together(questions):
+            await _settled(step)
+        for question in questions:
+            for step in question.embed():
+                await _settled(step)
+        answers = await self._run(calls.together([one.call() for one in questions]), trace)
+        for question, answer in zip(questions, answers, strict=True):
+            for step in question.rerank(answer):
+                await _settled(step)
+        return [question.report() for question in questions]
 
     async def context(
         self,

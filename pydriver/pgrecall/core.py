@@ -88,6 +88,7 @@ RerankMode = Literal["blend", "replace"]
 
 EMBED_BATCH = 64
 STREAM_BATCH = 1000
+MOST_QUERIES = 1000
 SLOW_CONNECTION_SECONDS = 0.05
 WARN_EVERY_SECONDS = 60.0
 
@@ -703,6 +704,49 @@ class Question:
             yield
         finally:
             self._seconds[stage] += perf_counter() - start
+
+
+class _Known:
+    """An embedder that has embedded the queries before, all in one go."""
+
+    def __init__(
+        self, embedder: Embedder, vectors: Mapping[str, list[float]], error: Exception | None
+    ) -> None:
+        self.model = embedder.model
+        self.dimensions = None
+        self._embedder = embedder
+        self._vectors = vectors
+        self._error = error
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if self._error is not None:
+            raise self._error
+        new = [text for text in texts if text not in self._vectors]
+        vectors = embedded(self._embedder, new) if new else []
+        known = {**self._vectors, **dict(zip(new, vectors, strict=True))}
+        return [known[text] for text in texts]
+
+
+def embed_together(questions: Sequence[Question]) -> Iterator[Step[Any]]:
+    """Embed the queries of questions in one go, for each to find its vector; wait for each step.
+
+    What fails is an error of each question.
+    """
+    first = questions[0]
+    embedder = first._settings.embedder
+    texts = [*dict.fromkeys(one._embedded_text for one in questions if one._embeds_query)]
+    if embedder is None or not texts:
+        return
+    vectors: dict[str, list[float]] = {}
+    failed = None
+    try:
+        begin = partial(first._begun_embedding, embedder, texts)
+        found = yield from first._waited("embed", begin, first._share())
+        vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
+    except Exception as error:  # whatever it is, the other arms answer
+        failed = error
+    for one in questions:
+        one._settings = replace(one._settings, embedder=_Known(embedder, vectors, failed))
 
 
 def _texts(words: object) -> list[str]:
