@@ -24,8 +24,18 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import AsyncRecall, InstallError, InvalidArgument, OutOfTime, Recall, calls, core
+from pgrecall import (
+    AsyncRecall,
+    InstallError,
+    InvalidArgument,
+    OutOfTime,
+    Recall,
+    calls,
+    core,
+    schema,
+)
 from pgrecall._version import __version__
+from servers import Server
 from toys import toy_embed
 
 Connection = psycopg.Connection[Any]
@@ -273,9 +283,9 @@ def restricted(database: str, admin: Connection) -> str:
     name = conninfo_to_dict(database)["dbname"]
     role = f"{name}_reader"
     admin.execute(f"create role {role} login".encode())
-    for schema in ("pgrecall", "pgrecall_internal"):
-        admin.execute(f"grant usage on schema {schema} to {role}".encode())
-        admin.execute(f"grant select on all tables in schema {schema} to {role}".encode())
+    for place in ("pgrecall", "pgrecall_internal"):
+        admin.execute(f"grant usage on schema {place} to {role}".encode())
+        admin.execute(f"grant select on all tables in schema {place} to {role}".encode())
     return make_conninfo(database, user=role)
 
 
@@ -426,3 +436,28 @@ def test_behind_pgbouncer_in_transaction_mode_nothing_fails(
     with psycopg.connect(database) as connection:
         [stored] = Recall(connection).banks()
     assert stored.memories == 18
+
+
+@pytest.mark.slow
+def test_the_owner_of_schemas_alone_installs_and_asks_through_a_pooler(
+    pgbouncer: list[str], server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    """As on hosted databases: no superuser, no owner of the database, pgvector is there."""
+    name = str(conninfo_to_dict(empty_database)["dbname"])
+    role = f"{name}_app"
+    with psycopg.connect(empty_database, autocommit=True) as admin:
+        admin.execute(f"create role {role} login".encode())
+        admin.execute(f"grant create on database {name} to {role}".encode())
+        try:
+            with pooler(pgbouncer, make_conninfo(empty_database, user=role), tmp_path) as dsn:
+                with psycopg.connect(dsn, prepare_threshold=None) as connection:
+                    schema.migrate(connection)
+                with Recall.connect(dsn, embedder=toy_embed, model="toy") as memory:
+                    memory.create_bank("b")
+                    memory.retain("b", ["Ana leads Atlas."])
+                    found = [memory.recall("b", "Who leads Atlas?")[0].text for _ in range(10)]
+        finally:
+            admin.execute(f"drop owned by {role} cascade".encode())
+            admin.execute(f"drop role {role}".encode())
+
+    assert found == ["Ana leads Atlas."] * 10

@@ -24,7 +24,8 @@ MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
-MANIFESTS = (ROOT / "pydriver" / "server.json",)  # of registries; they name the version as well
+# Of registries; they name the version as well.
+MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
 
 LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
