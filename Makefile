@@ -15,6 +15,7 @@ WEIGHTS   := pydriver/pgrecall/embedder/weights
 
 # The suite runs on each, one after the other; on the server of PGRECALL_DSN alone where that is set.
 POSTGRES  := $(if $(PGRECALL_DSN),given,$(or $(PGRECALL_PG),18 16))
+STATED     = $(shell sed -n 's/.*= "\(.*\)"/\1/p' pydriver/pgrecall/_version.py)
 ROUTES    := extension psql driver
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST    := $(BIN)/python -m pytest
@@ -23,7 +24,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes check lint readme generate build install bench-smoke bench release clean
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench release pgxn all clean
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ test-all-routes: $(DEVELOPED) $(BUILT) ## Run the tests once for each way to ins
 	  PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) $(PARALLEL) --route $$route || exit 1; \
 	done
 
+test-adapters: $(BUILT) ## Test each adapter with its library, newest and oldest, in environments of their own
+	@$(PYTHON) tests/adapters.py
+
 check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push
 
 lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
@@ -67,6 +71,8 @@ readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from sql/reference.md and t
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
 	@$(BIN)/python pydriver/embedder_graph.py
+
+all: build
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
@@ -85,7 +91,12 @@ release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	$(PYTHON) -I pydriver/pgrecall/build.py --set-version $(VERSION)
 	$(MAKE) check
 	$(PYTHON) -I pydriver/pgrecall/build.py --release $(VERSION)
-	@echo "Now commit migrations/ and the version, and tag the commit v$(VERSION)."
+	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make pgxn."
+
+pgxn: ## Write the archive for PGXN into pydriver/dist
+	@mkdir -p pydriver/dist
+	git archive --format=zip --prefix=pgrecall-$(STATED)/ --add-file=migrations/META.json \
+	  --output=pydriver/dist/pgrecall-$(STATED).zip HEAD
 
 clean: ## Remove everything that make made, the virtual environment too
 	rm -rf $(VENV) $(EXTENSION) $(WEIGHTS) pydriver/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -99,9 +99,13 @@ def why(report: RecallReport) -> list[tuple[str, str, str | None]]:
     ("embedder", "reason", "hint"),
     [
         (embed_badly, "it failed with ConnectionError: no route to host", None),
-        (embed_too_few, "it failed with ValueError: zip() argument 2 is shorter than", None),
+        (embed_too_few, 'the embedder "toy_embed" gave 0 vectors for 1 texts', ...),
         (Missing(), "package x is missing", "Run: pip install x"),
-        (lambda texts: ["x" for _ in texts], "embedding is not a flat list of numbers", ...),
+        (
+            lambda texts: ["x" for _ in texts],
+            'vector 0 of the embedder "toy_embed" is not a flat list of numbers',
+            ...,
+        ),
     ],
 )
 def test_without_embeddings_the_other_arms_answer(

@@ -7,6 +7,7 @@ from pgrecall.core import Fact, Progress, RecallOptions
 from pgrecall.embedders import (
     Embedder,
     FunctionEmbedder,
+    OpenAIEmbedder,
     PackagedEmbedder,
     SentenceTransformerEmbedder,
 )
@@ -60,7 +61,13 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
-from pgrecall.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker, Reranker
+from pgrecall.rerankers import (
+    CrossEncoderReranker,
+    FunctionReranker,
+    HttpReranker,
+    OnnxReranker,
+    Reranker,
+)
 
 connect = Recall.connect
 connect_async = AsyncRecall.connect
@@ -91,6 +98,7 @@ __all__ = [
     "FunctionEmbedder",
     "FunctionReranker",
     "Hit",
+    "HttpReranker",
     "IndexStep",
     "InstallError",
     "InvalidArgument",
@@ -102,6 +110,7 @@ __all__ = [
     "ModelMismatch",
     "NearCopy",
     "OnnxReranker",
+    "OpenAIEmbedder",
     "OutOfTime",
     "PackagedEmbedder",
     "Progress",

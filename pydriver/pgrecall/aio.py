@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, tzinfo
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls, core
 from pgrecall.arguments import check_type
@@ -25,7 +27,6 @@ from pgrecall.errors import (
     MemoryNotFound,
     ModelMismatch,
     from_database,
-    is_stale,
     may_be_version,
     not_installed,
     other_version,
@@ -88,7 +89,7 @@ class AsyncRecall:
         self,
         connection: Connection | AsyncPool,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
@@ -98,11 +99,13 @@ class AsyncRecall:
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; can be a function from texts to vectors. None to do
-                without: then only facts and queries that bring an embedding are searched by it.
-            reranker: A cross-encoder: its directory or name, an object, or a function from query
-                and texts to relevances from 0 to 1. None to keep the fused order. Default: what
-                PGRECALL_RERANKER names ("none" for none), or else the one that comes with it.
+            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of
+                an endpoint with the API of OpenAI, of which model is the model. None to do without:
+                then only facts and queries that bring an embedding are searched by it.
+            reranker: A cross-encoder: its directory or name, the URL of a ``/rerank`` endpoint, an
+                object, or a function from query and texts to relevances from 0 to 1. None or "none"
+                to keep the fused order. Default: what PGRECALL_RERANKER names, or else the one that
+                comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
@@ -110,26 +113,28 @@ class AsyncRecall:
                 switch. A bank is asked for its models before each call.
 
         Raises:
-            InvalidArgument: there is no such time zone.
+            InvalidArgument: there is no such time zone; or the model of the embedder has no name.
 
         """
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
-        self._owned: Connection | None = None
-        self._upgrades = 0
+        self._dsn: str | None = None  # of a source that connect() opened
 
     @classmethod
     async def connect(
         cls,
         dsn: str | None = None,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
+        pool_size: int | None = None,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
+
+        A connection that was lost is opened again.
 
         Args:
             dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server, in which
@@ -139,30 +144,36 @@ class AsyncRecall:
             timezone: As for the class.
             model: As for the class.
             next_embedder: As for the class.
+            pool_size: Open a pool of at most so many connections instead, for calls that run at
+                once; needs the extra ``pool``.
 
         Raises:
-            InstallError: the embedded server is needed and cannot be started.
+            InstallError: the embedded server is needed and cannot be started, or the package for
+                a pool is missing.
+            InvalidArgument: pool_size is below 1.
 
         """
         from pgrecall.server import ready_dsn
 
-        server = await _compute(ready_dsn, dsn)
-        connection = await psycopg.AsyncConnection.connect(server, autocommit=True)
+        check_type("pool_size", pool_size, int | None)
+        server = core.named_dsn(await _compute(ready_dsn, dsn))
+        source = await _connected(server) if pool_size is None else await _pool(server, pool_size)
         recall = cls(
-            connection,
+            source,
             embedder=embedder,
             reranker=reranker,
             timezone=timezone,
             model=model,
             next_embedder=next_embedder,
         )
-        recall._owned = connection
+        recall._dsn = server
         return recall
 
     async def close(self) -> None:
-        """Close the connection, if :meth:`connect` opened it."""
-        if self._owned is not None:
-            await self._owned.close()
+        """Close the connection or the pool, if :meth:`connect` opened it."""
+        if self._dsn is not None:
+            self._dsn = None
+            await cast("Connection", self._source).close()
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -174,7 +185,7 @@ class AsyncRecall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the connection, if :meth:`connect` opened it."""
+        """Close the connection or the pool, if :meth:`connect` opened it."""
         await self.close()
 
     async def create_bank(
@@ -962,7 +973,7 @@ class AsyncRecall:
             )
             if not texts:
                 return done
-            vectors = await _compute(embedder.embed, [text.text for text in texts])
+            vectors = await _compute(core.embedded, embedder, [text.text for text in texts])
             call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
             done += await self._run(call)
             from_id = texts[-1].memory_id + 1
@@ -1263,6 +1274,57 @@ class AsyncRecall:
         # The bank was switched to its next model between the two statements.
         return await self._answer(bank, query, options, began)
 
+    async def recall_many(
+        self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
+    ) -> list[RecallReport]:
+        """Find what answers many queries, with as many round trips as one query takes.
+
+        They are embedded in one go, and asked in one statement, in one snapshot of the bank.
+
+        Args:
+            bank: Name of an existing bank.
+            queries: The questions, at most 1,000.
+            options: As for :meth:`recall`, the same for each; timeout is that of all.
+
+        Returns:
+            A report on each, in order; the times of embedding and of the database are those of all.
+
+        Raises:
+            RecallError: as :meth:`recall`; what is wrong with one fails all.
+
+        """
+        began = perf_counter()
+        settings = await self._settings_for(bank)
+        questions = [
+            core.Question(settings, bank, query, options, on_own_thread, began) for query in queries
+        ]
+        if not questions:
+            return []
+        if len(questions) > core.MOST_QUERIES:
+            raise InvalidArgument(
+                f"there are {len(questions)} queries, more than {core.MOST_QUERIES}",
+                hint="Ask them in several calls.",
+            )
+        trace = questions[0].trace
+        for question in questions:
+            question.trace = trace
+        unprepared = [question for question in questions if question.needs_preparation]
+        if unprepared:
+            call = calls.together([question.preparation_call() for question in unprepared])
+            prepared = await self._run(call, trace)
+            for question, found in zip(unprepared, prepared, strict=True):
+                question.prepare(found)
+        for step in core.embed_together(questions):
+            await _settled(step)
+        for question in questions:
+            for step in question.embed():
+                await _settled(step)
+        answers = await self._run(calls.together([one.call() for one in questions]), trace)
+        for question, answer in zip(questions, answers, strict=True):
+            for step in question.rerank(answer):
+                await _settled(step)
+        return [question.report() for question in questions]
+
     async def context(
         self,
         bank: str,
@@ -1387,7 +1449,6 @@ class AsyncRecall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return await self._send(call, connection, trace)
             except psycopg.Error as error:
-                self._upgrades += is_stale(error)
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
@@ -1418,30 +1479,68 @@ class AsyncRecall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
-            # Another text after an upgrade, which psycopg prepares anew.
-            text = (call.sql + " " * self._upgrades).encode()
+            # Never prepared: a pooler hands the next statement to another server process.
+            text = call.sql.encode()
             limit, unlimit = trace.limits()
             if limit is None:
-                await cursor.execute(text, call.parameters)
+                await cursor.execute(text, call.parameters, prepare=False)
             else:
                 async with connection.pipeline():  # one round trip
-                    await connection.execute(limit.sql.encode(), limit.parameters)
-                    await cursor.execute(text, call.parameters)
-                    await connection.execute(unlimit.sql.encode())
+                    await connection.execute(limit.sql.encode(), limit.parameters, prepare=False)
+                    await cursor.execute(text, call.parameters, prepare=False)
+                    await connection.execute(unlimit.sql.encode(), prepare=False)
             return call.result(await cursor.fetchall())
 
     @asynccontextmanager
     async def _connection(self, trace: core.Trace) -> AsyncIterator[Connection]:
-        if isinstance(self._source, psycopg.AsyncConnection):
-            yield self._source
-            return
         start = perf_counter()
-        limit = trace.pool_arguments(self._source.connection)
-        async with self._source.connection(**limit) as connection:
-            trace.acquired(start)
+        trace.is_sent = False
+        source = self._source
+        if isinstance(source, psycopg.AsyncConnection):
+            if self._dsn is not None:
+                async with source.lock:  # of the callers that wait for it one opens the next
+                    if self._source is source and not core.is_alive(source):
+                        self._source = await _connected(self._dsn, trace.left)
+                        await source.close()
+                        trace.acquired(start)
+            yield cast("Connection", self._source)
+            return
+        limit = trace.pool_arguments(source.connection)
+        async with source.connection(**limit) as connection:
+            trace.acquired(start, source)
             yield connection
             start = perf_counter()
         trace.returned(start)
+
+
+async def _connected(dsn: str, seconds: float | None = None) -> Connection:
+    """Open a connection, within a time limit that libpq counts in seconds."""
+    limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
+    return await psycopg.AsyncConnection.connect(limited, autocommit=True)
+
+
+async def _pool(dsn: str, size: int) -> AsyncPool:
+    """Open a pool, whose connections are looked at before each use."""
+    try:
+        from psycopg_pool import AsyncConnectionPool
+    except ImportError as error:
+        raise InstallError(
+            f"package {error.name} is missing", hint="Run: pip install 'pgrecall[pool]'"
+        ) from error
+    if size < 1:
+        raise InvalidArgument(
+            f"pool_size must be at least 1, not {size}", hint="Leave it out for one connection."
+        )
+
+    async def look(connection: Connection) -> None:
+        core.check_alive(connection)
+
+    await (await _connected(dsn)).close()  # what is wrong is said at once, not after a time limit
+    pool = AsyncConnectionPool(
+        dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
+    )
+    await pool.open()
+    return pool
 
 
 async def _settled(step: core.Step[Any]) -> None:

@@ -24,6 +24,8 @@ MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
+# Of registries; they name the version as well.
+MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
 
 LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -261,7 +263,7 @@ def release(to: str, today: datetime.date) -> None:
 
 
 def set_version(to: str) -> None:
-    """Write a version into the two files that state it.
+    """Write a version into the two files that state it, and into the manifests.
 
     Raises:
         ValueError: it is not of the form 1.2.3.
@@ -269,6 +271,9 @@ def set_version(to: str) -> None:
     """
     if not VERSION.fullmatch(to):
         raise ValueError(f"a version looks like 1.2.3, not {to!r}")
+    for path in MANIFESTS:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(f'"{version()}"', f'"{to}"'), encoding="utf-8")
     for path in VERSION_FILES:
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(_stated_version(path), to), encoding="utf-8")

@@ -152,6 +152,29 @@ def then(call: Call[Row, Result], change: Callable[[Result], Result]) -> Call[Ro
     return replace(call, result=lambda rows: change(call.result(rows)))
 
 
+def together(several: Sequence[Call[Row, Result]]) -> Call[tuple[int, Row], list[Result]]:
+    """Make one statement of several with the same columns: one round trip for all answers."""
+    parts: list[str] = []
+    parameters: dict[str, object] = {}
+    for n, call in enumerate(several):
+        text = re.sub(r"%\((\w+)\)s", rf"%(\1__{n})s", call.sql)
+        parts.append(f"select {n} as call_n, row_number() over () as row_n, c.* from ({text}) as c")
+        parameters |= {f"{name}__{n}": value for name, value in call.parameters.items()}
+
+    def row_factory(cursor: Any) -> Callable[[Sequence[Any]], tuple[int, Row]]:
+        row = several[0].row_factory(cursor)
+        return lambda values: (values[0], row(values))
+
+    def result(rows: list[tuple[int, Row]]) -> list[Result]:
+        found: list[list[Row]] = [[] for _ in several]
+        for n, row in rows:
+            found[n].append(row)
+        return [call.result(own) for call, own in zip(several, found, strict=True)]
+
+    sql = f"{' union all '.join(parts)} order by call_n, row_n"
+    return Call(sql, parameters, row_factory, result, all(call.is_repeatable for call in several))
+
+
 def version() -> Call[str, str]:
     """Return the version of the schema."""
     return _value("version")

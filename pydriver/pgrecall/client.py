@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls, core
 from pgrecall.arguments import check_type
@@ -25,7 +27,6 @@ from pgrecall.errors import (
     MemoryNotFound,
     ModelMismatch,
     from_database,
-    is_stale,
     may_be_version,
     not_installed,
     other_version,
@@ -88,7 +89,7 @@ class Recall:
         self,
         connection: Connection | Pool,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
@@ -98,11 +99,13 @@ class Recall:
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; can be a function from texts to vectors. None to do
-                without: then only facts and queries that bring an embedding are searched by it.
-            reranker: A cross-encoder: its directory or name, an object, or a function from query
-                and texts to relevances from 0 to 1. None to keep the fused order. Default: what
-                PGRECALL_RERANKER names ("none" for none), or else the one that comes with it.
+            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of
+                an endpoint with the API of OpenAI, of which model is the model. None to do without:
+                then only facts and queries that bring an embedding are searched by it.
+            reranker: A cross-encoder: its directory or name, the URL of a ``/rerank`` endpoint, an
+                object, or a function from query and texts to relevances from 0 to 1. None or "none"
+                to keep the fused order. Default: what PGRECALL_RERANKER names, or else the one that
+                comes with it.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
@@ -110,26 +113,28 @@ class Recall:
                 switch. A bank is asked for its models before each call.
 
         Raises:
-            InvalidArgument: there is no such time zone.
+            InvalidArgument: there is no such time zone; or the model of the embedder has no name.
 
         """
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
-        self._owned: Connection | None = None
-        self._upgrades = 0
+        self._dsn: str | None = None  # of a source that connect() opened
 
     @classmethod
     def connect(
         cls,
         dsn: str | None = None,
         *,
-        embedder: Embedder | EmbedFunction | None = DEFAULT_EMBEDDER,
+        embedder: Embedder | EmbedFunction | str | None = DEFAULT_EMBEDDER,
         reranker: Reranker | ScoreFunction | str | Path | bool | None = DEFAULT_RERANKER,
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
+        pool_size: int | None = None,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
+
+        A connection that was lost is opened again.
 
         Args:
             dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server, in which
@@ -139,30 +144,36 @@ class Recall:
             timezone: As for the class.
             model: As for the class.
             next_embedder: As for the class.
+            pool_size: Open a pool of at most so many connections instead, for calls that run at
+                once; needs the extra ``pool``.
 
         Raises:
-            InstallError: the embedded server is needed and cannot be started.
+            InstallError: the embedded server is needed and cannot be started, or the package for
+                a pool is missing.
+            InvalidArgument: pool_size is below 1.
 
         """
         from pgrecall.server import ready_dsn
 
-        server = _compute(ready_dsn, dsn)
-        connection = psycopg.Connection.connect(server, autocommit=True)
+        check_type("pool_size", pool_size, int | None)
+        server = core.named_dsn(_compute(ready_dsn, dsn))
+        source = _connected(server) if pool_size is None else _pool(server, pool_size)
         recall = cls(
-            connection,
+            source,
             embedder=embedder,
             reranker=reranker,
             timezone=timezone,
             model=model,
             next_embedder=next_embedder,
         )
-        recall._owned = connection
+        recall._dsn = server
         return recall
 
     def close(self) -> None:
-        """Close the connection, if :meth:`connect` opened it."""
-        if self._owned is not None:
-            self._owned.close()
+        """Close the connection or the pool, if :meth:`connect` opened it."""
+        if self._dsn is not None:
+            self._dsn = None
+            cast("Connection", self._source).close()
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -174,7 +185,7 @@ class Recall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the connection, if :meth:`connect` opened it."""
+        """Close the connection or the pool, if :meth:`connect` opened it."""
         self.close()
 
     def create_bank(
@@ -956,7 +967,7 @@ class Recall:
             texts = self._run(calls.embed_pending(bank, from_id=from_id, batch_size=batch_size))
             if not texts:
                 return done
-            vectors = _compute(embedder.embed, [text.text for text in texts])
+            vectors = _compute(core.embedded, embedder, [text.text for text in texts])
             call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
             done += self._run(call)
             from_id = texts[-1].memory_id + 1
@@ -1251,6 +1262,58 @@ class Recall:
         # The bank was switched to its next model between the two statements.
         return self._answer(bank, query, options, began)
 
+    def recall_many(
+        self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
+    ) -> list[RecallReport]:
+        """Find what answers many queries, with as many round trips as one query takes.
+
+        They are embedded in one go, and asked in one statement, in one snapshot of the bank.
+
+        Args:
+            bank: Name of an existing bank.
+            queries: The questions, at most 1,000.
+            options: As for :meth:`recall`, the same for each; timeout is that of all.
+
+        Returns:
+            A report on each, in order; the times of embedding and of the database are those of all.
+
+        Raises:
+            RecallError: as :meth:`recall`; what is wrong with one fails all.
+
+        """
+        began = perf_counter()
+        settings = self._settings_for(bank)
+        questions = [
+            core.Question(settings, bank, query, options, on_this_thread, began)
+            for query in queries
+        ]
+        if not questions:
+            return []
+        if len(questions) > core.MOST_QUERIES:
+            raise InvalidArgument(
+                f"there are {len(questions)} queries, more than {core.MOST_QUERIES}",
+                hint="Ask them in several calls.",
+            )
+        trace = questions[0].trace
+        for question in questions:
+            question.trace = trace
+        unprepared = [question for question in questions if question.needs_preparation]
+        if unprepared:
+            call = calls.together([question.preparation_call() for question in unprepared])
+            prepared = self._run(call, trace)
+            for question, found in zip(unprepared, prepared, strict=True):
+                question.prepare(found)
+        for step in core.embed_together(questions):
+            _settled(step)
+        for question in questions:
+            for step in question.embed():
+                _settled(step)
+        answers = self._run(calls.together([one.call() for one in questions]), trace)
+        for question, answer in zip(questions, answers, strict=True):
+            for step in question.rerank(answer):
+                _settled(step)
+        return [question.report() for question in questions]
+
     def context(
         self,
         bank: str,
@@ -1369,7 +1432,6 @@ class Recall:
                     owner = self._source is not connection or core.owns_transaction(connection)
                     return self._send(call, connection, trace)
             except psycopg.Error as error:
-                self._upgrades += is_stale(error)
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
@@ -1400,30 +1462,68 @@ class Recall:
         with trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
-            # Another text after an upgrade, which psycopg prepares anew.
-            text = (call.sql + " " * self._upgrades).encode()
+            # Never prepared: a pooler hands the next statement to another server process.
+            text = call.sql.encode()
             limit, unlimit = trace.limits()
             if limit is None:
-                cursor.execute(text, call.parameters)
+                cursor.execute(text, call.parameters, prepare=False)
             else:
                 with connection.pipeline():  # one round trip
-                    connection.execute(limit.sql.encode(), limit.parameters)
-                    cursor.execute(text, call.parameters)
-                    connection.execute(unlimit.sql.encode())
+                    connection.execute(limit.sql.encode(), limit.parameters, prepare=False)
+                    cursor.execute(text, call.parameters, prepare=False)
+                    connection.execute(unlimit.sql.encode(), prepare=False)
             return call.result(cursor.fetchall())
 
     @contextmanager
     def _connection(self, trace: core.Trace) -> Iterator[Connection]:
-        if isinstance(self._source, psycopg.Connection):
-            yield self._source
-            return
         start = perf_counter()
-        limit = trace.pool_arguments(self._source.connection)
-        with self._source.connection(**limit) as connection:
-            trace.acquired(start)
+        trace.is_sent = False
+        source = self._source
+        if isinstance(source, psycopg.Connection):
+            if self._dsn is not None:
+                with source.lock:  # of the callers that wait for it one opens the next
+                    if self._source is source and not core.is_alive(source):
+                        self._source = _connected(self._dsn, trace.left)
+                        source.close()
+                        trace.acquired(start)
+            yield cast("Connection", self._source)
+            return
+        limit = trace.pool_arguments(source.connection)
+        with source.connection(**limit) as connection:
+            trace.acquired(start, source)
             yield connection
             start = perf_counter()
         trace.returned(start)
+
+
+def _connected(dsn: str, seconds: float | None = None) -> Connection:
+    """Open a connection, within a time limit that libpq counts in seconds."""
+    limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
+    return psycopg.Connection.connect(limited, autocommit=True)
+
+
+def _pool(dsn: str, size: int) -> Pool:
+    """Open a pool, whose connections are looked at before each use."""
+    try:
+        from psycopg_pool import ConnectionPool
+    except ImportError as error:
+        raise InstallError(
+            f"package {error.name} is missing", hint="Run: pip install 'pgrecall[pool]'"
+        ) from error
+    if size < 1:
+        raise InvalidArgument(
+            f"pool_size must be at least 1, not {size}", hint="Leave it out for one connection."
+        )
+
+    def look(connection: Connection) -> None:
+        core.check_alive(connection)
+
+    (_connected(dsn)).close()  # what is wrong is said at once, not after a time limit
+    pool = ConnectionPool(
+        dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
+    )
+    pool.open()
+    return pool
 
 
 def _settled(step: core.Step[Any]) -> None:

@@ -110,6 +110,7 @@ def make_context(
         citations={line.number: line.hit.memory_id for line in chosen[:fits]},
         left_out=len(report.hits) - fits,
         is_shortened=is_shortened,
+        hits=tuple(line.hit for line in chosen[:fits]),
     )
 
 

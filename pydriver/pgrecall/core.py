@@ -16,25 +16,27 @@ from datetime import datetime, timezone, tzinfo
 from functools import partial
 from inspect import signature
 from itertools import islice
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
+from pgrecall._version import __version__
 from pgrecall.arguments import check_recall
 from pgrecall.calls import Answer, Call
 from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
 from pgrecall.errors import (
     ArmFailed,
     InvalidArgument,
+    InvalidEmbedding,
     InvalidFact,
     OutOfTime,
     RecallError,
-    is_stale,
     moved,
 )
 from pgrecall.models import (
@@ -86,11 +88,15 @@ RerankMode = Literal["blend", "replace"]
 
 EMBED_BATCH = 64
 STREAM_BATCH = 1000
-SLOW_CONNECTION_SECONDS = 1.0
+MOST_QUERIES = 1000
+SLOW_CONNECTION_SECONDS = 0.05
+WARN_EVERY_SECONDS = 60.0
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
 _CONNECTION_LOST = ("08", "57P01", "57P02")
+_NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+"""What a server says that takes connections again before long; it has no code for it then."""
 _LAST_SESSION = "last_session"
 _LEAST_SECONDS = 0.002  # a limit of 0 would be none, and the server counts milliseconds
 
@@ -117,7 +123,7 @@ class Settings:
     @classmethod
     def of(
         cls,
-        embedder: Embedder | EmbedFunction | None,
+        embedder: Embedder | EmbedFunction | str | None,
         reranker: Reranker | ScoreFunction | str | Path | bool | None,
         zone: str | tzinfo | None,
         model: str | None,
@@ -226,6 +232,7 @@ class Trace:
     wait: float = 0.0
     database: float = 0.0
     is_lost: bool = False
+    is_sent: bool = False
     timeout: float | None = None
     start: float = field(default_factory=perf_counter)
 
@@ -259,12 +266,18 @@ class Trace:
             hint="Allow more time with timeout=..., or ask for less with budget='low'.",
         )
 
-    def acquired(self, since: float) -> None:
-        """Note how long a connection took, and warn when that was long."""
+    def acquired(self, since: float, source: object = None) -> None:
+        """Note how long a connection took, and warn when that was long.
+
+        Args:
+            since: When it was asked for.
+            source: The pool that it came from, where it says how it fares.
+
+        """
         seconds = perf_counter() - since
         self.wait += seconds
         if seconds > SLOW_CONNECTION_SECONDS:
-            logger.warning("waited %.0f ms for a connection", seconds * 1000)
+            _warn_of_wait(seconds, source)
 
     def returned(self, since: float) -> None:
         """Note how long it took to commit and to give the connection back."""
@@ -274,6 +287,7 @@ class Trace:
     def timing(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
         """Measure a statement on the connection, and note whether that was lost."""
         self.is_lost = False
+        self.is_sent = True
         start = perf_counter()
         try:
             yield
@@ -293,9 +307,69 @@ def retry_delays() -> Iterator[float]:
 def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
     """Tell whether repeating a call may succeed and is safe."""
     state = error.sqlstate or ""
-    if state in _ROLLED_BACK or is_stale(error):
+    if not trace.is_sent:
+        return _may_connect(error)
+    if state in _ROLLED_BACK:
         return True
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
+
+
+def _may_connect(error: psycopg.Error) -> bool:
+    """Tell whether connecting again may succeed: nothing was refused for good, nothing waited for.
+
+    A pool that gave no connection in time has waited long enough.
+    """
+    if type(error).__name__ in ("PoolTimeout", "PoolClosed"):
+        return False
+    said = str(error)
+    return isinstance(error, psycopg.OperationalError) and (
+        "FATAL" not in said or any(words in said for words in _NOT_YET)
+    )
+
+
+_warned_at = -inf
+
+
+def _warn_of_wait(seconds: float, source: object) -> None:
+    """Warn that a connection took long, at most once in a while."""
+    global _warned_at
+    if perf_counter() - _warned_at < WARN_EVERY_SECONDS:
+        return
+    _warned_at = perf_counter()
+    state = ""
+    if hasattr(source, "get_stats"):
+        found = source.get_stats()
+        size, idle, waiting = (
+            found.get(name, 0) for name in ("pool_size", "pool_available", "requests_waiting")
+        )
+        state = f"; the pool has {size}, {idle} idle, and {waiting} callers wait"
+    logger.warning("waited %.0f ms for a connection%s", seconds * 1000, state)
+
+
+def named_dsn(dsn: str) -> str:
+    """Let the server show whose connection it is, unless the DSN or PGAPPNAME says."""
+    return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
+
+
+def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
+    """Tell whether the server still holds a connection, as far as can be seen without asking.
+
+    What it sent with its farewell is read first, and the end of the connection behind it.
+    """
+    if connection.closed:
+        return False
+    try:
+        for _ in range(2):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return connection.pgconn.status == psycopg.pq.ConnStatus.OK
+
+
+def check_alive(connection: psycopg.BaseConnection[Any]) -> None:
+    """Raise where :func:`is_alive` is false, as a pool wants it."""
+    if not is_alive(connection):
+        raise psycopg.OperationalError("the server closed the connection")
 
 
 def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
@@ -500,8 +574,8 @@ class Question:
         begin = partial(self._begun_embedding, embedder, [*texts.values()])
         try:
             vectors = yield from self._waited("embed", begin, self._share())
-            read = zip(texts, map(calls.to_floats, vectors), strict=True)
-            for name, vector in [*read]:
+            read = checked(embedder.model, [*vectors], len(texts))
+            for name, vector in zip(texts, read, strict=True):
                 place = self._arguments if name == "embedding" else options
                 place[name] = vector
             self._arguments.setdefault("model", embedder.model)
@@ -632,6 +706,49 @@ class Question:
             self._seconds[stage] += perf_counter() - start
 
 
+class _Known:
+    """An embedder that has embedded the queries before, all in one go."""
+
+    def __init__(
+        self, embedder: Embedder, vectors: Mapping[str, list[float]], error: Exception | None
+    ) -> None:
+        self.model = embedder.model
+        self.dimensions = None
+        self._embedder = embedder
+        self._vectors = vectors
+        self._error = error
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if self._error is not None:
+            raise self._error
+        new = [text for text in texts if text not in self._vectors]
+        vectors = embedded(self._embedder, new) if new else []
+        known = {**self._vectors, **dict(zip(new, vectors, strict=True))}
+        return [known[text] for text in texts]
+
+
+def embed_together(questions: Sequence[Question]) -> Iterator[Step[Any]]:
+    """Embed the queries of questions in one go, for each to find its vector; wait for each step.
+
+    What fails is an error of each question.
+    """
+    first = questions[0]
+    embedder = first._settings.embedder
+    texts = [*dict.fromkeys(one._embedded_text for one in questions if one._embeds_query)]
+    if embedder is None or not texts:
+        return
+    vectors: dict[str, list[float]] = {}
+    failed = None
+    try:
+        begin = partial(first._begun_embedding, embedder, texts)
+        found = yield from first._waited("embed", begin, first._share())
+        vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
+    except Exception as error:  # whatever it is, the other arms answer
+        failed = error
+    for one in questions:
+        one._settings = replace(one._settings, embedder=_Known(embedder, vectors, failed))
+
+
 def _texts(words: object) -> list[str]:
     """Take the texts of a list; what else there is, the database refuses."""
     return [one for one in words if isinstance(one, str)] if isinstance(words, list) else []
@@ -731,15 +848,29 @@ class _Reranking:
                 seconds=self._limit,
                 is_enough=self._first,
             )
-        if isinstance(reranker, PunctualReranker):
-            return partial(start, reranker.scores_within, query, self._texts, self._limit)
-        return partial(start, self._all_scores, query)
+        return partial(start, self._scores, query)
 
-    def _all_scores(self, query: str) -> Sequence[float]:
-        assert self.reranker is not None
-        scores = [*self.reranker.scores(query, self._texts)]
-        if len(scores) != len(self._texts):
-            raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+    def _scores(self, query: str) -> Sequence[float]:
+        """Let the reranker score the texts.
+
+        Raises:
+            InvalidArgument: what it gives are no relevances, such as the logits of a model.
+            ValueError: it does not give one for each text.
+
+        """
+        if isinstance(self.reranker, PunctualReranker):
+            scores = [*self.reranker.scores_within(query, self._texts, self._limit)]
+        else:
+            assert self.reranker is not None
+            scores = [*self.reranker.scores(query, self._texts)]
+            if len(scores) != len(self._texts):
+                raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+        for score in scores:
+            if not 0 <= score <= 1:
+                raise InvalidArgument(
+                    f"the reranker gave {score:g}, not a relevance from 0 to 1",
+                    hint="Make relevances of logits first, by 1 / (1 + exp(-logit)).",
+                )
         return scores
 
     def ordered(self, scores: Sequence[float], limit: float) -> list[Hit]:
@@ -780,6 +911,45 @@ def said(error: Exception) -> tuple[str, str | None]:
 def _degradation(arm: ArmReport) -> Degradation:
     problem = "the {} arm failed and was left out: {}" if arm.status == "failed" else "{}: {}"
     return Degradation("arm", problem.format(arm.arm, arm.reason or "no reason given"), arm.hint)
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts, and check what came out.
+
+    Raises:
+        InvalidEmbedding: the embedder did not give one usable vector for each text.
+        Exception: what it raised.
+
+    """
+    return checked(embedder.model, [*embedder.embed(texts)], len(texts))
+
+
+def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[float]]:
+    """Refuse vectors that no bank can take, in the name of the embedder that made them.
+
+    Raises:
+        InvalidEmbedding: they are too few or too many, of different lengths, empty, all zeros, or
+            hold what is not a finite number.
+
+    """
+    name = f'the embedder "{model}"'
+    hint = "Let it return one list of numbers for each text, all of one length."
+    if len(vectors) != wanted:
+        raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
+    read: list[list[float]] = []
+    for n, vector in enumerate(vectors):
+        numbers = calls.to_floats(vector, f"vector {n} of {name}")
+        size = sum(map(abs, numbers))
+        if not isfinite(size):
+            raise InvalidEmbedding(f"{name} gave a number that is not finite", hint=hint)
+        if size == 0:
+            raise InvalidEmbedding(f"{name} gave a vector that is empty or all zeros", hint=hint)
+        if read and len(numbers) != len(read[0]):
+            raise InvalidEmbedding(
+                f"{name} gave vectors of {len(read[0])} and of {len(numbers)} dimensions", hint=hint
+            )
+        read.append(numbers)
+    return read
 
 
 class FactBatch:
@@ -874,9 +1044,8 @@ class FactBatch:
         texts = [str(place["text"]) for place in new]
         if texts and model not in self._failed:
             try:
-                vectors = [calls.vector_text(vector) for vector in embedder.embed(texts)]
-                for place, vector in zip(new, vectors, strict=True):
-                    self._stored[id(place), model] = vector
+                for place, vector in zip(new, embedded(embedder, texts), strict=True):
+                    self._stored[id(place), model] = calls.vector_text(vector)
             except Exception as error:  # whatever it is, the facts are worth more
                 if self._is_strict:
                     raise
@@ -938,11 +1107,9 @@ class Refill:
 
     def start_call(self) -> Call[object, None]:
         """Return the call that begins. Embeds a word to learn the dimensions: takes long."""
-        (vector,) = self._embedder.embed(["dimensions"])
+        (vector,) = embedded(self._embedder, ["dimensions"])
         self._began = perf_counter()
-        return calls.reembed_start(
-            self._bank, model=self._embedder.model, dimensions=len(calls.to_floats(vector))
-        )
+        return calls.reembed_start(self._bank, model=self._embedder.model, dimensions=len(vector))
 
     def pending_call(self) -> Call[PendingText, list[PendingText]]:
         """Return the call that says what to embed next."""
@@ -954,7 +1121,7 @@ class Refill:
             self._bank,
             model=self._embedder.model,
             texts=texts,
-            vectors=self._embedder.embed([text.text for text in texts]) if texts else (),
+            vectors=embedded(self._embedder, [text.text for text in texts]) if texts else (),
         )
 
     def advance(self, texts: Sequence[PendingText]) -> float:

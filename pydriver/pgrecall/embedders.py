@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from pgrecall.errors import EmbedderUnavailable
-from pgrecall.loading import limit_torch, quiet_loading
+from pgrecall.errors import EmbedderUnavailable, InvalidArgument
+from pgrecall.loading import limit_torch, quiet_loading, settled
 from pgrecall.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ _TOKENS = 256  # as sentence-transformers cuts it off
 
 Vector = Iterable[float]
 """One embedding: a list, a tuple, a numpy array, ..."""
-EmbedFunction = Callable[[Sequence[str]], Iterable[Vector]]
-"""A function from texts to one embedding each."""
+EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable[Vector]]"]
+"""A function from texts to one embedding each; may be async."""
 
 
 class Embedder(Protocol):
@@ -84,7 +86,7 @@ class FunctionEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per text, in order."""
-        return self._function(texts)
+        return settled(self._function(texts))
 
 
 class PackagedEmbedder:
@@ -296,17 +298,143 @@ def _missing(package: str | None, command: str) -> EmbedderUnavailable:
     )
 
 
-def as_embedder(embedder: Embedder | EmbedFunction, model: str | None) -> Embedder:
+class OpenAIEmbedder:
+    """A model behind an endpoint with the API of OpenAI, by the official client.
+
+    The client tries again what failed for a passing reason, later each time, and waits as long as
+    the endpoint asks for where it limits the rate.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int = 128,
+        rate: float | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 5,
+    ) -> None:
+        """Choose a model; nothing is imported or sent yet.
+
+        Args:
+            model: Its name at the endpoint, which a bank stores.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
+                else that of OpenAI.
+            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
+            dimensions: Length of each embedding, for models that can shorten it.
+            batch_size: Texts in one request, at least 1.
+            rate: Requests a second at most, of all callers. Default: no limit.
+            timeout: Seconds for one request.
+            max_retries: How often a request is tried again.
+
+        Raises:
+            InvalidArgument: batch_size is below 1, or rate not above 0.
+
+        """
+        if batch_size < 1 or (rate is not None and not rate > 0):
+            raise InvalidArgument(
+                f"batch_size must be at least 1 and rate above 0, not {batch_size} and {rate}"
+            )
+        self.model = model
+        self.dimensions = dimensions
+        self._endpoint = {"base_url": base_url, "api_key": api_key}
+        self._limits = {"timeout": timeout, "max_retries": max_retries}
+        self._batch_size = batch_size
+        self._pause = 1 / rate if rate else 0.0
+        self._next = 0.0
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per text, in order.
+
+        Raises:
+            EmbedderUnavailable: the package is missing, or the endpoint refuses or is out of reach.
+
+        """
+        client = self._connected()
+        import openai
+
+        size = {} if self.dimensions is None else {"dimensions": self.dimensions}
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), self._batch_size):
+            batch = [*texts[start : start + self._batch_size]]
+            self._wait()
+            try:
+                answer = client.embeddings.create(
+                    model=self.model, input=batch, encoding_format="float", **size
+                )
+            except openai.OpenAIError as error:
+                raise EmbedderUnavailable(
+                    f'the embedder "{self.model}" at {client.base_url} failed: {error}',
+                    hint="Check the endpoint, the name of the model and OPENAI_API_KEY.",
+                ) from error
+            found = sorted(answer.data, key=lambda one: one.index)
+            vectors += [one.embedding for one in found]
+        return vectors
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                try:
+                    import openai
+                except ImportError as error:
+                    raise _missing(error.name, "pip install 'pgrecall[openai]'") from error
+                given = {name: value for name, value in self._endpoint.items() if value}
+                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
+                    given.setdefault("api_key", "none")
+                try:
+                    self._client = openai.OpenAI(**given, **self._limits)
+                except openai.OpenAIError as error:
+                    raise EmbedderUnavailable(
+                        f'the embedder "{self.model}" cannot be used: {error}',
+                        hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
+                    ) from error
+            return self._client
+
+    def _wait(self) -> None:
+        """Wait for the turn of this request."""
+        with self._lock:
+            turn = max(self._next, time.monotonic())
+            self._next = turn + self._pause
+        time.sleep(max(0.0, turn - time.monotonic()))
+
+
+def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> Embedder:
     """Make an embedder of the argument of a client.
 
     Args:
-        embedder: An embedder, or a function from texts to vectors.
-        model: Name of a function's model; None where the function has a name of its own.
+        embedder: An embedder, a function from texts to vectors, or the URL of an endpoint.
+        model: Name of its model; None where a function has a name of its own.
+
+    Raises:
+        InvalidArgument: the model has no name, so that another could not be told from it.
 
     """
+    if isinstance(embedder, str):
+        if not embedder.startswith(("http://", "https://")):
+            raise InvalidArgument(
+                f'embedder is "{embedder}", not the URL of an endpoint',
+                hint="Pass SentenceTransformerEmbedder(name) for a model of that name.",
+            )
+        if not model:
+            raise _nameless("the model of the endpoint")
+        return OpenAIEmbedder(model, base_url=embedder)
     if hasattr(embedder, "embed"):  # not isinstance: that reads dimensions, which loads the model
         return cast("Embedder", embedder)
-    return FunctionEmbedder(embedder, model or getattr(embedder, "__name__", None) or "custom")
+    name = model or getattr(embedder, "__name__", None)
+    if not name or name == "<lambda>":
+        raise _nameless("the model of the embedder, a function without a name of its own,")
+    return FunctionEmbedder(embedder, name)
+
+
+def _nameless(what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{what} is not named", hint='Add model="...": a bank keeps to one model, by its name.'
+    )
 
 
 DEFAULT_EMBEDDER = PackagedEmbedder()

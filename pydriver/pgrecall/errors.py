@@ -178,15 +178,6 @@ def may_be_version(error: psycopg.Error) -> bool:
     return error.sqlstate in _MISSING
 
 
-def is_stale(error: psycopg.Error) -> bool:
-    """Return whether a prepared statement failed since its columns changed, as by an upgrade.
-
-    Nothing was done then. The code is that of every feature that is not supported, and the message
-    is in the language of the server.
-    """
-    return error.sqlstate == "0A000" and error.diag.source_function == "RevalidateCachedQuery"
-
-
 def other_version(error: psycopg.Error, schema: str | None) -> InstallError | None:
     """Name the side to upgrade, where a statement failed since the versions differ.
 

@@ -1,10 +1,17 @@
-"""Loading models quietly: no progress bars, no network; and the threads they may use."""
+"""What models need: quiet loading, the threads they may use, a loop for those that are async."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from inspect import isawaitable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 THREADS = 8
 """At most so many texts are read at a time, however many cores there are."""
@@ -38,3 +45,24 @@ def limit_torch() -> None:
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(min(torch.get_num_threads(), cores(), THREADS))
+
+
+def settled(value: T | Awaitable[T]) -> T:
+    """Return what a function of the user returned, or wait for it where the function is async.
+
+    All of them run on one loop, beside that of the caller: their clients keep connections by loop.
+    """
+    if not isawaitable(value):
+        return value
+
+    async def waited() -> T:
+        return await value
+
+    return asyncio.run_coroutine_threadsafe(waited(), _loop()).result()
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="pgrecall-async", daemon=True).start()
+    return loop

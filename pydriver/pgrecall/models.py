@@ -680,6 +680,7 @@ class Context:
             not suffice for.
         is_shortened: Whether the budget did not even suffice for the text of the best hit, of
             which only the beginning is in it.
+        hits: The hits in it, in the order of their numbers.
 
     """
 
@@ -688,6 +689,7 @@ class Context:
     citations: Mapping[int, int]
     left_out: int
     is_shortened: bool
+    hits: Sequence[Hit] = ()
 
 
 @dataclass(frozen=True, slots=True)

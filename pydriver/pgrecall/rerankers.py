@@ -8,26 +8,32 @@ and for the number of sources that state it; a fused score, a sum of 1 / (k + ra
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
 import re
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from hashlib import blake2b
 from heapq import heappush, heappushpop
+from http.client import HTTPException
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from pgrecall._version import __version__
 from pgrecall.errors import RerankerUnavailable
-from pgrecall.loading import limit_torch, quiet_loading
+from pgrecall.loading import limit_torch, quiet_loading, settled
 from pgrecall.models import Hit, Period
 from pgrecall.worker import WORKER, Model, Reading
 
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SETTING = "PGRECALL_RERANKER"
+KEY_SETTING = "PGRECALL_RERANKER_KEY"
 NONE = "none"
 """The value of the setting that keeps the fused order."""
 PACKAGED = Path(__file__).with_name("reranker")
@@ -77,8 +84,8 @@ _DATE_WORDS = re.compile(
 
 Pair = tuple[str, str]
 """A query and a text."""
-ScoreFunction = Callable[[str, Sequence[str]], Sequence[float]]
-"""A function from a query and texts to one relevance each, 0 to 1."""
+ScoreFunction = Callable[[str, Sequence[str]], "Sequence[float] | Awaitable[Sequence[float]]"]
+"""A function from a query and texts to one relevance each, 0 to 1; may be async."""
 
 
 @runtime_checkable
@@ -124,7 +131,7 @@ class FunctionReranker:
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one relevance per text, in order, each from 0 to 1."""
-        return self._function(query, texts)
+        return settled(self._function(query, texts))
 
 
 class _Model(ABC):
@@ -371,12 +378,135 @@ class OnnxReranker(_Model):
         return session, tokenizer
 
 
+class HttpReranker:
+    """A reranker behind an endpoint: that of TEI or, where a model is named, one like Cohere's."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        batch_size: int = 32,
+        timeout: float = 30.0,
+    ) -> None:
+        """Choose an endpoint; nothing is sent yet.
+
+        Args:
+            url: Of the endpoint with its path, such as "http://localhost:8080/rerank".
+            model: Its model, for an API like Cohere's.
+            api_key: Sent as bearer token. Default: PGRECALL_RERANKER_KEY.
+            batch_size: Texts in one request, at least 1; TEI takes 32 by default.
+            timeout: Seconds for one request.
+
+        """
+        self.url = url
+        self._model = model
+        self._key = api_key or os.environ.get(KEY_SETTING)
+        self._batch_size = batch_size
+        self._timeout = timeout
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order.
+
+        Raises:
+            RerankerUnavailable: the endpoint refuses, is out of reach, or answers something else.
+
+        """
+        return self.scores_within(query, texts, math.inf)
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, as many as time allows.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time for all requests.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        end = time.monotonic() + seconds
+        scores: list[float] = []
+        while len(scores) < len(texts) and (left := end - time.monotonic()) > 0:
+            batch = texts[len(scores) : len(scores) + self._batch_size]
+            try:
+                scores += self._batch_scores(query, batch, end)
+            except TimeoutError as error:
+                if left < self._timeout:
+                    break  # the caller's time was up, not that of the request
+                raise self._failed("it does not answer") from error
+        return scores
+
+    def _batch_scores(self, query: str, texts: Sequence[str], end: float) -> list[float]:
+        body: dict[str, object] = {"query": query, "texts": [*texts], "truncate": True}
+        if self._model is not None:
+            body = {"query": query, "documents": [*texts], "model": self._model}
+            body["top_n"] = len(texts)
+        answer = self._sent(json.dumps(body).encode(), end)
+        try:
+            rows = answer["results"] if isinstance(answer, dict) else answer
+            found = {
+                int(row["index"]): float(row.get("relevance_score", row.get("score")))
+                for row in rows
+            }
+            return [found[n] for n in range(len(texts))]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._failed("it did not answer with a score for each text") from error
+
+    def _sent(self, body: bytes, end: float) -> Any:
+        """Send a request; again, a little later, where the endpoint is busy."""
+        headers = {"Content-Type": "application/json", "User-Agent": f"pgrecall/{__version__}"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        for pause in (*_PAUSES, None):
+            limit = max(min(self._timeout, end - time.monotonic()), 0.001)
+            request = Request(self.url, body, headers)
+            try:
+                with _OPENER.open(request, timeout=limit) as response:
+                    return json.load(response)
+            except HTTPError as error:
+                with error:
+                    said = error.read(500).decode(errors="replace").strip()
+                if error.code not in _BUSY or pause is None or time.monotonic() + pause > end:
+                    raise self._failed(f"HTTP {error.code} {error.reason}: {said}") from error
+                time.sleep(pause)
+            except TimeoutError:
+                raise
+            except (OSError, ValueError, HTTPException) as error:
+                if isinstance(getattr(error, "reason", None), TimeoutError):
+                    raise TimeoutError from error
+                raise self._failed(str(error)) from error
+        raise AssertionError("the last try returns or raises")
+
+    def _failed(self, reason: str) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f"the reranker at {self.url} failed: {reason}",
+            hint=f"Check the URL with its path, and {KEY_SETTING} where it needs a key.",
+        )
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Sends no text and no key to another place than the one that was named."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing: the answer is an error then."""
+
+
+_OPENER = build_opener(_NoRedirects)
+_BUSY = (429, 502, 503, 504)
+_PAUSES = (0.1, 0.4)
+
+
 DEFAULT_RERANKER = OnnxReranker()
 """The packaged model, shared by all clients of a process so that it is loaded once."""
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
-    """Make a reranker of a name or path, a function, or a reranker."""
+    """Make a reranker of a URL, a name or path, a function, or a reranker."""
+    if isinstance(reranker, str) and reranker.startswith(("http://", "https://")):
+        return HttpReranker(reranker)
     if isinstance(reranker, str | Path):
         is_onnx = Path(reranker, _MODEL).is_file()
         return OnnxReranker(reranker) if is_onnx else CrossEncoderReranker(reranker)
@@ -390,7 +520,7 @@ def chosen_reranker(
 
     Args:
         reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
-            one; None or False for none.
+            one; None, False or "none" for none.
 
     """
     if reranker is DEFAULT_RERANKER or reranker is True:
@@ -398,7 +528,7 @@ def chosen_reranker(
         if named == NONE:
             return None
         return as_reranker(named) if named else DEFAULT_RERANKER
-    if reranker is None or isinstance(reranker, bool):
+    if reranker is None or isinstance(reranker, bool) or reranker == NONE:
         return None
     return as_reranker(reranker)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pgrecall._version import __version__
-from pgrecall.command import actions, doctor, memories, transfer
+from pgrecall.command import actions, agents, doctor, memories, transfer
 from pgrecall.core import RecallOptions
 from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.evaluation.measure import ID_FIELDS
@@ -360,6 +360,60 @@ def parser() -> argparse.ArgumentParser:
     new = add(commands, "index", actions.index, "say which vector indexes are due, or build them")
     new.add_argument("bank", nargs="?", help="only of this bank")
     new.add_argument("--apply", action="store_true", help="run the statements")
+
+    asked = f"default: {agents.BANK_VARIABLE}"
+    new = add(commands, "mcp", agents.serve, "serve a bank to MCP clients", has_json=False)
+    new.add_argument("--bank", metavar="NAME", help=f"the one bank of all tools; {asked}")
+    new.add_argument("--create", action="store_true", help="create the bank if there is none")
+    new.add_argument("--read-only", action="store_true", help="offer recall and list alone")
+    new.add_argument(
+        "--http", action="store_true", help="streamable HTTP at /mcp; default: standard input"
+    )
+    new.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at, whoever reaches it may use it"
+    )
+    new.add_argument("--port", type=int, default=8000, metavar="N", help="8000")
+    new.add_argument("--no-embed", action="store_true", help="do without embeddings")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
+
+    new = add(
+        commands, "init", agents.init, "enter a bank at coding agents, by MCP", has_json=False
+    )
+    new.add_argument("agent", nargs="+", choices=agents.AGENTS, metavar="AGENT")
+    new.epilog = f"Agents: {', '.join(agents.AGENTS)}."
+    new.add_argument(
+        "--bank", metavar="NAME", help=f"{asked}, else the name of the directory; made when served"
+    )
+    new.add_argument(
+        "--directory", type=Path, default=Path(), metavar="PATH", help="of the project; this one"
+    )
+    new.add_argument("--hooks", action="store_true", help="ask the bank before each prompt, too")
+    new.add_argument("--dry-run", action="store_true", help="only say what would be written")
+
+    new = add(
+        commands,
+        "hook",
+        agents.hook,
+        "print what a bank knows about the prompt that a coding agent hands to its hooks",
+        has_json=False,
+    )
+    new.add_argument("--bank", metavar="NAME", help=asked)
+    new.add_argument(
+        "--max-tokens",
+        type=int,
+        default=agents.HOOK_TOKENS,
+        metavar="N",
+        help=f"length of what is printed at most; {agents.HOOK_TOKENS}",
+    )
+    new.add_argument(
+        "--timeout",
+        type=float,
+        default=agents.HOOK_SECONDS,
+        metavar="SECONDS",
+        help=f"time for the answer; {agents.HOOK_SECONDS:g}",
+    )
+    new.add_argument("--no-embed", action="store_true", help="do without the prompt's embedding")
+    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
 
     new = add(
         commands, "demo", actions.run_demo, "fill a bank and ask it ten questions", has_json=False

@@ -1,0 +1,117 @@
+"""Google ADK: banks as the memory service of a runner, one for each user of an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+
+try:
+    from google.adk.memory import BaseMemoryService
+    from google.adk.memory.base_memory_service import SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai.types import Content, Part
+except ImportError as error:
+    raise ImportError(
+        f"package {error.name} is missing. Run: pip install 'pgrecall[google-adk]'",
+        name=error.name,
+    ) from error
+
+from pgrecall.aio import AsyncRecall
+from pgrecall.errors import BankNotFound
+
+
+class PgrecallMemoryService(BaseMemoryService):
+    """Keep sessions as raw messages, and find them with the facts of the same bank.
+
+    The bank of a user is "APP/USER"; it is created with the first session. What the application
+    retains there itself is found as well.
+    """
+
+    def __init__(self, memory: AsyncRecall, *, top_k: int = 10) -> None:
+        """Keep the client.
+
+        Args:
+            memory: The client; made by connect() with a pool_size, it answers calls at once.
+            top_k: Upper bound on the number of memories of an answer.
+
+        """
+        self._memory = memory
+        self._top_k = top_k
+
+    async def add_session_to_memory(self, session: Any) -> None:
+        """Store what was said in a session; what is known already is left out.
+
+        Args:
+            session: The session.
+
+        """
+        await self.add_events_to_memory(
+            app_name=session.app_name,
+            user_id=session.user_id,
+            events=session.events,
+            session_id=session.id,
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Iterable[Any],
+        session_id: str | None = None,
+        custom_metadata: Any = None,
+    ) -> None:
+        """Store what was said in events.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            events: The events; those without a text are left out.
+            session_id: Their session.
+            custom_metadata: Not used.
+
+        """
+        messages = []
+        for event in events:
+            parts = (event.content.parts if event.content else None) or []
+            text = "\n".join(part.text for part in parts if part.text)
+            if text.strip():
+                said = datetime.fromtimestamp(event.timestamp, timezone.utc)
+                message = {"text": text, "speaker": event.author, "sent_at": said.isoformat()}
+                messages.append({**message, "session": session_id} if session_id else message)
+        bank = bank_of(app_name, user_id)
+        await self._memory.create_bank(bank, exist_ok=True)
+        if messages:
+            await self._memory.retain_messages(bank, messages)
+
+    async def search_memory(
+        self, *, app_name: str, user_id: str, query: str
+    ) -> SearchMemoryResponse:
+        """Find what answers a question, best first; nothing for a user without memories.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            query: The question.
+
+        """
+        bank = bank_of(app_name, user_id)
+        try:
+            hits = await self._memory.recall(bank, query, top_k=self._top_k)
+        except BankNotFound:
+            return SearchMemoryResponse(memories=[])
+        return SearchMemoryResponse(
+            memories=[
+                MemoryEntry(
+                    content=Content(role="user", parts=[Part(text=hit.text)]),
+                    timestamp=hit.mentioned_at.isoformat() if hit.mentioned_at else None,
+                )
+                for hit in hits
+            ]
+        )
+
+
+def bank_of(app_name: str, user_id: str) -> str:
+    """Name the bank of a user: no two users have one, whatever signs their names hold."""
+    return f"{app_name.replace('%', '%25').replace('/', '%2F')}/{user_id}"

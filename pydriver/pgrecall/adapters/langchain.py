@@ -1,0 +1,259 @@
+"""LangChain: a bank as retriever, and as vector store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+try:
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.vectorstores import VectorStore
+except ImportError as error:
+    raise ImportError(
+        f"package {error.name} is missing. Run: pip install 'pgrecall[langchain]'", name=error.name
+    ) from error
+
+from pgrecall.adapters.conditions import as_condition
+from pgrecall.client import Recall
+from pgrecall.embedders import FunctionEmbedder
+from pgrecall.models import Hit, Memory
+
+LIMIT = 100_000
+"""As many memories list_memories() gives at most."""
+ALL = {"similarity_floor": -1.0}
+"""A vector store finds k documents, however little they have to do with the question."""
+
+
+class PgrecallRetriever(BaseRetriever):
+    """Find documents in a bank, whoever filled it.
+
+    Attributes:
+        memory: The client, which embeds the question and reranks.
+        bank: Name of an existing bank.
+        k: Upper bound on the number of documents.
+        options: Further arguments of every recall, such as {"min_relevance": 0.2}.
+
+    """
+
+    memory: Any
+    bank: str
+    k: int = 10
+    options: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        given = {"top_k": options.pop("k", self.k), **self.options, **options}
+        given["filter"] = as_condition(given.get("filter"))
+        return [_described(hit) for hit in self.memory.recall(self.bank, query, **given)]
+
+
+class PgrecallVectorStore(VectorStore):
+    """Documents as facts of a bank, each found by all arms, not by its vector alone.
+
+    The id of a document is the source_id of its fact, so a bank should be of this store alone. A
+    document that is added again replaces the former, which stays its history.
+    """
+
+    def __init__(self, memory: Recall, bank: str) -> None:
+        """Keep the client and the bank.
+
+        Args:
+            memory: The client; its embedder is the one of the store.
+            bank: Name of an existing bank.
+
+        """
+        self.memory = memory
+        self.bank = bank
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        bank: str = "langchain",
+        memory: Recall | None = None,
+        dsn: str | None = None,
+        model: str | None = None,
+        **kwargs: Any,
+    ) -> PgrecallVectorStore:
+        """Make a store of texts, in a bank that is created where it is missing.
+
+        Args:
+            texts: What to store.
+            embedding: Makes the embeddings, where no client is given. Default: the packaged one.
+            metadatas: One for each text.
+            ids: One for each text.
+            bank: Name of the bank.
+            memory: The client. Default: a new one.
+            dsn: Where a new client connects to, as for Recall.connect().
+            model: Name of the model of the embedding.
+            kwargs: Not used.
+
+        Raises:
+            ValueError: the embedding has no name of its own, and model is not given.
+
+        """
+        if memory is None:
+            embedder = {} if embedding is None else {"embedder": embedder_of(embedding, model)}
+            memory = Recall.connect(dsn, **embedder)  # type: ignore[arg-type]
+        memory.create_bank(bank, exist_ok=True)
+        store = cls(memory, bank)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Store texts; returns their ids.
+
+        Args:
+            texts: What to store.
+            metadatas: One for each text.
+            ids: One for each text; those that are there already are replaced.
+            kwargs: Not used.
+
+        """
+        texts = [*texts]
+        names = [given or str(uuid.uuid4()) for given in ids or [None] * len(texts)]
+        former = {one.source_id: one for one in self._stored([*filter(None, ids or [])])}
+        new = []
+        for name, text, metadata in zip(names, texts, metadatas or [{}] * len(texts), strict=True):
+            old = former.get(name)
+            if old is None:
+                new.append({"text": text, "metadata": metadata, "source_id": name})
+            elif (old.text, old.metadata) != (text, metadata):
+                self.memory.update(self.bank, old.memory_id, text=text, metadata=metadata)
+        if new:
+            self.memory.retain(self.bank, new)
+        return names
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Erase documents with their history; without ids all of them.
+
+        Args:
+            ids: Their ids; missing ones are skipped.
+            kwargs: Not used.
+
+        """
+        wanted = ["is not null", "source_id"] if ids is None else ["in", "source_id", [*ids]]
+        if ids != []:
+            self.memory.forget(self.bank, filter=wanted)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return documents in the order of their ids, without those that are not there."""
+        found = {one.source_id: _document(one) for one in self._stored(ids)}
+        return [found[name] for name in ids if name in found]
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Find documents for a question, best first.
+
+        Args:
+            query: The question.
+            k: Upper bound on their number.
+            kwargs: Any option of a recall; filter can be a mapping of metadata as well.
+
+        """
+        return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Find documents with their relevance, 0 to 1; larger is better.
+
+        Args:
+            query: The question.
+            k: Upper bound on their number.
+            kwargs: As for similarity_search().
+
+        """
+        kwargs = {**ALL, **kwargs, "filter": as_condition(kwargs.get("filter"))}
+        hits = self.memory.recall(self.bank, query, top_k=k, **kwargs)
+        return [(_document(hit), hit.relevance) for hit in hits]
+
+    def _similarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        return self.similarity_search_with_score(query, k, **kwargs)
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Find the documents nearest to an embedding of the model of the bank.
+
+        Args:
+            embedding: The embedding.
+            k: Upper bound on their number.
+            kwargs: As for similarity_search().
+
+        """
+        return self.similarity_search("", k, embedding=embedding, **kwargs)
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Find documents that differ from one another.
+
+        Args:
+            query: The question.
+            k: Upper bound on their number.
+            fetch_k: Not used: all candidates are compared.
+            lambda_mult: 1 for relevance alone, 0 for the most diverse.
+            kwargs: As for similarity_search().
+
+        """
+        return self.similarity_search(query, k, diversity=1 - lambda_mult, **kwargs)
+
+    def _stored(self, ids: Sequence[str]) -> list[Memory]:
+        if not ids:
+            return []
+        return self.memory.list_memories(self.bank, filter=["in", "source_id", [*ids]], top_k=LIMIT)
+
+
+def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbedder:
+    """Make an embedder of LangChain's embeddings, for a client.
+
+    Args:
+        embedding: The embeddings.
+        model: Name of their model. Default: what they call it.
+
+    Raises:
+        ValueError: they do not, and none is given.
+
+    """
+    name = model or getattr(embedding, "model", None) or getattr(embedding, "model_name", None)
+    if not name:
+        raise ValueError('the embeddings do not name their model: pass model="..."')
+    return FunctionEmbedder(lambda texts: embedding.embed_documents([*texts]), str(name))
+
+
+def _document(one: Hit | Memory) -> Document:
+    return Document(page_content=one.text, metadata=dict(one.metadata), id=one.source_id)
+
+
+def _described(hit: Hit) -> Document:
+    """Say what the bank knows of a hit, beside the metadata it was given."""
+    occurred = hit.occurred and [time and time.isoformat() for time in hit.occurred]
+    known = {
+        "memory_id": hit.memory_id,
+        "kind": hit.kind,
+        "fact_type": hit.fact_type,
+        "source_id": hit.source_id,
+        "occurred": occurred,
+        "mentioned_at": hit.mentioned_at and hit.mentioned_at.isoformat(),
+        "relevance": hit.relevance,
+    }
+    return Document(page_content=hit.text, metadata={**hit.metadata, "pgrecall": known})

@@ -1,0 +1,260 @@
+"""LlamaIndex: a bank as retriever, and as vector store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+try:
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+    from llama_index.core.vector_stores.types import (
+        BasePydanticVectorStore,
+        FilterCondition,
+        FilterOperator,
+        MetadataFilter,
+        MetadataFilters,
+        VectorStoreQuery,
+        VectorStoreQueryResult,
+    )
+    from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
+except ImportError as error:
+    raise ImportError(
+        f"package {error.name} is missing. Run: pip install 'pgrecall[llama-index]'",
+        name=error.name,
+    ) from error
+
+from pgrecall.adapters.conditions import Condition, all_of, any_of, unless
+from pgrecall.client import Recall
+from pgrecall.models import Hit, Memory
+
+LIMIT = 100_000
+ALL = {"similarity_floor": -1.0}
+"""A vector store finds so many nodes, however little they have to do with the question."""
+_ID = "_node_id"
+_OPERATORS = {
+    FilterOperator.EQ: "=",
+    FilterOperator.GT: ">",
+    FilterOperator.GTE: ">=",
+    FilterOperator.LT: "<",
+    FilterOperator.LTE: "<=",
+}
+
+
+class PgrecallRetriever(BaseRetriever):
+    """Find nodes in a bank, whoever filled it."""
+
+    def __init__(self, memory: Recall, bank: str, *, top_k: int = 10, **options: Any) -> None:
+        """Keep the client, the bank and the options.
+
+        Args:
+            memory: The client, which embeds the question and reranks.
+            bank: Name of an existing bank.
+            top_k: Upper bound on the number of nodes.
+            options: Further arguments of every recall, such as min_relevance=0.2.
+
+        """
+        super().__init__()
+        self._memory = memory
+        self._bank = bank
+        self._options = {"top_k": top_k, **options}
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        hits = self._memory.recall(self._bank, query_bundle.query_str, **self._options)
+        return [NodeWithScore(node=_node(hit), score=hit.relevance) for hit in hits]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+class PgrecallVectorStore(BasePydanticVectorStore):
+    """Nodes as facts of a bank, each found by all arms, not by its vector alone.
+
+    The document of a node is the source_id of its fact, so a bank should be of this store alone.
+    Embeddings are those of the index; the client names their model: ``Recall(..., model="...")``.
+    A text that a document has twice is stored once.
+    """
+
+    stores_text: bool = True
+    flat_metadata: bool = False
+
+    _memory: Recall = PrivateAttr()
+    _bank: str = PrivateAttr()
+
+    def __init__(self, memory: Recall, bank: str) -> None:
+        """Keep the client and the bank.
+
+        Args:
+            memory: The client. Nodes and questions without an embedding get that of its embedder.
+            bank: Name of an existing bank.
+
+        """
+        super().__init__()
+        self._memory = memory
+        self._bank = bank
+
+    @property
+    def client(self) -> Recall:
+        """Return the client."""
+        return self._memory
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """Store nodes; returns their ids.
+
+        Args:
+            nodes: What to store.
+            kwargs: Not used.
+
+        """
+        facts = []
+        for node in nodes:
+            metadata = node_to_metadata_dict(node, remove_text=True)
+            fact = {
+                "text": node.get_content(metadata_mode=MetadataMode.NONE),
+                "metadata": {**metadata, _ID: node.node_id},
+                "source_id": node.ref_doc_id or node.node_id,
+            }
+            if node.embedding is not None:
+                fact["embedding"] = node.embedding
+            facts.append(fact)
+        if facts:
+            self._memory.retain(self._bank, facts)
+        return [node.node_id for node in nodes]
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Erase the nodes of a document.
+
+        Args:
+            ref_doc_id: The document.
+            delete_kwargs: Not used.
+
+        """
+        self._memory.forget(self._bank, source_id=ref_doc_id)
+
+    def delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """Erase nodes that meet both conditions.
+
+        Args:
+            node_ids: Their ids; None for any.
+            filters: What their metadata must meet; None for any.
+            delete_kwargs: Not used.
+
+        """
+        condition = _condition(node_ids, filters)
+        if condition is not None and node_ids != []:
+            self._memory.forget(self._bank, filter=condition)
+
+    def clear(self) -> None:
+        """Erase all nodes."""
+        self._memory.forget(self._bank, filter=["is not null", f"metadata.{_ID}"])
+
+    def get_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Return nodes that meet both conditions, latest stored first.
+
+        Args:
+            node_ids: Their ids; None for any.
+            filters: What their metadata must meet; None for any.
+
+        """
+        if node_ids == []:
+            return []
+        condition = _condition(node_ids, filters)
+        stored = self._memory.list_memories(self._bank, filter=condition, top_k=LIMIT)
+        return [_node(one) for one in stored]
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Find nodes for a question, best first; each with its relevance, 0 to 1.
+
+        Args:
+            query: The question: its text, its embedding, or both.
+            kwargs: Any option of a recall.
+
+        """
+        condition = _condition(query.node_ids, query.filters)
+        if query.doc_ids:
+            documents: Condition = ["in", "source_id", [*query.doc_ids]]
+            condition = documents if condition is None else ["and", condition, documents]
+        if query.query_embedding is not None:
+            kwargs["embedding"] = query.query_embedding
+        hits = self._memory.recall(
+            self._bank,
+            query.query_str or "",
+            filter=condition,
+            top_k=query.similarity_top_k,
+            **{**ALL, **kwargs},
+        )
+        nodes = [_node(hit) for hit in hits]
+        return VectorStoreQueryResult(
+            nodes=nodes,
+            similarities=[hit.relevance for hit in hits],
+            ids=[node.node_id for node in nodes],
+        )
+
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """Store nodes, as add() does, beside the event loop."""
+        return await asyncio.to_thread(self.add, nodes, **kwargs)
+
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Find nodes, as query() does, beside the event loop."""
+        return await asyncio.to_thread(self.query, query, **kwargs)
+
+    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Erase the nodes of a document beside the event loop."""
+        await asyncio.to_thread(self.delete, ref_doc_id, **delete_kwargs)
+
+
+def _condition(node_ids: list[str] | None, filters: MetadataFilters | None) -> Condition | None:
+    found: list[Condition] = []
+    if node_ids:
+        found.append(["in", f"metadata.{_ID}", [*node_ids]])
+    if filters is not None and filters.filters:
+        found.append(_joined(filters))
+    return all_of(found)
+
+
+def _joined(filters: MetadataFilters) -> Condition:
+    each = [
+        _joined(one) if isinstance(one, MetadataFilters) else _one(one) for one in filters.filters
+    ]
+    if filters.condition == FilterCondition.NOT:
+        return ["not", ["or", *each] if len(each) > 1 else each[0]]
+    if len(each) == 1:
+        return each[0]
+    return ["or" if filters.condition == FilterCondition.OR else "and", *each]
+
+
+def _one(given: MetadataFilter) -> Condition:
+    name = f"metadata.{given.key}"
+    if given.operator in _OPERATORS:
+        return [_OPERATORS[given.operator], name, given.value]
+    if given.operator == FilterOperator.NE:
+        return unless(name, ["=", name, given.value])
+    if given.operator in (FilterOperator.IN, FilterOperator.NIN):
+        assert isinstance(given.value, list)
+        condition = any_of(name, given.value)
+        return condition if given.operator == FilterOperator.IN else unless(name, condition)
+    if given.operator == FilterOperator.IS_EMPTY:
+        return ["is null", name]
+    if given.operator in (FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE):
+        text = str(given.value)
+        for sign in ("\\", "%", "_"):
+            text = text.replace(sign, f"\\{sign}")
+        is_exact = given.operator == FilterOperator.TEXT_MATCH
+        return ["like" if is_exact else "ilike", name, f"%{text}%"]
+    raise ValueError(f"pgrecall has no filter {given.operator.value!r}")
+
+
+def _node(one: Hit | Memory) -> BaseNode:
+    """Return the node that was stored, or one of a fact that came otherwise."""
+    if "_node_content" in one.metadata:
+        return metadata_dict_to_node(dict(one.metadata), text=one.text)
+    return TextNode(id_=str(one.memory_id), text=one.text, metadata=dict(one.metadata))

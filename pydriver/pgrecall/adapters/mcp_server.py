@@ -1,0 +1,233 @@
+"""A bank as the memory of any MCP client: ``pgrecall mcp``, on the official SDK, 1.x or 2.x.
+
+The server is of one bank, which the one who starts it names: no tool takes another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import psycopg
+from typing_extensions import NotRequired, TypedDict
+
+try:
+    from mcp.types import ToolAnnotations
+    from pydantic import Field
+
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError:  # 1.x
+        from mcp.server.fastmcp import FastMCP as MCPServer  # type: ignore
+        from mcp.server.fastmcp.exceptions import ToolError  # type: ignore
+except ImportError as error:
+    raise ImportError(
+        f"package {error.name} is missing. Run: pip install 'pgrecall[mcp]'", name=error.name
+    ) from error
+
+from pgrecall.context import likely_hits, make_context
+from pgrecall.errors import RecallError
+
+if TYPE_CHECKING:
+    from pgrecall.aio import AsyncRecall
+    from pgrecall.models import Memory
+
+T = TypeVar("T")
+IS_FIRST = MCPServer.__name__ == "FastMCP"
+"""Whether the SDK is 1.x, whose server takes its address when it is made."""
+
+INSTRUCTIONS = (
+    "Long-term memory. Call recall before you answer what earlier conversations may have settled;"
+    " call retain when something is worth knowing next time: decisions, preferences, facts, events."
+)
+READING = {"readOnlyHint": True, "openWorldHint": False}
+ADDING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
+ERASING = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
+
+
+class NewFact(TypedDict):
+    """What a client may say of a fact; see the reference for what each field does."""
+
+    text: Annotated[str, Field(description="One statement that is understood on its own.")]
+    fact_type: NotRequired[
+        Annotated[str, Field(description="world, experience, opinion, preference, event, ...")]
+    ]
+    occurred: NotRequired[
+        Annotated[str, Field(description="When it happened: 2026-03-05 or 2026-03-05T14:00Z.")]
+    ]
+    entities: NotRequired[
+        Annotated[list[str], Field(description="People, places, projects, ... that it names.")]
+    ]
+    fact_key: NotRequired[
+        Annotated[str, Field(description="Exact key to find it by, such as deploy.window.")]
+    ]
+    source_id: NotRequired[
+        Annotated[str, Field(description="The document or conversation it comes from.")]
+    ]
+    tags: NotRequired[list[str]]
+
+
+class Stored(TypedDict):
+    """A fact that was retained."""
+
+    memory_id: int
+    is_new: bool
+
+
+class Recalled(TypedDict):
+    """What a bank knows about a question."""
+
+    text: Annotated[str, Field(description="The memories, numbered.")]
+    memory_ids: Annotated[dict[str, int], Field(description="By number in the text, for forget.")]
+    confidence: Annotated[float, Field(description="How likely the answer is in it, 0 to 1.")]
+
+
+class Listed(TypedDict):
+    """A memory as it is stored."""
+
+    memory_id: int
+    text: str
+    fact_type: str
+    fact_key: str | None
+    source_id: str | None
+    tags: list[str]
+    entities: list[str]
+    occurred: list[str | None] | None
+    stored_at: str | None
+
+
+def make_server(
+    memory: AsyncRecall, bank: str, *, is_read_only: bool = False, **settings: Any
+) -> MCPServer:
+    """Make a server whose tools are about one bank; methods of the SDK run it.
+
+    Args:
+        memory: The client; made by connect() with a pool_size, it answers calls at once.
+        bank: Name of an existing bank.
+        is_read_only: Whether to leave out the tools that write: retain and forget.
+        settings: Further arguments of the SDK's server.
+
+    """
+    server = MCPServer("pgrecall", instructions=INSTRUCTIONS, **settings)
+
+    async def recall(
+        question: Annotated[str, Field(description="The question, in words.")],
+        max_tokens: Annotated[int, Field(description="Length of the answer at most.")] = 1000,
+        filter: Annotated[
+            str | None, Field(description="Such as: confidence > 0.8 and fact_type = 'event'")
+        ] = None,
+        tags: Annotated[list[str] | None, Field(description="Only facts with any of them.")] = None,
+        as_of: Annotated[
+            datetime | None, Field(description="Answer from what was known at that time.")
+        ] = None,
+    ) -> Recalled:
+        """Find what the memory knows about a question; meaning, words, names and dates count."""
+        report = await memory.recall_report(
+            bank, question, filter=filter, tags=tags, as_of=as_of, top_k=likely_hits(max_tokens)
+        )
+        context = make_context(report, max_tokens=max_tokens)
+        ids = {
+            str(number): hit.memory_id
+            for number, hit in enumerate(context.hits, 1)
+            if hit.kind == "memory"
+        }
+        return {"text": context.text, "memory_ids": ids, "confidence": report.confidence}
+
+    async def list_memories(
+        filter: Annotated[str | None, Field(description="Such as: fact_type = 'event'")] = None,
+        entity: Annotated[str | None, Field(description="Only what mentions it.")] = None,
+        tags: Annotated[list[str] | None, Field(description="Only facts with any of them.")] = None,
+        before_id: Annotated[
+            int | None, Field(description="For the next page, the last memory_id of this one.")
+        ] = None,
+        top_k: Annotated[int, Field(description="Memories at most.", ge=1, le=200)] = 20,
+    ) -> list[Listed]:
+        """List memories, latest stored first, with the ids that forget takes."""
+        found = await memory.list_memories(
+            bank, filter=filter, entity=entity, tags=tags, before_id=before_id, top_k=top_k
+        )
+        return [_listed(one) for one in found]
+
+    async def retain(facts: list[NewFact]) -> list[Stored]:
+        """Remember facts: all or, when one is refused, none. Known ones stay as they are."""
+        rows = await memory.retain(bank, [{**fact} for fact in facts])
+        return [{"memory_id": row.memory_id, "is_new": row.is_new} for row in rows]
+
+    async def forget(memory_ids: list[int]) -> int:
+        """Erase memories for good, by the ids of recall or list; returns how many there were."""
+        return await memory.forget(bank, memory_ids)
+
+    tools: list[tuple[str, Callable[..., Awaitable[object]], dict[str, bool]]] = [
+        ("recall", recall, READING),
+        ("list", list_memories, READING),
+    ]
+    if not is_read_only:
+        tools += [("retain", retain, ADDING), ("forget", forget, ERASING)]
+    for name, function, hints in tools:
+        annotations = ToolAnnotations.model_validate(hints)
+        server.tool(name=name, annotations=annotations)(_refusing(function))
+    return server
+
+
+async def serve(
+    memory: AsyncRecall,
+    bank: str,
+    *,
+    is_read_only: bool = False,
+    address: tuple[str, int] | None = None,
+) -> None:
+    """Serve a bank until the client leaves or the task is cancelled.
+
+    Args:
+        memory: As for make_server().
+        bank: As for make_server().
+        is_read_only: As for make_server().
+        address: Host and port of a server over streamable HTTP. Default: standard input and output.
+
+    """
+    if address is None:
+        await make_server(memory, bank, is_read_only=is_read_only).run_stdio_async()
+        return
+    where: dict[str, Any] = {"host": address[0], "port": address[1]}
+    if IS_FIRST:
+        server = make_server(memory, bank, is_read_only=is_read_only, **where)
+        await server.run_streamable_http_async()
+    else:
+        server = make_server(memory, bank, is_read_only=is_read_only)
+        await server.run_streamable_http_async(**where)
+
+
+def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    """Tell the model what it can mend; nothing about the server that it must not know."""
+
+    @wraps(function)
+    async def tool(*arguments: Any, **named: Any) -> T:
+        try:
+            return await function(*arguments, **named)
+        except RecallError as error:
+            raise ToolError(str(error)) from error
+        except psycopg.Error as error:
+            raise ToolError("the memory cannot be reached or used now; see its log") from error
+
+    return tool
+
+
+def _listed(one: Memory) -> Listed:
+    return {
+        "memory_id": one.memory_id,
+        "text": one.text,
+        "fact_type": one.fact_type,
+        "fact_key": one.fact_key,
+        "source_id": one.source_id,
+        "tags": [*one.tags],
+        "entities": [*one.entities],
+        "occurred": [*map(_written, one.occurred)] if one.occurred else None,
+        "stored_at": _written(one.created_at),
+    }
+
+
+def _written(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None

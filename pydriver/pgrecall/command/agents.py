@@ -1,0 +1,230 @@
+"""Commands for coding agents: mcp serves a bank, init enters it at clients, hook asks it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from rich.console import Console
+
+from pgrecall.aio import AsyncRecall
+from pgrecall.client import Recall
+from pgrecall.command.actions import embedder_of, fail
+from pgrecall.errors import InvalidArgument, RecallError
+
+Change = Callable[[str], "str | None"]
+"""From the text of a file to the one that it shall have; None where that is in it already."""
+
+BANK_VARIABLE = "PGRECALL_BANK"
+NAME = "pgrecall"
+POOL_SIZE = 4
+HOOK_TOKENS = 500
+HOOK_SECONDS = 5.0
+HOOK_CONFIDENCE = 0.3
+"""Below it what the bank knows is not worth the tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Where a coding agent reads its MCP servers and its hooks, in a project.
+
+    Attributes:
+        servers: The file with the servers.
+        hooks: The file with the hooks, of the form that Claude Code and Codex share; None for none.
+        key: The member of the file that holds the servers; None where it is TOML.
+        typed: Whether an entry says that its transport is stdio.
+
+    """
+
+    servers: str
+    hooks: str | None = None
+    key: str | None = "mcpServers"
+    typed: bool = False
+
+
+AGENTS: Mapping[str, Agent] = {
+    "claude-code": Agent(".mcp.json", hooks=".claude/settings.json"),
+    "codex": Agent(".codex/config.toml", hooks=".codex/hooks.json", key=None),
+    "cursor": Agent(".cursor/mcp.json"),
+    "gemini": Agent(".gemini/settings.json"),
+    "vscode": Agent(".vscode/mcp.json", key="servers", typed=True),
+}
+
+
+def serve(options: argparse.Namespace, console: Console) -> int:
+    """Serve a bank to MCP clients."""
+    from pgrecall.adapters import mcp_server
+
+    async def run(bank: str) -> None:
+        async with await AsyncRecall.connect(
+            options.dsn, embedder=embedder_of(options), pool_size=POOL_SIZE
+        ) as memory:
+            if options.create:
+                await memory.create_bank(bank, exist_ok=True)
+            await memory.bank_options(bank)  # there is such a bank
+            address = (options.host, options.port) if options.http else None
+            await mcp_server.serve(memory, bank, is_read_only=options.read_only, address=address)
+
+    asyncio.run(run(_bank_of(options)))
+    return 0
+
+
+def hook(options: argparse.Namespace, console: Console) -> int:
+    """Print what a bank knows about the prompt of a hook, which goes to the model with it.
+
+    Never fails: a memory that cannot be reached must not keep its user from asking.
+    """
+    try:
+        prompt = json.loads(sys.stdin.read())["prompt"]
+        embedder = embedder_of(options)
+        with Recall.connect(options.dsn, embedder=embedder, reranker=None) as memory:
+            report = memory.recall_report(
+                _bank_of(options), prompt, min_relevance=HOOK_CONFIDENCE, timeout=options.timeout
+            )
+    except (ValueError, LookupError, TypeError, RecallError, psycopg.Error, OSError) as error:
+        print(f"pgrecall: no memories, {error}", file=sys.stderr)
+        return 0
+    if report.hits:
+        console.file.write(report.prompt(max_tokens=options.max_tokens) + "\n")
+    return 0
+
+
+def init(options: argparse.Namespace, console: Console) -> int:
+    """Enter a bank at coding agents: merge it into their files, or say what would be merged."""
+    bank = options.bank or os.environ.get(BANK_VARIABLE) or options.directory.resolve().name
+    program = _program()
+    where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
+    words = ["mcp", "--bank", bank, "--create", *where]
+    asks = _quoted([*program, "hook", "--bank", bank, *where])
+    failed = False
+    for name in options.agent:
+        agent = AGENTS[name]
+        changes: dict[str, Change] = {
+            agent.servers: partial(_with_server, agent=agent, program=program, words=words)
+        }
+        if options.hooks and agent.hooks:
+            changes[agent.hooks] = partial(_with_hook, command=asks)
+        elif options.hooks:
+            console.print(f"{name}: has no hook that could ask the bank", markup=False)
+        for file, change in changes.items():
+            path = options.directory / file
+            try:
+                said = _merge(path, change, is_dry_run=options.dry_run)
+            except ValueError as error:
+                failed = True
+                fail(f"{path} was left as it is: {error}", "Mend it, or add the entry by hand.")
+            else:
+                console.print(f"{name}: {said}", markup=False, soft_wrap=True)
+    return int(failed)
+
+
+def _merge(path: Path, change: Change, *, is_dry_run: bool) -> str:
+    """Change a file; what was in it stays.
+
+    Raises:
+        ValueError: it is not of the form that it should have.
+
+    """
+    path = path.resolve()  # a link stays one
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    after = change(before)
+    if after is None:
+        return f'{path} names a "{NAME}" already and was left as it is'
+    if is_dry_run:
+        return f"would write {path}:\n{after}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}-", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(after)
+    mode = path.stat().st_mode & 0o777 if before else 0o644
+    Path(file.name).chmod(mode)
+    Path(file.name).replace(path)
+    return f"{'added to' if before else 'wrote'} {path}"
+
+
+def _with_server(text: str, agent: Agent, program: list[str], words: list[str]) -> str | None:
+    command, *before = program
+    if agent.key is None:
+        return _with_toml(text, command, [*before, *words])
+    content = _object(text)
+    servers = content.setdefault(agent.key, {})
+    if not isinstance(servers, dict):
+        raise ValueError(f'its "{agent.key}" is not an object')
+    if NAME in servers:
+        return None
+    kind = {"type": "stdio"} if agent.typed else {}
+    servers[NAME] = {**kind, "command": command, "args": [*before, *words]}
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_toml(text: str, command: str, words: list[str]) -> str | None:
+    if re.search(rf"""^\s*\[\s*mcp_servers\s*\.\s*["']?{NAME}["']?\s*[].]""", text, re.MULTILINE):
+        return None
+    if re.search(r"^\s*mcp_servers\b", text, re.MULTILINE):
+        raise ValueError("its mcp_servers are no tables")
+    # Strings of JSON are strings of TOML as well.
+    entry = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}\n"
+    return f"{text.rstrip()}\n\n{entry}" if text.strip() else entry
+
+
+def _with_hook(text: str, command: str) -> str | None:
+    content = _object(text)
+    hooks = content.setdefault("hooks", {})
+    if not isinstance(hooks, dict):
+        raise ValueError('its "hooks" is not an object')
+    groups = hooks.setdefault("UserPromptSubmit", [])
+    if not isinstance(groups, list):
+        raise ValueError('its "UserPromptSubmit" is not a list')
+    if f"{NAME} hook" in json.dumps(groups):
+        return None
+    groups.append({"hooks": [{"type": "command", "command": command, "timeout": 10}]})
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _object(text: str) -> dict[str, object]:
+    content = json.loads(text) if text.strip() else {}
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")
+    return content
+
+
+def _program() -> list[str]:
+    """Return how others start the command: by its name, where that is found."""
+    return [NAME] if shutil.which(NAME) else [sys.executable, "-m", NAME]
+
+
+def _quoted(words: list[str]) -> str:
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def _safe_dsn(dsn: str) -> str:
+    """Refuse to write down a password: files of projects are shared."""
+    if "password" in conninfo_to_dict(dsn):
+        raise InvalidArgument(
+            "the DSN holds a password, and the files of a project are shared",
+            hint="Keep the password in ~/.pgpass, or the whole DSN in PGRECALL_DSN, and leave it"
+            " out here.",
+        )
+    return dsn
+
+
+def _bank_of(options: argparse.Namespace) -> str:
+    bank = options.bank or os.environ.get(BANK_VARIABLE)
+    if not bank:
+        raise InvalidArgument("no bank is named", hint=f"Add --bank, or set {BANK_VARIABLE}.")
+    return str(bank)

@@ -1,0 +1,463 @@
+"""Connections: lost and opened again, from a pool, behind a pooler, cut short by their callers."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import math
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgrecall import (
+    AsyncRecall,
+    InstallError,
+    InvalidArgument,
+    OutOfTime,
+    Recall,
+    calls,
+    core,
+    schema,
+)
+from pgrecall._version import __version__
+from servers import Server
+from toys import toy_embed
+
+Connection = psycopg.Connection[Any]
+needs_pool = pytest.mark.skipif(
+    importlib.util.find_spec("psycopg_pool") is None,
+    reason="psycopg_pool is not installed: pip install 'pgrecall[pool]'",
+)
+
+
+@pytest.fixture
+def admin(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def bank(admin: Connection) -> str:
+    memory = Recall(admin, embedder=toy_embed, model="toy")
+    memory.create_bank("b")
+    memory.retain("b", ["Ana leads Atlas.", "Boats are blue."])
+    return "b"
+
+
+def drop_connections(admin: Connection) -> int:
+    """End every other connection to the database, and wait until each is gone."""
+    ended = admin.execute(
+        "select pid, pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+        " and backend_type = 'client backend'"
+    ).fetchall()
+    left = "select from pg_stat_activity where pid = any (%s)"
+    wait_until(lambda: admin.execute(left, [[pid for pid, _ in ended]]).fetchall() == [])
+    return len(ended)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def slow_down(admin: Connection) -> None:
+    """Make every recall of bank b take a minute."""
+    admin.execute(
+        "create function public.doze() returns boolean language sql volatile"
+        " as 'select pg_sleep(60) is not null'"
+    )
+    admin.execute("alter table pgrecall.memory enable row level security")
+    admin.execute("alter table pgrecall.memory force row level security")
+    admin.execute("create policy doze on pgrecall.memory using (public.doze())")
+
+
+def active(admin: Connection) -> int:
+    row = admin.execute(
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and state = 'active' and query like '%pgrecall.%'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+# Lost connections
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(2, marks=needs_pool)])
+def test_a_lost_connection_is_opened_again(
+    database: str, bank: str, admin: Connection, pool_size: int | None
+) -> None:
+    with Recall.connect(database, embedder=None, pool_size=pool_size) as memory:
+        memory.banks()
+        assert drop_connections(admin) >= 1
+
+        row, *_ = memory.retain(bank, ["Cy keeps bees."])  # must not be sent twice: it was not
+        assert drop_connections(admin) >= 1
+        found = memory.recall(bank, "bees")
+
+    assert row.is_new
+    assert [hit.text for hit in found] == ["Cy keeps bees."]
+
+
+def test_an_async_connection_is_opened_again(database: str, bank: str, admin: Connection) -> None:
+    async def body() -> list[str]:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            await memory.banks()
+            drop_connections(admin)
+            return [hit.text for hit in await memory.recall(bank, "Atlas", top_k=1)]
+
+    assert asyncio.run(body()) == ["Ana leads Atlas."]
+
+
+def test_threads_that_share_a_lost_connection_open_one(
+    database: str, bank: str, admin: Connection
+) -> None:
+    with Recall.connect(database, embedder=None) as memory:
+        memory.banks()
+        drop_connections(admin)
+        with ThreadPoolExecutor(8) as threads:
+            answers = [*threads.map(lambda _: len(memory.banks()), range(32))]
+
+        assert answers == [1] * 32
+        assert drop_connections(admin) == 1
+
+
+def test_a_caller_s_connection_is_not_replaced(database: str, bank: str, admin: Connection) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        memory = Recall(connection, embedder=None)
+        drop_connections(admin)
+
+        with pytest.raises(psycopg.OperationalError):
+            memory.banks()
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(2, marks=needs_pool)])
+def test_what_is_closed_stays_closed(database: str, pool_size: int | None) -> None:
+    memory = Recall.connect(database, embedder=None, pool_size=pool_size)
+    memory.close()
+    memory.close()
+
+    with pytest.raises(psycopg.OperationalError, match="closed"):
+        memory.banks()
+
+
+class Refusing:
+    """A pool that gives no connection at first."""
+
+    def __init__(self, dsn: str, *errors: psycopg.Error) -> None:
+        self.dsn = dsn
+        self.errors = [*errors]
+        self.asked = 0
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        self.asked += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        with psycopg.connect(self.dsn) as connection:
+            yield connection
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "connection refused",
+        "FATAL:  the database system is starting up",
+        "FATAL:  sorry, too many clients already",
+    ],
+)
+def test_a_connection_is_asked_for_again(database: str, bank: str, message: str) -> None:
+    pool = Refusing(database, *[psycopg.OperationalError(message)] * 2)
+
+    Recall(pool, embedder=None).drop_bank(bank)  # nothing was sent, so it may be repeated
+
+    assert pool.asked == 3
+
+
+@pytest.mark.parametrize("message", ['FATAL:  password authentication failed for user "u"'])
+def test_who_is_not_let_in_does_not_ask_again(database: str, message: str) -> None:
+    pool = Refusing(database, *[psycopg.OperationalError(message)] * 2)
+
+    with pytest.raises(psycopg.OperationalError):
+        Recall(pool, embedder=None).banks()
+
+    assert pool.asked == 1
+
+
+# Pools
+
+
+@needs_pool
+def test_many_callers_share_a_pool_and_nobody_starves(database: str, bank: str) -> None:
+    with (
+        Recall.connect(database, embedder=toy_embed, model="toy", pool_size=4) as memory,
+        ThreadPoolExecutor(64) as threads,
+    ):
+        answers = [*threads.map(lambda _: memory.recall(bank, "who leads Atlas?"), range(192))]
+
+        assert {hits[0].text for hits in answers} == {"Ana leads Atlas."}
+        assert memory._source.get_stats()["pool_size"] <= 4  # type: ignore[union-attr]
+
+
+@needs_pool
+def test_tasks_share_a_pool(database: str, bank: str) -> None:
+    async def body() -> list[str]:
+        async with await AsyncRecall.connect(database, embedder=None, pool_size=4) as memory:
+            asked = (memory.recall(bank, "who leads Atlas?") for _ in range(64))
+            return [hits[0].text for hits in await asyncio.gather(*asked)]
+
+    assert set(asyncio.run(body())) == {"Ana leads Atlas."}
+
+
+@needs_pool
+def test_a_busy_pool_is_named_in_one_warning(
+    database: str, bank: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "_warned_at", -math.inf)
+    memory = Recall.connect(database, embedder=None, pool_size=1)
+    with memory, caplog.at_level(logging.WARNING, "pgrecall"), ThreadPoolExecutor(4) as threads:
+        pool: Any = memory._source
+        with pool.connection():
+            asked = [threads.submit(memory.banks) for _ in range(4)]
+            wait_until(lambda: pool.get_stats().get("requests_waiting") == 4)
+            time.sleep(core.SLOW_CONNECTION_SECONDS)
+        for one in asked:
+            one.result(30)
+
+    [message] = [said for said in caplog.messages if said.startswith("waited")]
+    assert re.fullmatch(
+        r"waited \d+ ms for a connection; the pool has 1, 0 idle, and \d callers wait", message
+    )
+
+
+@needs_pool
+@pytest.mark.parametrize("size", [0, -1, True, "4"])
+def test_a_pool_has_a_size(database: str, size: Any) -> None:
+    with pytest.raises(InvalidArgument, match="pool_size must be"):
+        Recall.connect(database, pool_size=size)
+
+
+def test_without_the_package_the_extra_is_named(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+
+    with pytest.raises(InstallError, match="psycopg_pool is missing") as caught:
+        Recall.connect(database, pool_size=2)
+
+    assert caught.value.hint == "Run: pip install 'pgrecall[pool]'"
+
+
+def test_the_server_shows_who_is_connected(database: str) -> None:
+    def name(dsn: str) -> str:
+        with Recall.connect(dsn, embedder=None) as memory:
+            return str(memory._source.info.parameter_status("application_name"))  # type: ignore[union-attr]
+
+    assert re.fullmatch(r"pgrecall \d+\.\d+\.\d+", name(database))
+    assert name(make_conninfo(database, application_name="mine")) == "mine"
+
+
+# Deadlines and cancellation
+
+
+def restricted(database: str, admin: Connection) -> str:
+    """Return the DSN of a role that policies are for."""
+    name = conninfo_to_dict(database)["dbname"]
+    role = f"{name}_reader"
+    admin.execute(f"create role {role} login".encode())
+    for place in ("pgrecall", "pgrecall_internal"):
+        admin.execute(f"grant usage on schema {place} to {role}".encode())
+        admin.execute(f"grant select on all tables in schema {place} to {role}".encode())
+    return make_conninfo(database, user=role)
+
+
+@pytest.fixture
+def dozing(database: str, bank: str, admin: Connection) -> Iterator[str]:
+    """The DSN of a role whose recalls take a minute."""
+    dsn = restricted(database, admin)
+    slow_down(admin)
+    yield dsn
+    role = conninfo_to_dict(dsn)["user"]
+    admin.execute(f"drop owned by {role}".encode())
+    admin.execute(f"drop role {role}".encode())
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])
+def test_a_cancelled_task_ends_its_statement(
+    dozing: str, admin: Connection, pool_size: int | None
+) -> None:
+    async def body() -> str:
+        async with await AsyncRecall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
+            asked = asyncio.create_task(memory.recall("b", "who leads Atlas?"))
+            await asyncio.to_thread(wait_until, lambda: active(admin) == 1)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            await asyncio.to_thread(wait_until, lambda: active(admin) == 0)
+            return await memory._run(calls.version())  # the connection came back clean
+
+    assert asyncio.run(body()) == __version__
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])
+def test_a_deadline_ends_the_statement_and_leaves_no_trace(
+    dozing: str, admin: Connection, pool_size: int | None
+) -> None:
+    with Recall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
+        with pytest.raises(OutOfTime):
+            memory.recall("b", "who leads Atlas?", timeout=0.3)
+        assert active(admin) == 0
+        source: Any = memory._source
+        if pool_size is None:
+            [timeout] = source.execute("show statement_timeout").fetchone()
+        else:
+            with source.connection() as connection:
+                [timeout] = connection.execute("show statement_timeout").fetchone()
+
+    assert timeout == "0"
+
+
+# Behind PgBouncer
+
+
+@pytest.fixture(scope="module")
+def pgbouncer(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs PgBouncer: the one installed, else that of Debian, unpacked."""
+    found = shutil.which("pgbouncer")
+    if found:
+        return [found]
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        pytest.skip("there is neither pgbouncer nor apt-get to get it with")
+    folder = tmp_path_factory.mktemp("pgbouncer")
+    folder.chmod(0o755)
+    packages = ["pgbouncer", "libevent-2.1-7", "libc-ares2"]
+    got = subprocess.run(
+        ["apt-get", "download", *packages], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    if got.returncode != 0:
+        pytest.skip(f"apt-get cannot download pgbouncer: {got.stderr.strip()[-200:]}")
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, folder / "root"], check=True)
+    [libraries] = {path.parent for path in (folder / "root").rglob("libevent-2.1*.so*")}
+    program = folder / "root" / "usr" / "sbin" / "pgbouncer"
+    return ["env", f"LD_LIBRARY_PATH={libraries}", str(program)]
+
+
+@contextmanager
+def pooler(command: list[str], database: str, folder: Path) -> Iterator[str]:
+    """Run PgBouncer in transaction mode with four connections to the server; yields its DSN."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    target = conninfo_to_dict(database)
+    name = target["dbname"]
+    place = {key: target[key] for key in ("host", "port", "user", "password") if target.get(key)}
+    server = " ".join(f"{key}={value}" for key, value in place.items())
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"""[databases]
+{name} = dbname={name} {server}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 100
+logfile = {folder / "log"}
+""",
+    )
+    as_user = []
+    if os.geteuid() == 0:  # then it must be another user, one that may reach the server
+        for path in (folder, *folder.parents[:2]):
+            path.chmod(0o755)
+        host = str(target["host"])
+        owner = Path(host).stat().st_uid if host.startswith("/") else 65534
+        os.chown(folder, owner, -1)
+        as_user = ["-u", pwd.getpwuid(owner).pw_name]
+    process = subprocess.Popen(
+        [*command, *as_user, str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    dsn = make_conninfo(host="127.0.0.1", port=port, dbname=name, user=target["user"])
+    try:
+        until = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(dsn).close()
+                break
+            except psycopg.OperationalError:
+                if time.monotonic() > until or process.poll() is not None:
+                    log = folder / "log"
+                    raise AssertionError(log.read_text() if log.exists() else "no log") from None
+                time.sleep(0.05)
+        yield dsn
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.slow
+def test_behind_pgbouncer_in_transaction_mode_nothing_fails(
+    pgbouncer: list[str], database: str, bank: str, tmp_path: Path
+) -> None:
+    with pooler(pgbouncer, database, tmp_path) as dsn:
+
+        def ask(client: int) -> list[str]:
+            with Recall.connect(dsn, embedder=toy_embed, model="toy") as memory:
+                memory.retain(bank, [f"Client {client} sails."])
+                return [
+                    memory.recall(bank, "who leads Atlas?", top_k=1, timeout=60)[0].text
+                    for _ in range(25)
+                ]
+
+        with ThreadPoolExecutor(16) as threads:
+            answers = [*threads.map(ask, range(16))]
+
+    assert answers == [["Ana leads Atlas."] * 25] * 16
+    with psycopg.connect(database) as connection:
+        [stored] = Recall(connection).banks()
+    assert stored.memories == 18
+
+
+@pytest.mark.slow
+def test_the_owner_of_schemas_alone_installs_and_asks_through_a_pooler(
+    pgbouncer: list[str], server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    """As on hosted databases: no superuser, no owner of the database, pgvector is there."""
+    name = str(conninfo_to_dict(empty_database)["dbname"])
+    role = f"{name}_app"
+    with psycopg.connect(empty_database, autocommit=True) as admin:
+        admin.execute(f"create role {role} login".encode())
+        admin.execute(f"grant create on database {name} to {role}".encode())
+        try:
+            with pooler(pgbouncer, make_conninfo(empty_database, user=role), tmp_path) as dsn:
+                with psycopg.connect(dsn, prepare_threshold=None) as connection:
+                    schema.migrate(connection)
+                with Recall.connect(dsn, embedder=toy_embed, model="toy") as memory:
+                    memory.create_bank("b")
+                    memory.retain("b", ["Ana leads Atlas."])
+                    found = [memory.recall("b", "Who leads Atlas?")[0].text for _ in range(10)]
+        finally:
+            admin.execute(f"drop owned by {role} cascade".encode())
+            admin.execute(f"drop role {role}".encode())
+
+    assert found == ["Ana leads Atlas."] * 10

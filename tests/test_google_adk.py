@@ -1,0 +1,63 @@
+"""The memory service for Google's ADK: sessions are kept by user, and found again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from pgrecall import AsyncRecall
+
+pytest.importorskip("google.adk", reason="Google's ADK is not installed: make test-adapters")
+
+from google.adk.events import Event
+from google.adk.sessions import Session
+from google.genai.types import Content, Part
+
+from pgrecall.adapters.google_adk import PgrecallMemoryService, bank_of
+
+T = TypeVar("T")
+
+
+def session(name: str, *texts: str, user: str = "u") -> Any:
+    events = [
+        Event(author="user", timestamp=1_770_000_000 + n, content=Content(parts=[Part(text=text)]))
+        for n, text in enumerate(texts)
+    ]
+    empty = [Event(author="agent"), Event(author="agent", content=Content(parts=[Part(text=" ")]))]
+    return Session(id=name, app_name="app", user_id=user, events=[*events, *empty])
+
+
+def run(database: str, test: Callable[[Any, AsyncRecall], Awaitable[T]]) -> T:
+    async def body() -> T:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            return await test(PgrecallMemoryService(memory, top_k=5), memory)
+
+    return asyncio.run(body())
+
+
+def test_what_was_said_is_found_by_its_user(database: str) -> None:
+    async def body(service: Any, memory: AsyncRecall) -> tuple[Any, Any, Any, int]:
+        said = session("s1", "Maya leads Atlas.", "Boats are blue.")
+        await service.add_session_to_memory(said)
+        await service.add_session_to_memory(said)  # a session may be added again
+        await memory.retain(bank_of("app", "u"), ["Atlas went live."])
+        mine = await service.search_memory(app_name="app", user_id="u", query="Who leads Atlas?")
+        other = await service.search_memory(app_name="app", user_id="v", query="Who leads Atlas?")
+        [bank] = await memory.banks()
+        return mine, other, bank.bank_id, bank.messages
+
+    mine, other, bank, messages = run(database, body)
+
+    texts = [one.content.parts[0].text for one in mine.memories]
+    assert {"Maya leads Atlas.", "Atlas went live."} <= set(texts)
+    assert mine.memories[texts.index("Maya leads Atlas.")].timestamp.startswith("2026-02-02T")
+    assert other.memories == []
+    assert (bank, messages) == ("app/u", 2)
+
+
+def test_no_two_users_share_a_bank() -> None:
+    assert bank_of("a/b", "c") != bank_of("a", "b/c")
+    assert bank_of("a%2Fb", "c") != bank_of("a/b", "c")

@@ -1,0 +1,402 @@
+"""The MCP server, as a client of the official SDK sees it, and what enters it at coding agents."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from pgrecall import Recall, build
+from pgrecall._version import __version__
+from pgrecall.command import agents, main
+
+REASON = "the MCP SDK is not installed: pip install 'pgrecall[mcp]'"
+mcp = pytest.importorskip("mcp", reason=REASON)
+transport = pytest.importorskip("mcp.client.streamable_http", reason=REASON)
+
+T = TypeVar("T")
+Session = Any
+PROGRAM = [sys.executable, "-m", "pgrecall", "mcp", "--no-embed"]
+FACTS: list[Mapping[str, object]] = [
+    {"text": "Maya leads Atlas.", "entities": ["Maya", "Atlas"], "tags": ["team"]},
+    {"text": "The deploy window is Tuesday.", "fact_key": "deploy.window"},
+]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = ("PATH", "PYTHONPATH", "HOME", "PGRECALL_RERANKER")
+    return {name: os.environ[name] for name in kept if name in os.environ} | more
+
+
+@asynccontextmanager
+async def over_stdio(database: str, *words: str) -> AsyncIterator[Session]:
+    command, *arguments = PROGRAM
+    server = mcp.StdioServerParameters(
+        command=command, args=[*arguments, *words], env=environment(PGRECALL_DSN=database)
+    )
+    async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
+        await session.initialize()
+        yield session
+
+
+@asynccontextmanager
+async def over_http(database: str, *words: str) -> AsyncIterator[Session]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [*PROGRAM, "--http", "--port", str(port), *words],
+        env=environment(PGRECALL_DSN=database),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        await listening(port)
+        connect = getattr(transport, "streamable_http_client", None)
+        connect = connect or transport.streamablehttp_client
+        async with (
+            connect(f"http://127.0.0.1:{port}/mcp") as streams,
+            mcp.ClientSession(*streams[:2]) as session,
+        ):
+            await session.initialize()
+            yield session
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+async def listening(port: int) -> None:
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+    raise AssertionError("the server does not listen")
+
+
+async def called(session: Session, tool: str, **arguments: object) -> Any:
+    """Call a tool; returns what a program reads of its answer."""
+    answer = await session.call_tool(tool, arguments)
+    assert not failed(answer), answer.content[0].text
+    return member(answer, "structured_content", "structuredContent")
+
+
+async def refused(session: Session, tool: str, **arguments: object) -> str:
+    """Call a tool that fails; returns what the model reads."""
+    answer = await session.call_tool(tool, arguments)
+    assert failed(answer)
+    return str(answer.content[0].text)
+
+
+def failed(answer: object) -> bool:
+    return bool(member(answer, "is_error", "isError"))
+
+
+def member(of: object, name: str, former: str) -> Any:
+    """Return an attribute, which had another name in version 1 of the SDK."""
+    return getattr(of, name) if hasattr(of, name) else getattr(of, former)
+
+
+def run(test: Callable[[], Awaitable[T]]) -> T:
+    async def limited() -> T:
+        return await asyncio.wait_for(test(), 60)
+
+    return asyncio.run(limited())
+
+
+@pytest.mark.parametrize("connect", [over_stdio, over_http])
+def test_a_client_retains_recalls_lists_and_forgets(database: str, connect: Any) -> None:
+    async def body() -> tuple[Any, Any, Any, Any, Any]:
+        async with connect(database, "--bank", "b", "--create") as session:
+            stored = await called(session, "retain", facts=FACTS)
+            found = await called(session, "recall", question="Who leads Atlas?", max_tokens=200)
+            listed = await called(session, "list", entity="Maya")
+            gone = await called(session, "forget", memory_ids=[*found["memory_ids"].values()][:1])
+            again = await called(session, "list")
+        return stored, found, listed, gone, again
+
+    stored, found, listed, gone, again = run(body)
+
+    assert [row["is_new"] for row in stored["result"]] == [True, True]
+    assert "[1] Maya leads Atlas." in found["text"]
+    assert found["memory_ids"]["1"] == stored["result"][0]["memory_id"]
+    assert 0 < found["confidence"] <= 1
+    assert [row["text"] for row in listed["result"]] == ["Maya leads Atlas."]
+    assert listed["result"][0]["tags"] == ["team"]
+    assert gone["result"] == 1
+    assert [row["fact_key"] for row in again["result"]] == ["deploy.window"]
+
+
+def test_calls_at_once_are_answered_each(database: str) -> None:
+    async def body() -> list[Any]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            await called(session, "retain", facts=FACTS)
+            asked = (called(session, "recall", question="Who leads Atlas?") for _ in range(12))
+            return await asyncio.gather(*asked)
+
+    assert len({answer["text"] for answer in run(body)}) == 1
+
+
+def test_a_read_only_server_offers_nothing_that_writes(database: str) -> None:
+    async def body() -> dict[str, Any]:
+        async with over_stdio(database, "--bank", "b", "--create", "--read-only") as session:
+            tools = (await session.list_tools()).tools
+            return {
+                tool.name: member(tool.annotations, "read_only_hint", "readOnlyHint")
+                for tool in tools
+            }
+
+    assert run(body) == {"recall": True, "list": True}
+
+
+def test_tools_say_what_they_do_and_never_name_a_bank(database: str) -> None:
+    async def body() -> Any:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            return (await session.list_tools()).tools
+
+    tools = {tool.name: tool for tool in run(body)}
+
+    assert set(tools) == {"recall", "list", "retain", "forget"}
+    assert all(tool.description for tool in tools.values())
+    schemas = {name: member(tool, "input_schema", "inputSchema") for name, tool in tools.items()}
+    assert not any("bank" in schema["properties"] for schema in schemas.values())
+    hints = {
+        name: member(tool.annotations, "destructive_hint", "destructiveHint")
+        for name, tool in tools.items()
+    }
+    assert (hints["forget"], hints["retain"]) == (True, False)
+
+
+def test_a_message_is_not_offered_to_be_forgotten(database: str) -> None:
+    with Recall.connect(database, embedder=None) as memory:
+        memory.create_bank("b")
+        memory.retain_messages("b", [{"role": "user", "content": "Atlas needs a lead."}])
+
+    async def body() -> Any:
+        async with over_stdio(database, "--bank", "b") as session:
+            return await called(session, "recall", question="Who leads Atlas?")
+
+    found = run(body)
+
+    assert "Atlas needs a lead." in found["text"]
+    assert found["memory_ids"] == {}
+
+
+def test_errors_say_what_to_mend_and_leave_the_server_running(database: str) -> None:
+    async def body() -> tuple[str, str, Any]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            fact = await refused(session, "retain", facts=[{"text": "a", "fact_type": "no"}])
+            condition = await refused(session, "recall", question="a", filter="size > 3")
+            return fact, condition, await called(session, "list")
+
+    fact, condition, listed = run(body)
+
+    assert '"no"' in fact
+    assert "hint: " in fact
+    assert '"size"' in condition
+    assert listed["result"] == []
+
+
+def test_the_reasons_of_the_server_stay_there(database: str) -> None:
+    async def body() -> str:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            with Recall.connect(database) as memory:
+                memory._source.execute("drop table pgrecall.memory cascade")  # type: ignore
+            return await refused(session, "list")
+
+    said = run(body)
+
+    assert "the memory cannot be reached or used now" in said
+    assert "relation" not in said
+
+
+def test_without_a_bank_nothing_is_served(
+    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PGRECALL_BANK", raising=False)
+
+    codes = [main(["mcp", "--dsn", database]), main(["mcp", "--bank", "no", "--dsn", database])]
+
+    said = capsys.readouterr()
+    assert codes == [1, 1]
+    assert "Add --bank, or set PGRECALL_BANK." in said.err
+    assert 'bank "no" does not exist' in said.err
+    assert said.out == ""
+
+
+# The manifest of the registry
+
+
+def test_the_manifest_is_of_this_version_and_starts_the_server() -> None:
+    manifest = json.loads((build.PACKAGE.parent / "server.json").read_text())
+    [package] = manifest["packages"]
+    variables = {variable["name"] for variable in package["environmentVariables"]}
+    words = [argument.get("value") or argument["name"] for argument in package["packageArguments"]]
+
+    assert manifest["version"] == package["version"] == __version__
+    assert package["identifier"] == "pgrecall"
+    assert len(manifest["description"]) <= 100
+    assert variables == {"PGRECALL_BANK", "PGRECALL_DSN"}
+    assert words == ["mcp", "--create"]
+    readme = (build.PACKAGE.parent / "README.md").read_text()
+    assert f"<!-- mcp-name: {manifest['name']} -->" in readme  # what the registry looks for
+
+
+# Entering it at coding agents
+
+
+def servers(path: Path, key: str = "mcpServers") -> Any:
+    return json.loads(path.read_text())[key]
+
+
+def test_init_enters_the_bank_at_every_agent(tmp_path: Path) -> None:
+    names = [*agents.AGENTS]
+
+    code = main(["init", *names, "--bank", "b", "--directory", str(tmp_path), "--hooks"])
+
+    expected = ["mcp", "--bank", "b", "--create"]
+    assert code == 0
+    for file in (".mcp.json", ".cursor/mcp.json", ".gemini/settings.json"):
+        assert servers(tmp_path / file)["pgrecall"]["args"][-4:] == expected
+    code_entry = servers(tmp_path / ".vscode/mcp.json", "servers")["pgrecall"]
+    assert (code_entry["type"], code_entry["args"][-4:]) == ("stdio", expected)
+    toml = (tmp_path / ".codex/config.toml").read_text()
+    assert toml.startswith("[mcp_servers.pgrecall]\ncommand = ")
+    for file in (".claude/settings.json", ".codex/hooks.json"):
+        [group] = json.loads((tmp_path / file).read_text())["hooks"]["UserPromptSubmit"]
+        assert group["hooks"][0]["command"].endswith("hook --bank b")
+
+
+def test_what_init_writes_starts_the_server(database: str, tmp_path: Path) -> None:
+    assert main(["init", "claude-code", "--bank", "b", "--directory", str(tmp_path)]) == 0
+    entry = servers(tmp_path / ".mcp.json")["pgrecall"]
+
+    async def body() -> Any:
+        server = mcp.StdioServerParameters(
+            command=entry["command"], args=entry["args"], env=environment(PGRECALL_DSN=database)
+        )
+        async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
+            await session.initialize()
+            return await called(session, "list")
+
+    assert run(body)["result"] == []
+
+
+def test_init_keeps_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = {"theme": "dark", "mcpServers": {"other": {"command": "x"}}}
+    (tmp_path / ".mcp.json").write_text(json.dumps(own))
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_text('model = "o"\n\n[mcp_servers.x]\ncommand = "y"\n')
+    words = ["init", "claude-code", "codex", "--bank", "b", "--directory", str(tmp_path)]
+
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    written = {path: path.read_text() for path in (tmp_path / ".mcp.json",)}
+    assert main(words) == 0
+    second = capsys.readouterr().out
+
+    content = json.loads((tmp_path / ".mcp.json").read_text())
+    assert content["theme"] == "dark"
+    assert [*content["mcpServers"]] == ["other", "pgrecall"]
+    toml = (tmp_path / ".codex/config.toml").read_text()
+    assert toml.startswith('model = "o"\n\n[mcp_servers.x]\ncommand = "y"\n\n[mcp_servers.pgrecall')
+    assert toml.count("[mcp_servers.pgrecall]") == 1
+    assert "added to" in first
+    assert second.count('names a "pgrecall" already') == 2
+    assert {path: path.read_text() for path in written} == written
+
+
+def test_init_leaves_a_file_that_it_cannot_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '{\n  // mine\n  "mcpServers": {}\n}\n'
+    (tmp_path / ".mcp.json").write_text(text)
+
+    code = main(["init", "claude-code", "--bank", "b", "--directory", str(tmp_path)])
+
+    assert code == 1
+    assert "was left as it is" in capsys.readouterr().err
+    assert (tmp_path / ".mcp.json").read_text() == text
+
+
+@pytest.mark.parametrize("content", ["[]", '{"mcpServers": []}'])
+def test_init_leaves_a_file_of_another_form(tmp_path: Path, content: str) -> None:
+    (tmp_path / ".mcp.json").write_text(content)
+
+    assert main(["init", "claude-code", "--bank", "b", "--directory", str(tmp_path)]) == 1
+    assert (tmp_path / ".mcp.json").read_text() == content
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["init", *agents.AGENTS, "--bank", "b", "--directory", str(tmp_path), "--hooks"]
+
+    assert main([*words, "--dry-run"]) == 0
+
+    assert [*tmp_path.iterdir()] == []
+    assert '"mcpServers"' in capsys.readouterr().out
+
+
+def test_init_writes_no_password(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--bank", "b", "--directory", str(tmp_path)]
+
+    code = main(["init", "cursor", *where, "--dsn", "postgresql://u:secret@h/d"])
+    fine = main(["init", "cursor", *where, "--dsn", "postgresql://u@h/d"])
+
+    said = capsys.readouterr()
+    assert (code, fine) == (1, 0)
+    assert "PGRECALL_DSN" in said.err
+    assert "secret" not in said.err
+    assert servers(tmp_path / ".cursor/mcp.json")["pgrecall"]["args"][-1] == "postgresql://u@h/d"
+
+
+# The hook
+
+
+def hooked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, *words: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    code = main(["hook", "--no-embed", *words])
+    return code, *capsys.readouterr()
+
+
+def test_a_hook_prints_what_the_bank_knows(
+    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Recall.connect(database, embedder=None) as memory:
+        memory.create_bank("b")
+        memory.retain("b", FACTS)
+    where = ["--bank", "b", "--dsn", database]
+
+    asked = hooked(monkeypatch, capsys, '{"prompt": "Who leads Atlas?"}', *where)
+    other = hooked(monkeypatch, capsys, '{"prompt": "Please write a haiku"}', *where)
+
+    assert asked[0] == 0
+    assert "Maya leads Atlas." in asked[1]
+    assert other[:2] == (0, "")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}'])
+def test_a_hook_that_cannot_answer_is_in_nobodys_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    lost = "host=127.0.0.1 port=1 dbname=x connect_timeout=2"
+
+    code, out, err = hooked(monkeypatch, capsys, text, "--bank", "b", "--dsn", lost)
+
+    assert (code, out) == (0, "")
+    assert err.startswith("pgrecall: no memories")
