@@ -232,7 +232,14 @@ create type pgrecall.bank_statistic as (
   average_length double precision,
   lexeme_count   bigint,
   waiting        bigint,
-  refreshed_at   timestamptz
+  refreshed_at   timestamptz,
+  is_weighed     boolean
+);
+create type pgrecall.maintained as (
+  bank_id   text,
+  task      text,
+  kind      text,
+  documents bigint
 );
 create type pgrecall.lexeme_frequency as (
   lexeme    text,
@@ -486,6 +493,7 @@ drop index pgrecall.relation_bank_id_to_id_idx;
 
 -- What is private moves to a schema of its own.
 alter table pgrecall.statistics set schema pgrecall_internal;
+alter table pgrecall_internal.statistics add column weighed_to bigint;
 alter table pgrecall.lexeme set schema pgrecall_internal;
 alter table pgrecall.vocabulary set schema pgrecall_internal;
 -- locks: pgrecall.embedding

@@ -315,13 +315,13 @@ begin
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
   perform pgrecall_internal._replace(locked, mode, fact_rows, memory_ids);
-  -- The check whether a refresh is due counts new facts, up to a tenth of the bank; so it is done
-  -- about ten times before a refresh, not for each fact.
+  -- The check whether a refresh is due counts new facts, up to a tenth of the bank or 500; so it is
+  -- done about ten times before a refresh, not for each fact.
   if exists (
     select from unnest(new_ids) as id
-    where  hashint8(id) % greatest(coalesce(counted, 0) / 100, 1) = 0
+    where  hashint8(id) % greatest(least(coalesce(counted, 0), 5000) / 100, 1) = 0
   ) then
-    perform pgrecall_internal._refresh_when_due(locked, 'memory');
+    perform pgrecall_internal._refresh_when_due(locked, 'memory', 500 + cardinality(new_ids));
   end if;
 
   return query

@@ -206,7 +206,7 @@ begin
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(average, 20));
   end if;
-  perform pgrecall_internal._refresh_when_due(locked, 'message');
+  perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
   return query
   select m.n - 1, t.message_id,
