@@ -84,5 +84,5 @@ $$;
 comment on function pgrecall.maintain is
 'Does work that retain() left pending: counts documents, computes BM25 weights anew when the mean '
 'length has changed, writes deferred links; at most batch_size documents of each. bank null: of '
-'all banks in turn, until batch_size documents are done. Returns what it did, no row when nothing is '
-'left: call it until then. Errors: RC001, 22023.';
+'all banks in turn, until batch_size documents are done. Returns what it did, no row when nothing '
+'is left: call it until then. Errors: RC001, 22023.';
