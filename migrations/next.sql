@@ -422,6 +422,12 @@ create table pgrecall_internal.entity_count (
   constraint entity_count_mention_count_check check (mention_count >= 1)
 );
 
+create table pgrecall_internal.name_lock (
+  bank_id text not null,
+  slot    integer not null,
+  constraint name_lock_pkey primary key (bank_id, slot)
+);
+
 -- phase: build
 
 create cast (tstzrange as pgrecall_internal.period)
@@ -599,3 +605,6 @@ alter table pgrecall_internal.entity_count
   add constraint entity_count_bank_id_entity_id_fkey
   foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
   on delete cascade;
+alter table pgrecall_internal.name_lock
+  add constraint name_lock_bank_id_fkey
+  foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;

@@ -182,7 +182,7 @@ comment on function pgrecall_internal._count_mentions is
 'mention.';
 
 create or replace function pgrecall_internal._next_documents(
-  bank text, kind text, after bigint, batch_size bigint,
+  bank text, kind text, after bigint, batch_size bigint, upto bigint,
   out documents bigint, out total_length double precision, out last_id bigint)
 language plpgsql stable parallel safe
 set search_path from current
@@ -196,6 +196,7 @@ begin
       select m.memory_id, m.lexical_length
       from   pgrecall.memory m
       where  m.bank_id = _next_documents.bank and m.memory_id > after
+        and  m.memory_id <= coalesce(upto, 9223372036854775807)
       order  by m.memory_id
       limit  batch_size
     ) as d;
@@ -206,6 +207,7 @@ begin
       select m.message_id, m.lexical_length
       from   pgrecall.message m
       where  m.bank_id = _next_documents.bank and m.message_id > after
+        and  m.message_id <= coalesce(upto, 9223372036854775807)
       order  by m.message_id
       limit  batch_size
     ) as d;
@@ -213,18 +215,33 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._next_documents is
-'The first batch_size documents of a kind with ids above after: how many there are, the sum of '
-'their lengths, and the last id. batch_size null: all.';
+'The first batch_size documents of a kind with ids above after, up to upto: how many there '
+'are, the sum of their lengths, and the last id. batch_size, upto null: all.';
 
-create or replace function pgrecall_internal._is_weighing_due(known pgrecall_internal.statistics)
+create or replace function pgrecall_internal._is_weighed(known pgrecall_internal.statistics)
 returns boolean
 language sql immutable parallel safe
-return coalesce((known).weighed_to is not null
-                or abs((known).weighted_length / nullif((known).average_length, 0) - 1) > 0.05,
-                false);
+return (known).weighed_to is null
+       and coalesce(
+             abs((known).weighted_length / nullif((known).average_length, 0) - 1) <= 0.05, true);
+comment on function pgrecall_internal._is_weighed is
+'Whether all weights were computed with one mean length that is at most 5 % off.';
+
+create or replace function pgrecall_internal._is_weighing_due(bank text, kind text)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return exists (
+    select from pgrecall_internal.statistics s
+    where  s.bank_id = _is_weighing_due.bank and s.kind = _is_weighing_due.kind
+      and  not pgrecall_internal._is_weighed(s)
+  );
+end;
+$$;
 comment on function pgrecall_internal._is_weighing_due is
-'Whether the mean length that weights were computed with is more than 5 % off, or their new '
-'computation is not finished.';
+'Whether the weights of the documents of a kind are to be computed anew, or not yet all of them.';
 
 create or replace function pgrecall_internal._weigh_documents(
   bank pgrecall.bank, kind text, batch_size integer)
@@ -237,16 +254,17 @@ declare
   known pgrecall_internal.statistics;
   batch record;
 begin
-  select s.* into known from pgrecall_internal.statistics s
-  where  s.bank_id = bank.bank_id and s.kind = _weigh_documents.kind;
-  if not pgrecall_internal._is_weighing_due(known) then
+  if not pgrecall_internal._is_weighing_due(bank.bank_id, kind) then
     return 0;
   end if;
+  select s.* into known from pgrecall_internal.statistics s
+  where  s.bank_id = bank.bank_id and s.kind = _weigh_documents.kind;
   if known.weighed_to is null then
     known.weighted_length := known.average_length;
     known.weighed_to := 0;
   end if;
-  batch := pgrecall_internal._next_documents(bank.bank_id, kind, known.weighed_to, batch_size);
+  batch := pgrecall_internal._next_documents(
+    bank.bank_id, kind, known.weighed_to, batch_size, null);
   perform pgrecall_internal._refresh_weights(
     bank, kind, known.weighted_length, false, known.weighed_to, batch.last_id);
   update pgrecall_internal.statistics s
@@ -261,7 +279,7 @@ comment on function pgrecall_internal._weigh_documents is
 'due; returns how many. Later documents get theirs with the same mean. The bank must be locked.';
 
 create or replace function pgrecall_internal._refresh_collection(
-  bank pgrecall.bank, kind text, is_full boolean, batch_size bigint default null)
+  bank pgrecall.bank, kind text, is_full boolean, batch_size bigint, is_alone boolean)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -294,7 +312,9 @@ begin
     perform pgrecall_internal._refresh_lengths(bank, kind);
   end if;
 
-  batch := pgrecall_internal._next_documents(bank.bank_id, kind, after, batch_size);
+  batch := pgrecall_internal._next_documents(
+    bank.bank_id, kind, after, batch_size,
+    case when not is_alone then pgrecall_internal._settled_id(bank) end);
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
@@ -325,7 +345,11 @@ begin
   if kind = 'memory' and coalesce(known.document_count, 0) < 10000 then
     perform pgrecall_internal._snapshot_vocabulary(bank.bank_id, true);
   end if;
-  if old_count + batch.documents <= greatest(batch_size, 500) then
+  -- Weights are for who is alone: documents that are being stored have those of the old mean.
+  if old_count + batch.documents <= greatest(batch_size, 500)
+     and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
+     and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
+  then
     perform pgrecall_internal._weigh_documents(bank, kind, null);
   end if;
   return batch.documents;
@@ -334,7 +358,9 @@ $$;
 comment on function pgrecall_internal._refresh_collection is
 'Counts the documents of one kind, memory or message, that are new, at most batch_size of them; '
 'is_full: all, and computes their weights. Weights of up to batch_size documents, or 500, are '
-'computed anew where that is due. Returns how many it counted. The bank must be locked.';
+'computed anew where that is due. is_alone: no other writes into the bank; otherwise the caller is '
+'the only one that refreshes, and what others are storing is left out. Returns how many it '
+'counted.';
 
 create or replace function pgrecall_internal._is_refresh_due(bank text, kind text)
 returns boolean
@@ -374,8 +400,12 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
-  if pgrecall_internal._is_refresh_due(bank.bank_id, kind) then
-    return pgrecall_internal._refresh_collection(bank, kind, false, batch_size);
+  -- One at a time; what another one leaves is counted later. An old snapshot misses documents.
+  if pgrecall_internal._sees_commits()
+     and pgrecall_internal._is_refresh_due(bank.bank_id, kind)
+     and pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank, 1))
+  then
+    return pgrecall_internal._refresh_collection(bank, kind, false, batch_size, false);
   end if;
   return 0;
 end;
@@ -389,17 +419,19 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked pgrecall.bank;
 begin
-  perform pgrecall_internal._refresh_collection(locked, 'memory', is_full);
-  perform pgrecall_internal._refresh_collection(locked, 'message', is_full);
+  perform pgrecall_internal._check_isolation('refresh_statistics');
+  locked := pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
+  perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
 'Counts the documents stored since the last refresh; is_full counts all of them again and computes '
 'all weights, after many were forgotten or a setting of BM25 was changed: that locks the bank for '
 'minutes where it is large. retain() counts on its own once a tenth of the documents is new, or '
-'500; maintain() does what is left. Errors: RC001.';
+'500; maintain() does what is left. Errors: RC001, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.bank_statistics(bank text)
 returns setof pgrecall.bank_statistic
@@ -418,7 +450,7 @@ begin
            else (select count(*) from pgrecall.message m
                  where m.bank_id = bank_statistics.bank and m.message_id > s.watermark)
          end,
-         s.refreshed_at, not pgrecall_internal._is_weighing_due(s)
+         s.refreshed_at, pgrecall_internal._is_weighed(s)
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;

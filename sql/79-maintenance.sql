@@ -12,28 +12,33 @@ returns setof pgrecall.maintained
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
+set lock_timeout = '1s'
 as $$
 declare
   locked pgrecall.bank;
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
+  -- Most banks have nothing to do: they are not locked. Weights come first, for who shares a bank
+  -- must not wait to have it alone.
   foreach done.kind in array array['memory', 'message'] loop
-    -- Most banks have nothing to do: they are not locked.
+    if pgrecall_internal._is_weighing_due(bank, done.kind) then
+      begin
+        locked := pgrecall_internal._locked_bank(bank);
+        done.task := 'weigh';
+        done.documents := pgrecall_internal._weigh_documents(locked, done.kind, batch_size);
+        return next done;
+      exception when lock_not_available then
+        -- Other writers do not wait any longer behind this one; a later call tries again.
+        null;
+      end;
+    end if;
+  end loop;
+  foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_refresh_due(bank, done.kind) then
-      locked := pgrecall_internal._locked_bank(bank);
+      locked := pgrecall_internal._shared_bank(bank);
       done.task := 'count';
       done.documents := pgrecall_internal._refresh_when_due(locked, done.kind, batch_size);
-      return next done;
-    end if;
-    if exists (
-      select from pgrecall_internal.statistics s
-      where  s.bank_id = _maintain_bank.bank and s.kind = done.kind
-        and  pgrecall_internal._is_weighing_due(s)
-    ) then
-      locked := pgrecall_internal._locked_bank(bank);
-      done.task := 'weigh';
-      done.documents := pgrecall_internal._weigh_documents(locked, done.kind, batch_size);
       return next done;
     end if;
   end loop;
@@ -62,6 +67,7 @@ declare
   rest bigint := batch_size;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
+  perform pgrecall_internal._check_isolation('maintain');
   if bank is not null then
     perform pgrecall_internal._bank(bank);
   end if;
@@ -85,4 +91,6 @@ comment on function pgrecall.maintain is
 'Does work that retain() left pending: counts documents, computes BM25 weights anew when the mean '
 'length has changed, writes deferred links; at most batch_size documents of each. bank null: of '
 'all banks in turn, until batch_size documents are done. Returns what it did, no row when nothing '
-'is left: call it until then. Errors: RC001, 22023.';
+'is left: call it until then. Weights wait for transactions that write into the bank; after a '
+'second it leaves them to a later call. Errors: RC001, 22023, 25001 isolation level above read '
+'committed.';
