@@ -129,7 +129,7 @@ def test_a_call_counts_a_bounded_number_of_documents(connection: Connection) -> 
     # As many as another release, or a restore of single tables, may leave uncounted.
     connection.execute(
         "insert into pgrecall.memory (bank_id, fact_type, text, content_hash, lexical_length)"
-        " select 'b', 'world', 'left ' || n, sha256(int4send(n)), 2"
+        " select 'b', 'world', 'left ' || n, sha256(int4send(n)), 1"
         " from generate_series(1, 2000) as n"
     )
 
