@@ -232,7 +232,14 @@ create type pgrecall.bank_statistic as (
   average_length double precision,
   lexeme_count   bigint,
   waiting        bigint,
-  refreshed_at   timestamptz
+  refreshed_at   timestamptz,
+  is_weighed     boolean
+);
+create type pgrecall.maintained as (
+  bank_id   text,
+  task      text,
+  kind      text,
+  documents bigint
 );
 create type pgrecall.lexeme_frequency as (
   lexeme    text,
@@ -415,6 +422,12 @@ create table pgrecall_internal.entity_count (
   constraint entity_count_mention_count_check check (mention_count >= 1)
 );
 
+create table pgrecall_internal.name_lock (
+  bank_id text not null,
+  slot    integer not null,
+  constraint name_lock_pkey primary key (bank_id, slot)
+);
+
 -- phase: build
 
 create cast (tstzrange as pgrecall_internal.period)
@@ -486,6 +499,7 @@ drop index pgrecall.relation_bank_id_to_id_idx;
 
 -- What is private moves to a schema of its own.
 alter table pgrecall.statistics set schema pgrecall_internal;
+alter table pgrecall_internal.statistics add column weighed_to bigint;
 alter table pgrecall.lexeme set schema pgrecall_internal;
 alter table pgrecall.vocabulary set schema pgrecall_internal;
 -- locks: pgrecall.embedding
@@ -591,3 +605,6 @@ alter table pgrecall_internal.entity_count
   add constraint entity_count_bank_id_entity_id_fkey
   foreign key (bank_id, entity_id) references pgrecall.entity (bank_id, entity_id)
   on delete cascade;
+alter table pgrecall_internal.name_lock
+  add constraint name_lock_bank_id_fkey
+  foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;

@@ -106,3 +106,15 @@ create index relation_bank_id_from_id_kind_relation_id_idx
   on pgrecall.relation (bank_id, from_id, kind, relation_id);
 create index relation_bank_id_to_id_relation_id_idx
   on pgrecall.relation (bank_id, to_id, relation_id);
+
+create table pgrecall_internal.name_lock (
+  bank_id text not null,
+  slot    integer not null,
+  constraint name_lock_pkey primary key (bank_id, slot),
+  constraint name_lock_bank_id_fkey
+    foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade
+);
+comment on table pgrecall_internal.name_lock is
+'Rows that writers lock, and so write, for new names of entities and for keys that replace facts: '
+'two that bring the same one take turns. They hold nothing and can be deleted.';
+comment on column pgrecall_internal.name_lock.slot is 'Hash of the name, 0 to 4095.';

@@ -14,6 +14,7 @@ create table pgrecall_internal.statistics (
   weighted_length double precision not null,
   watermark       bigint not null,
   refreshed_at    timestamptz not null,
+  weighed_to      bigint,
   constraint statistics_pkey primary key (bank_id, kind),
   constraint statistics_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
@@ -31,9 +32,12 @@ comment on column pgrecall_internal.statistics.document_count is 'Number of docu
 comment on column pgrecall_internal.statistics.average_length is
 'Mean lexical_length of a document.';
 comment on column pgrecall_internal.statistics.weighted_length is
-'The mean that the stored weights were computed with; a refresh recomputes them when '
-'average_length is more than 5 % off.';
+'The mean that the stored weights were computed with. When average_length is more than 5 % off, '
+'they are computed anew.';
 comment on column pgrecall_internal.statistics.watermark is 'Documents up to this id are counted.';
+comment on column pgrecall_internal.statistics.weighed_to is
+'While weights are computed anew: documents up to this id have those of weighted_length, some '
+'behind it have those of the mean before. Null: all have those of weighted_length.';
 
 -- A generated column uses the function below: changing it needs a migration that recomputes the
 -- column.

@@ -57,12 +57,24 @@ create type pgrecall.bank_statistic as (
   average_length double precision,
   lexeme_count   bigint,
   waiting        bigint,
-  refreshed_at   timestamptz
+  refreshed_at   timestamptz,
+  is_weighed     boolean
 );
 comment on type pgrecall.bank_statistic is
 'A row of bank_statistics(). kind: memory or message. document_count: documents counted. '
 'average_length: their mean length in lexemes. lexeme_count: different lexemes in them. waiting: '
-'documents not counted yet. refreshed_at: time of the last count.';
+'documents not counted yet. refreshed_at: time of the last count. is_weighed: false while '
+'maintain() has weights to compute.';
+
+create type pgrecall.maintained as (
+  bank_id   text,
+  task      text,
+  kind      text,
+  documents bigint
+);
+comment on type pgrecall.maintained is
+'A row of maintain(). task: count, weigh or link. kind: memory or message. documents: how many '
+'were counted, weighed or linked.';
 
 create type pgrecall.lexeme_frequency as (
   lexeme    text,

@@ -1,9 +1,13 @@
 -- Checks of arguments, and the lookups that nearly every function begins with.
 --
--- _bank() returns the row of a bank or raises RC001. Writers use _locked_bank() instead, which
--- makes writers of one bank wait for each other; readers never wait. The _check_* functions return
--- nothing and raise an error whose hint says what to pass. They come before all other logic since
--- every file uses them.
+-- _bank() returns the row of a bank or raises RC001. Writers lock the bank until the end of their
+-- transaction; readers never wait. Who only adds calls _shared_bank() and works beside others that
+-- add; who changes or removes calls _locked_bank() and is alone. These are advisory locks, granted
+-- in the order of asking, so that nobody starves; their keys come from the secret fence_key, so
+-- that no stranger holds them. Writers that share register the ids they may use (_settled_id()).
+-- Which lock is taken when is in sql/reference.md.
+-- The _check_* functions return nothing and raise an error whose hint says what to pass. They come
+-- before all other logic since every file uses them.
 -- Fields of JSON objects are checked in 28-field.sql.
 
 create or replace function pgrecall_internal._bank(bank text)
@@ -32,29 +36,56 @@ end;
 $$;
 comment on function pgrecall_internal._bank is 'The row of a bank. Errors: RC001 unknown bank.';
 
+create or replace function pgrecall_internal._lock_key(
+  bank pgrecall.bank, purpose integer default 0)
+returns bigint
+language sql immutable parallel safe
+return hashtextextended(bank.fence_key::text, purpose);
+comment on function pgrecall_internal._lock_key is
+'Key of an advisory lock of a bank. purpose 0: who writes, 1: who refreshes its statistics.';
+
+create or replace function pgrecall_internal._sees_commits()
+returns boolean
+language sql stable parallel safe
+return current_setting('transaction_isolation') in ('read committed', 'read uncommitted');
+comment on function pgrecall_internal._sees_commits is
+'Whether each statement of the transaction sees what others have committed.';
+
+create or replace function pgrecall_internal._raise_replaced(bank text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  -- The bank was dropped during the wait; a new one may have its name.
+  perform pgrecall_internal._bank(bank);
+  raise exception using
+    errcode = 'serialization_failure',
+    message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
+    hint    = 'Run the statement again.';
+end;
+$$;
+comment on function pgrecall_internal._raise_replaced is
+'Raises RC001 for a bank that is gone, 40001 for one that is another now.';
+
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  found_bank pgrecall.bank;
+  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+  key        uuid := found_bank.fence_key;
 begin
-  perform pgrecall_internal._bank(bank);
-  -- Writers of one bank take turns, so that they neither deadlock nor create an entity twice.
+  perform pg_advisory_xact_lock(pgrecall_internal._lock_key(found_bank));
   -- Not "for update": that would also block the foreign key checks of other writers.
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
   for no key update;
-  if not found then
-    -- The bank was dropped during the wait; a new one may have its name.
-    perform pgrecall_internal._bank(bank);
-    raise exception using
-      errcode = 'serialization_failure',
-      message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
-      hint    = 'Run the statement again.';
+  if not found or found_bank.fence_key <> key then
+    perform pgrecall_internal._raise_replaced(bank);
   end if;
   -- The row is also updated, once per transaction: a writer whose snapshot is older than this
-  -- commit then fails (40001) instead of creating an entity twice.
+  -- commit then fails (40001) instead of going by what it was.
   update pgrecall.bank b
   set    created_at = b.created_at
   where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
@@ -62,8 +93,98 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._locked_bank is
-'The row of a bank, locked until the transaction ends. Errors: RC001 unknown bank, 40001 replaced '
-'meanwhile.';
+'The row of a bank, with no other writer beside, until the transaction ends. Errors: RC001 unknown '
+'bank, 40001 replaced meanwhile.';
+
+create or replace function pgrecall_internal._register_writer(bank pgrecall.bank)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  own      text := pg_current_xact_id()::text;
+  first_id text := current_setting('pgrecall.first_id', true);
+begin
+  -- Once per transaction, so that many calls take one lock.
+  if coalesce(first_id, '') not like own || ' %' then
+    first_id := own || ' ' || coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
+    perform set_config('pgrecall.first_id', first_id, true);
+  end if;
+  perform pg_advisory_xact_lock_shared(
+    hashtext(bank.fence_key::text), (split_part(first_id, ' ', 2)::bigint & 2147483647)::integer);
+end;
+$$;
+comment on function pgrecall_internal._register_writer is
+'Shows to others, as an advisory lock, above which id the transaction writes into a bank.';
+
+create or replace function pgrecall_internal._settled_id(bank pgrecall.bank)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  -- Read before the locks: who registers later writes above it.
+  last_id bigint := coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
+begin
+  return least(last_id, (
+    -- A lock has room for 31 bits of the id.
+    select min(last_id - ((last_id - l.objid::bigint) & 2147483647))
+    from   pg_locks l
+    where  l.locktype = 'advisory' and l.objsubid = 2 and l.granted
+      and  l.database = (select d.oid from pg_database d where d.datname = current_database())
+      and  l.classid::bigint = hashtext(bank.fence_key::text)::bigint & 4294967295
+      and  l.pid is distinct from pg_backend_pid()
+  ));
+end;
+$$;
+comment on function pgrecall_internal._settled_id is
+'Up to this id no running transaction adds documents to a bank: a later statement sees them all.';
+
+create or replace function pgrecall_internal._shared_bank(bank text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank;
+  key        uuid;
+begin
+  -- A snapshot may be older than what other writers have added: who has one is alone.
+  if not pgrecall_internal._sees_commits() then
+    return pgrecall_internal._locked_bank(bank);
+  end if;
+  found_bank := pgrecall_internal._bank(bank);
+  key := found_bank.fence_key;
+  perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(found_bank));
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
+  if not found or found_bank.fence_key <> key then
+    perform pgrecall_internal._raise_replaced(bank);
+  end if;
+  perform pgrecall_internal._register_writer(found_bank);
+  return found_bank;
+end;
+$$;
+comment on function pgrecall_internal._shared_bank is
+'The row of a bank, for a writer that only adds, beside others that do so, until the transaction '
+'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile.';
+
+create or replace function pgrecall_internal._check_isolation(name text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not pgrecall_internal._sees_commits() then
+    raise exception using
+      errcode = 'active_sql_transaction',
+      message = format('%s() must see what others commit, so not at isolation level "%s"', name,
+                       current_setting('transaction_isolation')),
+      hint    = 'Begin with: begin isolation level read committed;';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_isolation is
+'Raises 25001 unless the transaction is at isolation level read committed.';
 
 create or replace function pgrecall_internal._fact_types(bank text, fact_types text[])
 returns text[]

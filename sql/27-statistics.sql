@@ -2,13 +2,18 @@
 -- many each lexeme occurs; for the graph how many mention each entity.
 --
 -- Memories and messages are two collections with statistics of their own. They are a summary like
--- that of ANALYZE: writing a document does not change them. retain() refreshes them once a tenth of
--- the documents is new (_refresh_when_due()), and only counts documents above the watermark.
--- Scores between two refreshes use slightly old counts, which BM25 tolerates.
+-- that of ANALYZE: writing a document does not change them. retain() counts once a tenth of the
+-- documents is new, or 500 of them (_refresh_when_due()), and only documents above the watermark.
+-- Scores between two counts use slightly old counts, which BM25 tolerates.
+-- The weights of all documents are computed with one mean length, weighted_length. When the true
+-- mean is more than 5 % off, they are computed again: at once in a bank of up to 500 documents, in
+-- batches by maintain() (79-maintenance.sql) in a larger one, so that no retain() waits for that.
+-- Until then scores are those of BM25 with slightly other k1 and b, the same for all documents.
 -- A full refresh counts everything again, with the current settings of the bank.
 -- The vocabulary is a snapshot of the most frequent lexemes: vocabulary_drift() compares with it.
 
-create or replace function pgrecall_internal._documents(bank text, kind text, after bigint)
+create or replace function pgrecall_internal._documents(
+  bank text, kind text, after bigint, upto bigint)
 returns table (id bigint, content text, context text, fact_key text)
 language plpgsql stable parallel safe rows 1000
 set search_path from current
@@ -21,18 +26,20 @@ begin
     return query
     select m.memory_id, m.text, m.context, m.fact_key
     from   pgrecall.memory m
-    where  m.bank_id = _documents.bank and m.memory_id > _documents.after;
+    where  m.bank_id = _documents.bank and m.memory_id > _documents.after
+      and  m.memory_id <= upto;
   else
     return query
     select m.message_id, m.text, pgrecall_internal._message_context(owner, m), null::text
     from   pgrecall.message m
-    where  m.bank_id = _documents.bank and m.message_id > _documents.after;
+    where  m.bank_id = _documents.bank and m.message_id > _documents.after
+      and  m.message_id <= upto;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._documents is
 'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after.';
+'ids above after, up to upto.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -97,7 +104,8 @@ comment on function pgrecall_internal._refresh_lengths is
 'Recounts the lexemes of all documents of a kind.';
 
 create or replace function pgrecall_internal._refresh_weights(
-  bank pgrecall.bank, kind text, average_length double precision, is_full boolean)
+  bank pgrecall.bank, kind text, average_length double precision, is_full boolean,
+  after bigint, upto bigint)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -113,20 +121,21 @@ begin
                then pgrecall_internal._lexical_document(bank, m.text, m.context, m.fact_key)
              else m.lexical_document
            end
-    where  m.bank_id = bank.bank_id;
+    where  m.bank_id = bank.bank_id and m.memory_id > after and m.memory_id <= upto;
   else
     update pgrecall.message m
     set    lexical_weights =
              (pgrecall_internal._message_weights(bank, m, average_length)).weights
-    where  m.bank_id = bank.bank_id;
+    where  m.bank_id = bank.bank_id and m.message_id > after and m.message_id <= upto;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._refresh_weights is
-'Recomputes the BM25 weights of all documents of a kind; is_full: also their lexical_document.';
+'Recomputes the BM25 weights of the documents of a kind with ids above after, up to upto; is_full: '
+'also their lexical_document.';
 
 create or replace function pgrecall_internal._count_lexemes(
-  bank pgrecall.bank, kind text, after bigint)
+  bank pgrecall.bank, kind text, after bigint, upto bigint)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -135,7 +144,7 @@ as $$
 begin
   insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
   select bank.bank_id, _count_lexemes.kind, x.lexeme, count(*)
-  from   pgrecall_internal._documents(bank.bank_id, _count_lexemes.kind, after) as d
+  from   pgrecall_internal._documents(bank.bank_id, _count_lexemes.kind, after, upto) as d
   cross  join lateral pgrecall_internal._field_lexemes(
            bank.text_search_config::regconfig, d.content, d.context,
            case _count_lexemes.kind when 'memory'
@@ -148,9 +157,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._count_lexemes is
-'Adds the documents with ids above after to the counts of their lexemes.';
+'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
 
-create or replace function pgrecall_internal._count_mentions(bank text, after bigint)
+create or replace function pgrecall_internal._count_mentions(
+  bank text, after bigint, upto bigint)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -160,7 +170,7 @@ begin
   insert into pgrecall_internal.entity_count as c (bank_id, entity_id, mention_count)
   select _count_mentions.bank, x.entity_id, count(*)
   from   pgrecall.mention x
-  where  x.bank_id = _count_mentions.bank and x.memory_id > after
+  where  x.bank_id = _count_mentions.bank and x.memory_id > after and x.memory_id <= upto
   group  by x.entity_id
   order  by x.entity_id
   on conflict on constraint entity_count_pkey do update
@@ -168,32 +178,127 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._count_mentions is
-'Adds the memories with ids above after to the counts of the entities that they mention.';
+'Adds the memories with ids above after, up to upto, to the counts of the entities that they '
+'mention.';
 
-create or replace function pgrecall_internal._refresh_collection(
-  bank pgrecall.bank, kind text, is_full boolean)
-returns void
+create or replace function pgrecall_internal._next_documents(
+  bank text, kind text, after bigint, batch_size bigint, upto bigint,
+  out documents bigint, out total_length double precision, out last_id bigint)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  if kind = 'memory' then
+    select count(*), sum(d.lexical_length::double precision), max(d.memory_id)
+    into   documents, total_length, last_id
+    from (
+      select m.memory_id, m.lexical_length
+      from   pgrecall.memory m
+      where  m.bank_id = _next_documents.bank and m.memory_id > after
+        and  m.memory_id <= coalesce(upto, 9223372036854775807)
+      order  by m.memory_id
+      limit  batch_size
+    ) as d;
+  else
+    select count(*), sum(d.lexical_length::double precision), max(d.message_id)
+    into   documents, total_length, last_id
+    from (
+      select m.message_id, m.lexical_length
+      from   pgrecall.message m
+      where  m.bank_id = _next_documents.bank and m.message_id > after
+        and  m.message_id <= coalesce(upto, 9223372036854775807)
+      order  by m.message_id
+      limit  batch_size
+    ) as d;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._next_documents is
+'The first batch_size documents of a kind with ids above after, up to upto: how many there '
+'are, the sum of their lengths, and the last id. batch_size, upto null: all.';
+
+create or replace function pgrecall_internal._is_weighed(known pgrecall_internal.statistics)
+returns boolean
+language sql immutable parallel safe
+return (known).weighed_to is null
+       and coalesce(
+             abs((known).weighted_length / nullif((known).average_length, 0) - 1) <= 0.05, true);
+comment on function pgrecall_internal._is_weighed is
+'Whether all weights were computed with one mean length that is at most 5 % off.';
+
+create or replace function pgrecall_internal._is_weighing_due(bank text, kind text)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return exists (
+    select from pgrecall_internal.statistics s
+    where  s.bank_id = _is_weighing_due.bank and s.kind = _is_weighing_due.kind
+      and  not pgrecall_internal._is_weighed(s)
+  );
+end;
+$$;
+comment on function pgrecall_internal._is_weighing_due is
+'Whether the weights of the documents of a kind are to be computed anew, or not yet all of them.';
+
+create or replace function pgrecall_internal._weigh_documents(
+  bank pgrecall.bank, kind text, batch_size integer)
+returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  known        pgrecall_internal.statistics;
-  old_count    bigint := 0;
-  old_length   double precision := 0;
-  weighted     double precision := 0;
-  after        bigint := 0;
-  added_count  bigint;
-  added_length double precision;
-  last_id      bigint;
-  average      double precision;
+  known pgrecall_internal.statistics;
+  batch record;
+begin
+  if not pgrecall_internal._is_weighing_due(bank.bank_id, kind) then
+    return 0;
+  end if;
+  select s.* into known from pgrecall_internal.statistics s
+  where  s.bank_id = bank.bank_id and s.kind = _weigh_documents.kind;
+  if known.weighed_to is null then
+    known.weighted_length := known.average_length;
+    known.weighed_to := 0;
+  end if;
+  batch := pgrecall_internal._next_documents(
+    bank.bank_id, kind, known.weighed_to, batch_size, null);
+  perform pgrecall_internal._refresh_weights(
+    bank, kind, known.weighted_length, false, known.weighed_to, batch.last_id);
+  update pgrecall_internal.statistics s
+  set    weighted_length = known.weighted_length,
+         weighed_to      = case when batch.documents = batch_size then batch.last_id end
+  where  s.bank_id = bank.bank_id and s.kind = _weigh_documents.kind;
+  return batch.documents;
+end;
+$$;
+comment on function pgrecall_internal._weigh_documents is
+'Computes the weights of the next batch_size documents with the current mean length, where that is '
+'due; returns how many. Later documents get theirs with the same mean. The bank must be locked.';
+
+create or replace function pgrecall_internal._refresh_collection(
+  bank pgrecall.bank, kind text, is_full boolean, batch_size bigint, is_alone boolean)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  known      pgrecall_internal.statistics;
+  after      bigint := 0;
+  old_count  bigint := 0;
+  old_length double precision := 0;
+  batch      record;
+  average    double precision;
+  -- What retain() weighs the first documents of a bank with.
+  weighted   double precision := 20;
 begin
   select s.* into known from pgrecall_internal.statistics s
   where  s.bank_id = bank.bank_id and s.kind = _refresh_collection.kind;
-  if found then
-    weighted := known.weighted_length;
-  end if;
-  if found and not is_full then
+  weighted := coalesce(known.weighted_length, weighted);
+  if known.bank_id is not null and not is_full then
     after := known.watermark;
     old_count := known.document_count;
     old_length := known.average_length * known.document_count;
@@ -207,82 +312,106 @@ begin
     perform pgrecall_internal._refresh_lengths(bank, kind);
   end if;
 
+  batch := pgrecall_internal._next_documents(
+    bank.bank_id, kind, after, batch_size,
+    case when not is_alone then pgrecall_internal._settled_id(bank) end);
   if kind = 'memory' then
-    select count(*), sum(m.lexical_length::double precision), max(m.memory_id)
-    into   added_count, added_length, last_id
-    from   pgrecall.memory m
-    where  m.bank_id = bank.bank_id and m.memory_id > after;
-    perform pgrecall_internal._count_mentions(bank.bank_id, after);
-  else
-    select count(*), sum(m.lexical_length), max(m.message_id)
-    into   added_count, added_length, last_id
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id > after;
+    perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  perform pgrecall_internal._count_lexemes(bank, kind, after);
-
-  average := (old_length + coalesce(added_length, 0)) / greatest(old_count + added_count, 1);
-  -- Weights are recomputed when the mean used for them is more than 5 % off, and by every full
-  -- refresh, which may follow a change of k1 or b.
-  if average > 0 and (is_full or abs(weighted / average - 1) > 0.05) then
+  perform pgrecall_internal._count_lexemes(bank, kind, after, batch.last_id);
+  average := (old_length + coalesce(batch.total_length, 0))
+             / greatest(old_count + batch.documents, 1);
+  -- k1 or b may have changed.
+  if is_full and average > 0 then
     weighted := average;
-    perform pgrecall_internal._refresh_weights(bank, kind, average, is_full);
+    known.weighed_to := null;
+    perform pgrecall_internal._refresh_weights(bank, kind, average, true, 0, batch.last_id);
   end if;
 
   insert into pgrecall_internal.statistics as s
-         (bank_id, kind, document_count, average_length, weighted_length, watermark, refreshed_at)
-  values (bank.bank_id, _refresh_collection.kind, old_count + added_count, average,
-          case when weighted > 0 then weighted else 1 end, coalesce(last_id, after), now())
+         (bank_id, kind, document_count, average_length, weighted_length, watermark, refreshed_at,
+          weighed_to)
+  values (bank.bank_id, _refresh_collection.kind, old_count + batch.documents, average, weighted,
+          coalesce(batch.last_id, after), now(), known.weighed_to)
   on conflict on constraint statistics_pkey do update
   set document_count  = excluded.document_count,
       average_length  = excluded.average_length,
       weighted_length = excluded.weighted_length,
       watermark       = excluded.watermark,
-      refreshed_at    = excluded.refreshed_at;
+      refreshed_at    = excluded.refreshed_at,
+      weighed_to      = excluded.weighed_to;
   -- The vocabulary of the first facts is not yet typical of a bank: for texts of one kind the
   -- similarity between the first 10,000 and 50,000 is 0.70, between 1,000 and 50,000 0.42.
   if kind = 'memory' and coalesce(known.document_count, 0) < 10000 then
     perform pgrecall_internal._snapshot_vocabulary(bank.bank_id, true);
   end if;
+  -- Weights are for who is alone: documents that are being stored have those of the old mean.
+  if old_count + batch.documents <= greatest(batch_size, 500)
+     and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
+     and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
+  then
+    perform pgrecall_internal._weigh_documents(bank, kind, null);
+  end if;
+  return batch.documents;
 end;
 $$;
 comment on function pgrecall_internal._refresh_collection is
-'Brings the statistics of one kind, memory or message, up to date; the bank must be locked.';
+'Counts the documents of one kind, memory or message, that are new, at most batch_size of them; '
+'is_full: all, and computes their weights. Weights of up to batch_size documents, or 500, are '
+'computed anew where that is due. is_alone: no other writes into the bank; otherwise the caller is '
+'the only one that refreshes, and what others are storing is left out. Returns how many it '
+'counted.';
 
-create or replace function pgrecall_internal._refresh_when_due(bank pgrecall.bank, kind text)
-returns void
-language plpgsql volatile parallel unsafe
+create or replace function pgrecall_internal._is_refresh_due(bank text, kind text)
+returns boolean
+language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  counted   bigint;
-  after     bigint;
+  known     pgrecall_internal.statistics;
   threshold bigint;
-  waiting   bigint;
 begin
-  select s.document_count, s.watermark into counted, after
-  from   pgrecall_internal.statistics s
-  where  s.bank_id = bank.bank_id and s.kind = _refresh_when_due.kind;
-  threshold := coalesce(counted, 0) / 10;
+  select s.* into known from pgrecall_internal.statistics s
+  where  s.bank_id = _is_refresh_due.bank and s.kind = _is_refresh_due.kind;
+  threshold := least(coalesce(known.document_count, 0) / 10, 500);
   -- Counting stops at the threshold, so it costs less than storing those documents did.
-  select count(*) into waiting from (
-    select from pgrecall.memory m
-    where  _refresh_when_due.kind = 'memory'
-      and  m.bank_id = bank.bank_id and m.memory_id > coalesce(after, 0)
-    union all
-    select from pgrecall.message m
-    where  _refresh_when_due.kind = 'message'
-      and  m.bank_id = bank.bank_id and m.message_id > coalesce(after, 0)
-    limit threshold + 1
-  ) as fresh;
-  if waiting > threshold then
-    perform pgrecall_internal._refresh_collection(bank, kind, false);
+  return threshold < (
+    select count(*) from (
+      select from pgrecall.memory m
+      where  _is_refresh_due.kind = 'memory'
+        and  m.bank_id = _is_refresh_due.bank and m.memory_id > coalesce(known.watermark, 0)
+      union all
+      select from pgrecall.message m
+      where  _is_refresh_due.kind = 'message'
+        and  m.bank_id = _is_refresh_due.bank and m.message_id > coalesce(known.watermark, 0)
+      limit threshold + 1
+    ) as fresh
+  );
+end;
+$$;
+comment on function pgrecall_internal._is_refresh_due is
+'Whether the documents of a kind that are not counted exceed a tenth of those counted, or 500.';
+
+create or replace function pgrecall_internal._refresh_when_due(
+  bank pgrecall.bank, kind text, batch_size bigint)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- One at a time; what another one leaves is counted later. An old snapshot misses documents.
+  if pgrecall_internal._sees_commits()
+     and pgrecall_internal._is_refresh_due(bank.bank_id, kind)
+     and pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank, 1))
+  then
+    return pgrecall_internal._refresh_collection(bank, kind, false, batch_size, false);
   end if;
+  return 0;
 end;
 $$;
 comment on function pgrecall_internal._refresh_when_due is
-'Refreshes the statistics when uncounted documents exceed a tenth of those counted.';
+'Counts at most batch_size new documents where that is due; returns how many.';
 
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)
 returns void
@@ -290,16 +419,19 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked pgrecall.bank;
 begin
-  perform pgrecall_internal._refresh_collection(locked, 'memory', is_full);
-  perform pgrecall_internal._refresh_collection(locked, 'message', is_full);
+  perform pgrecall_internal._check_isolation('refresh_statistics');
+  locked := pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
+  perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
-'Counts the documents stored since the last refresh; is_full counts all of them again, after many '
-'were forgotten or a setting of BM25 was changed. retain() refreshes on its own once a tenth of '
-'the documents is new. Errors: RC001.';
+'Counts the documents stored since the last refresh; is_full counts all of them again and computes '
+'all weights, after many were forgotten or a setting of BM25 was changed: that locks the bank for '
+'minutes where it is large. retain() counts on its own once a tenth of the documents is new, or '
+'500; maintain() does what is left. Errors: RC001, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.bank_statistics(bank text)
 returns setof pgrecall.bank_statistic
@@ -318,7 +450,7 @@ begin
            else (select count(*) from pgrecall.message m
                  where m.bank_id = bank_statistics.bank and m.message_id > s.watermark)
          end,
-         s.refreshed_at
+         s.refreshed_at, pgrecall_internal._is_weighed(s)
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;
@@ -326,7 +458,8 @@ end;
 $$;
 comment on function pgrecall.bank_statistics is
 'The statistics of a bank that BM25 uses, for memories and for messages, and how many documents '
-'they do not count yet (waiting). Errors: RC001.';
+'they do not count yet (waiting). is_weighed: the stored weights were all computed with that mean '
+'length, or one within 5 %; otherwise maintain() has work. Errors: RC001.';
 
 create or replace function pgrecall.snapshot_vocabulary(bank text)
 returns void

@@ -4,7 +4,8 @@
 -- name. _store_mentions() then resolves every name to an entity: a name of one entity means that
 -- entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
 -- which compares co-mentions, time and kind. _store_relations() connects the resolved entities.
--- The bank is locked meanwhile, so that two writers do not create an entity of the same name.
+-- New names are locked before (_lock_names()), so that two writers do not create an entity of the
+-- same name; who deletes or merges entities is alone in the bank.
 -- The queries look up one alias or entity at a time, each in a lateral subquery with a limit, so
 -- that they use the index also before the tables are analysed.
 
@@ -240,6 +241,7 @@ begin
   join   known k on k.alias = a.owner
   where  not pgrecall_internal._kinds_differ(
            a.kind_class, pgrecall_internal._kind_class(k.kind))
+  order  by 2, 3
   on conflict do nothing;
 end;
 $$;

@@ -274,13 +274,18 @@ as $$
 declare
   memory_ids bigint[];
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._shared_bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   memory_ids := array(
-    select m.memory_id from pgrecall.memory m
-    where  m.bank_id = link_pending.bank and not m.is_linked
-    order  by m.memory_id
-    limit  batch_size
+    select p.memory_id
+    from (
+      select m.memory_id from pgrecall.memory m
+      where  m.bank_id = link_pending.bank and not m.is_linked
+      order  by m.memory_id
+      limit  batch_size
+      -- Another call links those.
+      for    no key update skip locked
+    ) as p
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
   return cardinality(memory_ids);

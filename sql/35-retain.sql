@@ -4,10 +4,12 @@
 -- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
 -- _store_memories() and the functions after it write memories, embeddings, entities, mentions,
 -- relations and links.
--- The bank is locked from the first statement to the end of the transaction. A batch is written
--- whole or not at all. content_hash identifies a fact: retaining it again stores nothing new and
--- returns the existing memory. As the last step _replace() (64-replacement.sql) ends older facts
--- that new ones replace.
+-- The bank is locked from the first statement to the end of the transaction: shared with others
+-- that retain, unless _is_alone() says otherwise. Between those, a unique index, the rows of known
+-- facts and name_lock decide who comes first where two bring the same fact, name or key; each is
+-- taken in an order of its own. A batch is written whole or not at all. content_hash identifies a
+-- fact: retaining it again stores nothing new and returns the existing memory. As the last step
+-- _replace() (64-replacement.sql) ends older facts that new ones replace.
 -- Plans are not kept (force_custom_plan): a plan made for an empty bank would read the whole table
 -- in a full one.
 
@@ -73,6 +75,63 @@ comment on function pgrecall_internal._pin_model is
 'Fixes the length of a bank''s embeddings by the first embedding in facts, and the name of their '
 'model by the first model named; returns the updated row of the bank. Errors: RC004, RC005, RC006.';
 
+create or replace function pgrecall_internal._is_alone(
+  bank pgrecall.bank, facts jsonb, model text, replace text)
+returns boolean
+language sql stable parallel safe
+return coalesce(
+  -- The first embedding pins the model, in the row of the bank.
+  (bank.embedding_dimensions is null or bank.embedding_model is null and model <> '')
+  and jsonb_path_exists(
+        facts, 'lax $[*] ? (exists(@.embedding) || exists(@.embeddings) || exists(@.questions))')
+  -- Entities of two names may be one, and equal facts that expire are told apart by no index.
+  or coalesce(_is_alone.replace, bank.replace) in ('relation', 'both')
+     and jsonb_path_exists(facts, 'lax $[*].relations[*]')
+  or jsonb_path_exists(facts, 'lax $[*].expires_at'), false);
+comment on function pgrecall_internal._is_alone is
+'Whether retain() of these facts must have the bank for itself.';
+
+create or replace function pgrecall_internal._lock_names(
+  bank text, facts pgrecall_internal.fact_row[], mode text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall_internal.name_lock (bank_id, slot)
+  select _lock_names.bank, k.slot
+  from (
+    select hashtextextended('name ' || n.alias, 0) & 4095 as slot
+    from (
+      select distinct a.alias, e.kind_class
+      from   unnest(facts) as f
+      cross  join lateral unnest(f.names) as e
+      cross  join lateral unnest(e.aliases || e.alias) as a(alias)
+    ) as n
+    -- A name of an entity of another kind may become an entity too.
+    where  not exists (
+             select from pgrecall.entity_alias b
+             join   pgrecall.entity x
+               on   x.bank_id = _lock_names.bank and x.entity_id = b.entity_id
+             where  b.bank_id = _lock_names.bank and b.alias = n.alias
+               and  not pgrecall_internal._kinds_differ(
+                          pgrecall_internal._kind_class(x.kind), n.kind_class))
+    union
+    select hashtextextended(
+             'key ' || lower(pgrecall_internal._normalised(f.fact_key)), 0) & 4095
+    from   unnest(facts) as f
+    where  mode in ('key', 'both') and f.fact_key is not null
+  ) as k
+  order  by k.slot
+  on conflict on constraint name_lock_pkey do update
+  set slot = excluded.slot;
+end;
+$$;
+comment on function pgrecall_internal._lock_names is
+'Locks the names in facts that may become entities, and the keys that replace facts. Who waited '
+'sees in its next statement what the other has stored; with an old snapshot it fails (40001).';
+
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
   average_length double precision)
@@ -86,29 +145,40 @@ declare
 begin
   with stored as (
     insert into pgrecall.memory as m
-           (bank_id, fact_type, text, context, fact_key, source_id, tags, metadata, occurred,
-            mentioned_at, confidence, proof_count, valid_from, valid_to, content_hash, is_linked,
-            lexical_length, lexical_weights, lexical_document)
-    select bank.bank_id, i.fact_type, i.text, i.context, i.fact_key, i.source_id, i.tags,
-           i.metadata, i.occurred, coalesce(i.mentioned_at, now()), i.confidence, i.proof_count,
-           least(i.mentioned_at, now()), i.expires_at, i.content_hash, _store_memories.is_linked,
-           x.length, x.weights,
+           (bank_id, memory_id, fact_type, text, context, fact_key, source_id, tags, metadata,
+            occurred, mentioned_at, confidence, proof_count, valid_from, valid_to, content_hash,
+            is_linked, lexical_length, lexical_weights, lexical_document)
+    select bank.bank_id, i.memory_id, i.fact_type, i.text, i.context, i.fact_key, i.source_id,
+           i.tags, i.metadata, i.occurred, coalesce(i.mentioned_at, now()), i.confidence,
+           i.proof_count, least(i.mentioned_at, now()), i.expires_at, i.content_hash,
+           _store_memories.is_linked, x.length, x.weights,
            pgrecall_internal._lexical_document(bank, i.text, i.context, i.fact_key)
     from (
-      select distinct on (f.content_hash)
-             f.n, f.fact_type, f.text, f.context, f.fact_key, f.source_id, f.tags, f.metadata,
-             f.occurred, f.mentioned_at, f.confidence, f.proof_count, f.content_hash, f.expires_at
-      from   unnest(facts) as f
-      where  known_ids[f.n] is null
-      order  by f.content_hash, f.n
+      -- Ids follow the order of the facts.
+      select nextval('pgrecall.id_seq') as memory_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (f.content_hash)
+                 f.n, f.fact_type, f.text, f.context, f.fact_key, f.source_id, f.tags,
+                 f.metadata, f.occurred, f.mentioned_at, f.confidence, f.proof_count,
+                 f.content_hash, f.expires_at
+          from   unnest(facts) as f
+          where  known_ids[f.n] is null
+          order  by f.content_hash, f.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
              bank, i.text, i.context, i.fact_key, average_length) as x
-    order  by i.n
+    -- Two batches with the same facts wait for each other in one direction only.
+    order  by i.content_hash
     on conflict (bank_id, content_hash) where valid_to is null do nothing
     returning m.memory_id
   )
-  select coalesce(array_agg(s.memory_id), '{}') into new_ids from stored s;
+  select coalesce(array_agg(s.memory_id order by s.memory_id), '{}') into new_ids from stored s;
   return new_ids;
 end;
 $$;
@@ -265,17 +335,26 @@ set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
 as $$
 declare
-  locked     pgrecall.bank := pgrecall_internal._locked_bank(bank);
-  fact_types text[] := array(
-    select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
-  );
+  locked     pgrecall.bank := pgrecall_internal._bank(bank);
+  fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
-  mode       text := coalesce(retain.replace, locked.replace);
+  mode       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
+  if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+    locked := pgrecall_internal._shared_bank(bank);
+  end if;
+  -- It may have been changed meanwhile.
+  if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+    locked := pgrecall_internal._locked_bank(bank);
+  end if;
+  mode := coalesce(retain.replace, locked.replace);
+  fact_types := array(
+    select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
+  );
   perform pgrecall_internal._check_array('facts', facts);
   if link is null or link not in ('now', 'deferred') then
     raise exception using
@@ -297,6 +376,7 @@ begin
     order  by f.n
   );
 
+  perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain.bank and s.kind = 'memory';
@@ -304,6 +384,11 @@ begin
     locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
+  perform from pgrecall.memory m
+  where   m.bank_id = retain.bank and m.memory_id = any (memory_ids)
+    and   m.memory_id <> all (new_ids)
+  order   by m.memory_id
+  for     no key update;
   perform pgrecall_internal._set_expiry(bank, fact_rows, memory_ids);
   perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
@@ -315,13 +400,13 @@ begin
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
   perform pgrecall_internal._replace(locked, mode, fact_rows, memory_ids);
-  -- The check whether a refresh is due counts new facts, up to a tenth of the bank; so it is done
-  -- about ten times before a refresh, not for each fact.
+  -- The check whether a refresh is due counts new facts, up to a tenth of the bank or 500; so it is
+  -- done about ten times before a refresh, not for each fact.
   if exists (
     select from unnest(new_ids) as id
-    where  hashint8(id) % greatest(coalesce(counted, 0) / 100, 1) = 0
+    where  hashint8(id) % greatest(least(coalesce(counted, 0), 5000) / 100, 1) = 0
   ) then
-    perform pgrecall_internal._refresh_when_due(locked, 'memory');
+    perform pgrecall_internal._refresh_when_due(locked, 'memory', 500 + cardinality(new_ids));
   end if;
 
   return query

@@ -14,7 +14,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._shared_bank(bank);
   if session is null or session = '' or length(session) > 500 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -163,11 +163,18 @@ set plan_cache_mode = force_custom_plan
 set timezone = 'UTC'
 as $$
 declare
-  locked       pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked       pgrecall.bank := pgrecall_internal._bank(bank);
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
 begin
+  if locked.message_context_weight = 0 then
+    locked := pgrecall_internal._shared_bank(bank);
+  end if;
+  -- The words of a message count for its neighbours, whoever writes them.
+  if locked.message_context_weight > 0 then
+    locked := pgrecall_internal._locked_bank(bank);
+  end if;
   perform pgrecall_internal._check_array('messages', messages);
   message_rows := array(
     select pgrecall_internal._read_message(m.value, m.n::integer - 1)
@@ -179,6 +186,7 @@ begin
   from   unnest(message_rows) as m
   where  m.session_id is not null
   group  by m.session_id
+  order  by m.session_id
   on conflict on constraint session_pkey do nothing;
 
   select s.weighted_length into average
@@ -186,18 +194,28 @@ begin
   where  s.bank_id = retain_messages.bank and s.kind = 'message';
   with stored as (
     insert into pgrecall.message as t
-           (bank_id, session_id, role, speaker, text, sent_at, content_hash,
+           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
             lexical_length, lexical_weights)
-    select retain_messages.bank, i.session_id, i.role, i.speaker, i.text,
+    select retain_messages.bank, i.message_id, i.session_id, i.role, i.speaker, i.text,
            coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
     from (
-      select distinct on (m.content_hash) m.*
-      from   unnest(message_rows) as m
-      order  by m.content_hash, m.n
+      -- Ids follow the order of the messages.
+      select nextval('pgrecall.id_seq') as message_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (m.content_hash) m.*
+          from   unnest(message_rows) as m
+          order  by m.content_hash, m.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
              locked, i.text, null, null, coalesce(average, 20)) as x
-    order  by i.n
+    -- As in _store_memories().
+    order  by i.content_hash
     on conflict (bank_id, content_hash) do nothing
     returning t.message_id
   )
@@ -206,7 +224,7 @@ begin
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(average, 20));
   end if;
-  perform pgrecall_internal._refresh_when_due(locked, 'message');
+  perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
   return query
   select m.n - 1, t.message_id,

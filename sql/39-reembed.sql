@@ -155,7 +155,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
   next   pgrecall.bank := locked;
   stored bigint;
 begin
@@ -270,9 +270,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked pgrecall.bank;
   counts record;
 begin
+  perform pgrecall_internal._check_isolation('reembed_finish');
+  locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_reembedding(locked);
   counts := pgrecall_internal._reembed_counts(
     bank, coalesce(locked.embedding_model, ''), locked.next_model);
@@ -302,7 +304,7 @@ comment on function pgrecall.reembed_finish is
 'Makes the next model the model of the bank, at once: a recall searches by one of them, never by '
 'both. Every embedding must exist in the next model; questions without text are dropped only with '
 'is_lossy. reembed_clean() then removes the old embeddings. Errors: RC001, RC014 embeddings are '
-'pending.';
+'pending, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.reembed_cancel(bank text)
 returns void

@@ -15,7 +15,7 @@ create or replace function pgrecall_internal._semantic_search(
   out scores     double precision[],
   out note       text,
   out hint       text)
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 set jit = off
 -- Each branch has one right plan, which must not depend on statistics.
@@ -215,7 +215,7 @@ comment on function pgrecall_internal._semantic_search is
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -270,7 +270,7 @@ comment on function pgrecall.semantic_arm is
 create or replace function pgrecall_internal._hypothetical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

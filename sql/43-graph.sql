@@ -112,7 +112,7 @@ comment on function pgrecall_internal._temporal_neighbours is
 
 create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
 returns pgrecall.arm_hit[]
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -205,7 +205,7 @@ comment on function pgrecall_internal._has_edge is 'Whether a bank holds an enti
 create or replace function pgrecall_internal._graph_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

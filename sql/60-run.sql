@@ -43,7 +43,7 @@ comment on function pgrecall_internal._arm_hits is
 create or replace function pgrecall_internal._call_arm(
   arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -61,7 +61,7 @@ comment on function pgrecall_internal._call_arm is 'Calls the worker of an arm.'
 create or replace function pgrecall_internal._ranked(
   arm text, request pgrecall_internal.request)
 returns setof pgrecall.ranked
-language plpgsql volatile parallel unsafe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -105,7 +105,7 @@ comment on function pgrecall_internal._skip_reason is
 create or replace function pgrecall_internal._run_arm(
   arm pgrecall.arm, request pgrecall_internal.request, before pgrecall.arm_hit[],
   is_planned boolean, out hits pgrecall.arm_hit[], out report pgrecall.arm_report)
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -190,7 +190,7 @@ comment on function pgrecall_internal._widened is
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
   out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

@@ -1,9 +1,11 @@
 -- The answer of a recall: fused, ordered, completed.
 --
 -- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(): it
--- runs the arms once and returns the rows and the reports of that same run. Rows are completed
--- from memory and message only after fusion has chosen them, and their jsonb is made only for
--- those returned.
+-- runs the arms once and returns the rows and the reports of that same run. It is stable, as is
+-- what it calls, so that it sees one state of the bank, whatever it waits for: a volatile function
+-- would take the model of the bank from before a switch of models, and find no embeddings after it.
+-- Rows are completed from memory and message only after fusion has chosen them, and their jsonb is
+-- made only for those returned.
 create or replace function pgrecall_internal._gated_reports(
   reports pgrecall.arm_report[], hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_report[]
@@ -260,7 +262,7 @@ create or replace function pgrecall_internal._recall(
   is_run     boolean default true,
   out hits pgrecall.recalled[],
   out arms pgrecall.arm_report[])
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

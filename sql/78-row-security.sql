@@ -83,7 +83,7 @@ create or replace function pgrecall_internal._searched_recall(
   is_run     boolean,
   out hits pgrecall.recalled[],
   out arms pgrecall.arm_report[])
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

@@ -86,6 +86,22 @@ def test_links_are_written_later(run: Run, facts: str) -> None:
     assert run("link", "b")[1] == 'linked 0 facts in bank "b"\n'
 
 
+def test_pending_work_is_done_in_batches(run: Run, facts: str) -> None:
+    for bank in ("b", "c"):
+        run("retain", facts, "--bank", bank, "--create", "--no-embed", "--no-link")
+
+    one = run("maintain", "b", "--batch-size", "1")
+    none = run("maintain", "--max-seconds", "0")
+    rest = run("maintain", "--json")
+
+    assert one[:2] == (0, 'linked 2 memories of bank "b"\n')
+    assert none[:2] == (0, "nothing was pending\n")
+    assert json.loads(rest[1]) == [
+        {"bank_id": "c", "task": "link", "kind": "memory", "documents": 2}
+    ]
+    assert run("maintain", "nowhere")[0] == 1
+
+
 def test_messages_are_retained(run: Run, bank: str, tmp_path: Path) -> None:
     file = write(tmp_path / "messages.jsonl", {"text": "the code is 4471", "speaker": "Ana"})
 

@@ -206,19 +206,29 @@ CALLS: dict[str, str] = {
     "supersede": "supersede('b', (select min(memory_id) from pgrecall.memory))",
     "consolidate": "consolidate('b', false)",
     "unconsolidate": "unconsolidate('b')",
-    "retain_messages": """retain_messages('b', '[{"text": "x"}]')""",
     "refresh_statistics": "refresh_statistics('b', true)",
     "configure_bank": "configure_bank('b', '{}')",
     "add_fact_type": "add_fact_type('b', 'decision')",
-    "log_session": "log_session('b', 's')",
-    "link_pending": "link_pending('b')",
     "reembed_clean": "reembed_clean('b')",
     "drop_bank": "drop_bank('b')",
 }
 
 
+# These only add, and go on beside a writer that has not committed.
+BESIDE: dict[str, str] = {
+    "retain": """retain('b', '[{"text": "beside", "entities": ["Bo"], "embedding": [1, 2, 3]}]')""",
+    "known": """retain('b', '[{"text": "fact 3", "fact_key": "key.3", "entities": ["Bea"]}]')""",
+    "retain_messages": """retain_messages('b', '[{"text": "x"}]')""",
+    "log_session": "log_session('b', 's')",
+    "link_pending": "link_pending('b')",
+    "maintain": "maintain('b')",
+}
+
+
 @pytest.mark.parametrize("call", CALLS)
-def test_writers_of_one_bank_take_turns(database: str, bank: Connection, call: str) -> None:
+def test_who_changes_a_bank_waits_for_its_writers(
+    database: str, bank: Connection, call: str
+) -> None:
     retain(bank, ["known"])
     with (
         psycopg.connect(database) as first,
@@ -237,6 +247,136 @@ def test_writers_of_one_bank_take_turns(database: str, bank: Connection, call: s
     assert column(bank, "select name from pgrecall.entity") == (
         [] if call == "drop_bank" else ["Ana"]
     )
+
+
+@pytest.mark.parametrize("call", BESIDE)
+def test_who_only_adds_goes_on_beside_an_idle_transaction(
+    database: str, bank: Connection, call: str
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("update pgrecall.memory set is_linked = false where text = 'fact 7'")
+    with psycopg.connect(database) as idle:
+        retain(idle, [{"text": "idle", "entities": ["Ana", "Person 1"], "embedding": [3, 2, 1]}])
+        bank.execute("set lock_timeout = '2s'")
+
+        bank.execute(f"select * from pgrecall.{BESIDE[call]}".encode())
+        idle.commit()
+
+    assert "Ana" in column(bank, "select name from pgrecall.entity")
+    assert_is_whole(bank)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (
+            {"text": "same"},
+            {"text": "same"},
+            "select count(*) = 1 from pgrecall.memory where text = 'same'",
+        ),
+        (
+            {"text": "x", "entities": ["Ana"]},
+            {"text": "y", "entities": ["ana"]},
+            "select count(*) = 1 from pgrecall.entity where lower(name) = 'ana'",
+        ),
+        (
+            {"text": "x", "entities": [{"name": "Ana Paul", "aliases": ["Ana"]}]},
+            {"text": "y", "entities": ["Ana"]},
+            "select count(*) = 1 from pgrecall.entity where name like 'Ana%'",
+        ),
+        (
+            {"text": "x", "fact_key": "k"},
+            {"text": "y", "fact_key": "K"},
+            "select array_agg(text) = '{y}' from pgrecall.memory"
+            " where lower(fact_key) = 'k' and valid_to is null",
+        ),
+    ],
+    ids=["fact", "name", "alias", "key"],
+)
+def test_writers_of_one_fact_name_or_key_take_turns(
+    database: str, bank: Connection, first: object, second: object, found: str
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    with (
+        psycopg.connect(database) as one,
+        psycopg.connect(database, autocommit=True) as two,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        retain(one, [first], replace="key")
+        result = pool.submit(retain, two, [second], replace="key")
+        waiting(bank, two.info.backend_pid)
+        one.commit()
+        result.result(DEADLINE_S)
+
+    assert value(bank, found)
+    assert_is_whole(bank)
+
+
+def test_transactions_over_two_banks_in_opposite_order_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    bank.execute("select pgrecall.create_bank('c')")
+    for name in ("b", "c"):
+        retain(bank, (fact(n) for n in range(40)), bank=name)
+    with psycopg.connect(database) as one, psycopg.connect(database) as two:
+        for connection in (one, two):
+            connection.execute("set lock_timeout = '2s'")
+        retain(one, ["one"], bank="b")
+        retain(two, ["two"], bank="c")
+
+        retain(one, ["one"], bank="c")
+        retain(two, ["two"], bank="b")
+        one.commit()
+        two.commit()
+
+    for name in ("b", "c"):
+        assert value(bank, "select count(*) from pgrecall.memory where bank_id = %s", name) == 42
+
+
+def test_a_fact_that_commits_late_is_counted_and_found(database: str, bank: Connection) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    counted = "select document_count, waiting from pgrecall.bank_statistics('b')"
+    with psycopg.connect(database) as late:
+        ((_, late_id, _),) = retained(late, ["the xylophone"])
+        for n in range(100, 120):
+            retain(bank, [fact(n)])
+        before = rows(bank, counted)
+        late.commit()
+
+    watermark = value(bank, "select watermark from pgrecall_internal.statistics")
+    assert watermark < late_id
+    assert before[0][0] < 60
+    assert rows(bank, counted)[0] == (before[0][0], before[0][1] + 1)
+    assert column(bank, "select text from pgrecall.hybrid_recall('b', 'xylophone')") == [
+        "the xylophone"
+    ]
+    assert rows(bank, "select task, documents from pgrecall.maintain('b')")[0][0] == "count"
+    assert rows(bank, counted) == [(61, 0)]
+
+
+@pytest.mark.parametrize("call", ["refresh_statistics('b')", "maintain()", "reembed_finish('b')"])
+def test_who_must_see_all_commits_says_so(bank: Connection, call: str) -> None:
+    bank.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction) as caught, bank.transaction():
+        bank.execute(f"select pgrecall.{call}".encode())
+
+    assert caught.value.diag.message_primary == (
+        f"{call.partition('(')[0]}() must see what others commit,"
+        ' so not at isolation level "repeatable read"'
+    )
+
+
+def test_maintenance_gives_way_to_writers(database: str, bank: Connection) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("update pgrecall_internal.statistics set weighted_length = 100")
+    with psycopg.connect(database) as idle:
+        retain(idle, ["idle"])
+
+        assert rows(bank, "select task from pgrecall.maintain('b')") == []
+
+        idle.commit()
+    assert rows(bank, "select task from pgrecall.maintain('b')") == [("weigh",)]
 
 
 @pytest.mark.parametrize("call", [name for name in CALLS if name != "drop_bank"])

@@ -225,7 +225,7 @@ def test_a_lock_timeout_is_not_a_server_out_of_reach(
     with psycopg.connect(database) as holder:
         holder.execute("select pgrecall.create_bank('b')")
         holder.commit()
-        holder.execute("select from pgrecall.bank for update")
+        holder.execute("select pgrecall.configure_bank('b', '{}')")
         dsn = f"{database} options='-c lock_timeout=200'"
 
         code, error = said(capsys, "link", "b", "--dsn", dsn)

@@ -617,6 +617,38 @@ def test_a_recall_that_began_before_the_switch_ends_with_the_model_it_began_with
     assert {text.split()[0] for text in found} == {"even"}
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "hybrid_recall('b', 'nothing', '[1,0]', model => 'old')",
+        "graph_arm('b', 'nothing', '[1,0]', model => 'old') as a"
+        " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id",
+    ],
+)
+def test_a_recall_that_waits_while_the_old_embeddings_are_removed_still_finds_them(
+    database: str, shared: Connection, asked: str
+) -> None:
+    start(shared)
+    fill(shared)
+    with (
+        psycopg.connect(database) as blocker,
+        psycopg.connect(database, autocommit=True) as reader,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # The words of the query are looked up after the model was checked, before the search.
+        blocker.execute("lock table pgrecall_internal.lexeme in access exclusive mode")
+        result = pool.submit(column, reader, f"select text from pgrecall.{asked}")
+        waiting(shared, reader.info.backend_pid)
+        finish(shared)
+        while clean(shared):
+            pass
+        blocker.commit()
+        found = result.result(DEADLINE_S)
+
+    assert {text.split()[0] for text in found} == {"even"}
+    assert value(shared, "select count(*) from pgrecall.embedding where model = 'old'") == 0
+
+
 def test_the_switch_waits_for_a_writer_and_then_sees_its_facts(
     database: str, shared: Connection
 ) -> None:

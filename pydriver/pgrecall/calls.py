@@ -44,6 +44,7 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    Maintained,
     Memory,
     NearCopy,
     PendingText,
@@ -509,6 +510,11 @@ def snapshot_vocabulary(bank: str) -> Call[Any, None]:
 def link_pending(bank: str, *, batch_size: int | None) -> Call[int, int]:
     """Write deferred links."""
     return _value("link_pending", {"bank": bank}, batch_size=batch_size)
+
+
+def maintain(bank: str | None, *, batch_size: int | None) -> Call[Maintained, list[Maintained]]:
+    """Do a piece of the pending work."""
+    return _records(Maintained, "maintain", bank=bank, batch_size=batch_size)
 
 
 def pending_links(bank: str) -> Call[int, int]:

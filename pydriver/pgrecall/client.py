@@ -43,6 +43,7 @@ from pgrecall.models import (
     DuplicateEntities,
     Hit,
     IndexStep,
+    Maintained,
     Memory,
     NearCopy,
     Period,
@@ -919,6 +920,27 @@ class Recall:
 
         """
         return self._run(calls.link_pending(bank, batch_size=batch_size))
+
+    def maintain(
+        self, bank: str | None = None, *, batch_size: int | None = None
+    ) -> list[Maintained]:
+        """Do work that ``retain`` left pending: count, weigh and link documents.
+
+        One bounded piece; call it until it returns nothing.
+
+        Args:
+            bank: Name of an existing bank; all banks in turn where it is left out.
+            batch_size: How many documents of each task at most, 1 to 100,000. Default: 500.
+
+        Returns:
+            What was done; empty when nothing is left.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: batch_size is out of its range.
+
+        """
+        return self._run(calls.maintain(bank, batch_size=batch_size))
 
     def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.

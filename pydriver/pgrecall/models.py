@@ -463,6 +463,7 @@ class BankStatistics:
         lexeme_count: How many different words they hold.
         waiting: How many are not counted yet.
         refreshed_at: When they were counted.
+        is_weighed: False while :meth:`~pgrecall.Recall.maintain` has weights to compute.
 
     """
 
@@ -472,6 +473,25 @@ class BankStatistics:
     lexeme_count: int
     waiting: int
     refreshed_at: datetime
+    is_weighed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """Pending work of a bank that was done.
+
+    Attributes:
+        bank_id: Name of the bank.
+        task: "count", "weigh" or "link".
+        kind: "memory" or "message".
+        documents: How many were counted, weighed or linked.
+
+    """
+
+    bank_id: str
+    task: str
+    kind: str
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 import psycopg
@@ -22,7 +24,7 @@ from pgrecall.embedders import (
 )
 from pgrecall.errors import RecallError
 from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
-from pgrecall.models import Corrected, Degradation, Retention
+from pgrecall.models import Corrected, Degradation, Maintained, Retention
 from pgrecall.server import resolve_dsn
 
 if TYPE_CHECKING:
@@ -323,6 +325,29 @@ def link(options: argparse.Namespace, console: Console) -> int:
             linked += done
             progress.advance(task, done)
     console.print(f'linked {linked:,} facts in bank "{options.bank}"', markup=False)
+    return 0
+
+
+def maintain(options: argparse.Namespace, console: Console) -> int:
+    """Do pending work, each batch in a transaction of its own."""
+    begun = monotonic()
+    done: Counter[tuple[str, str, str]] = Counter()
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
+            while options.max_seconds is None or monotonic() - begun < options.max_seconds:
+                batch = recall.maintain(bank, batch_size=options.batch_size)
+                if not batch:
+                    break
+                for row in batch:
+                    done[row.bank_id, row.task, row.kind] += row.documents
+    rows = [Maintained(*key, documents) for key, documents in done.items()]
+    if options.json:
+        print_json(console, rows)
+    elif rows:
+        for row in rows:
+            console.print(render.maintained(row), markup=False)
+    else:
+        console.print("nothing was pending")
     return 0
 
 

@@ -165,6 +165,17 @@ def parser() -> argparse.ArgumentParser:
         "--batch-size", type=int, default=1000, metavar="N", help="facts a transaction; 1000"
     )
 
+    new = add(
+        commands, "maintain", actions.maintain, "do what is pending: counts, weights and links"
+    )
+    new.add_argument("bank", nargs="?", help="default: every bank")
+    new.add_argument(
+        "--batch-size", type=int, default=500, metavar="N", help="documents a transaction; 500"
+    )
+    new.add_argument(
+        "--max-seconds", type=float, metavar="S", help="begin no batch after that long"
+    )
+
     new = add(commands, "embed", transfer.embed, "embed what was retained without", has_json=False)
     new.add_argument("bank")
     new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)

@@ -324,6 +324,10 @@ def _banks(recall: Recall) -> list[Finding]:
             findings.append(Finding("warning", about, found, advice))
         else:
             findings.append(Finding("good", about, found))
+        if not all(row.is_weighed for row in counted):
+            found = "its texts have another length than the weights of their words assume"
+            advice = f"Run: pgrecall maintain {bank.bank_id}"
+            findings.append(Finding("warning", about, found, advice))
         similarity = recall.vocabulary_drift(bank.bank_id)
         if similarity is not None and similarity < _LEAST_SIMILARITY:
             findings.append(

@@ -32,6 +32,7 @@ from pgrecall.models import (
     Degradation,
     Hit,
     IndexStep,
+    Maintained,
     Memory,
     Timings,
 )
@@ -183,6 +184,13 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
             day(row.refreshed_at),
         )
     return table
+
+
+def maintained(done: Maintained) -> str:
+    """Say what was done of the pending work of a bank."""
+    task = {"count": "counted", "weigh": "weighed", "link": "linked"}[done.task]
+    kind = {"memory": "memories", "message": "messages"}[done.kind]
+    return f'{task} {done.documents:,} {kind} of bank "{done.bank_id}"'
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
