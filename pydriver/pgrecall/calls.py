@@ -74,7 +74,7 @@ _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
 # An empty list would have no type; rows of an export are text, so that no number is rounded.
-_CASTS = {"embedding": "::real[]", "rows": "::jsonb"}
+_CASTS = {"embedding": "::real[]", "rows": "::pg_catalog.jsonb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def limit_time(seconds: float) -> Call[Any, None]:
     return Call(
         "select set_config('pgrecall.statement_timeout', old.value, true),"
         " set_config('statement_timeout', least(nullif(extract(epoch from old.value::interval)"
-        " * 1000, 0), %(milliseconds)s)::bigint::text, true)"
+        " * 1000.0, 0.0), %(milliseconds)s)::bigint::pg_catalog.text, true)"
         " from (select current_setting('statement_timeout')) as old(value)",
         {"milliseconds": math.ceil(seconds * 1000)},
         tuple_row,
@@ -234,7 +234,7 @@ def clone_bank(bank: str, new_bank: str) -> Call[int, int]:
 def exported_rows(bank: str, *, after: str | None, batch_size: int) -> Call[str, list[str]]:
     """Return a page of the rows of a bank, each as JSON text."""
     listing, parameters = _arguments({"bank": bank, "batch_size": batch_size}, after=after)
-    sql = f"select r::text from pgrecall.exported_rows({listing}) as r"
+    sql = f"select r::pg_catalog.text from pgrecall.exported_rows({listing}) as r"
     return Call(sql, parameters, scalar_row, list)
 
 
@@ -685,10 +685,12 @@ def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
     The report is in the first row only, which exists also without hits.
     """
     listing, parameters = _arguments(None, **arguments)
+    # A function of others in a schema of the caller's path could fit better than to_jsonb().
     return Call(
-        "select h.*, case when coalesce(h.ordinality, 1) = 1 then to_jsonb(r.arms) end as report"
+        "select h.*,"
+        " case when coalesce(h.ordinality, 1) = 1 then pg_catalog.to_jsonb(r.arms) end as report"
         f" from pgrecall.recall_report({listing}) as r"
-        " left join lateral unnest(r.hits) with ordinality as h on true"
+        " left join lateral pg_catalog.unnest(r.hits) with ordinality as h on true"
         " order by h.ordinality",
         parameters,
         _answer_row,
