@@ -11,13 +11,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from psycopg import DataError
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
+from psycopg.errors import UndefinedColumn
 from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
@@ -830,7 +831,16 @@ def _arguments(
 
 
 def _row(kind: type[Record]) -> BaseRowFactory[Record]:
-    """Make rows of the columns that a class has a field for."""
+    """Make rows of the columns that a class has a field for.
+
+    One that an older schema does not return is missed like one of a table: a caller is told both
+    versions.
+    """
+    needed = {
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    }
 
     def factory(cursor: Any) -> Callable[[Sequence[Any]], Record]:
         known = _names(kind)
@@ -839,6 +849,9 @@ def _row(kind: type[Record]) -> BaseRowFactory[Record]:
             for place, column in enumerate(cursor.description or ())
             if column.name in known
         ]
+        missing = needed.difference(name for _, name in columns)
+        if missing:
+            raise UndefinedColumn(f"pgrecall returned no {', '.join(sorted(missing))}")
         return lambda values: kind(**{name: values[place] for place, name in columns})
 
     return factory
