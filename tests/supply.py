@@ -160,13 +160,28 @@ def audit() -> int:
             if done.returncode:
                 print(f"skipped: pip-audit cannot be installed here: {done.stderr.strip()[-300:]}")
                 return 0
-        command = [python, "-m", "pip_audit", "--disable-pip", "--no-deps", "-r", str(LOCK)]
+        command = [python, "-m", "pip_audit", "--disable-pip", "--format", "json", "-r", str(LOCK)]
         done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode and re.search(r"ServiceError|ConnectionError|Timeout", done.stderr):
+    if not done.stdout:
         print(f"skipped: no database of vulnerabilities is in reach: {done.stderr.strip()[-300:]}")
         return 0
-    print(done.stdout + done.stderr, end="")
-    return done.returncode
+    return told(json.loads(done.stdout)["dependencies"])
+
+
+def told(packages: list[dict[str, Any]]) -> int:
+    """Print what an audit found; 1 where a vulnerability is known."""
+    unknown = [package for package in packages if "skip_reason" in package]
+    if len(unknown) == len(packages):
+        print(f"skipped: none of the packages was found: {unknown[0]['skip_reason']}")
+        return 0
+    found = [
+        f"{package['name']} {package['version']}: {hole['id']},"
+        f" mended in {', '.join(hole['fix_versions']) or 'no release'}"
+        for package in packages
+        for hole in package.get("vulns", ())
+    ]
+    print("\n".join([*found, f"{len(packages) - len(unknown)} of {len(packages)} were looked up"]))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import metadata
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -48,3 +49,25 @@ def test_without_a_network_the_audit_says_that_it_was_skipped(
 
     assert supply.audit() == 0
     assert capsys.readouterr().out.startswith("skipped: pip-audit cannot be installed here")
+
+
+def test_an_audit_names_holes_and_does_not_pass_for_one_that_found_no_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    safe: dict[str, Any] = {"name": "a", "version": "1", "vulns": []}
+    hole: dict[str, Any] = {
+        "name": "b",
+        "version": "2",
+        "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}],
+    }
+    unknown: dict[str, Any] = {"name": "c", "skip_reason": "not found"}
+
+    codes = [supply.told(found) for found in ([safe], [safe, hole, unknown], [unknown])]
+
+    assert codes == [0, 1, 0]
+    assert capsys.readouterr().out.splitlines() == [
+        "1 of 1 were looked up",
+        "b 2: CVE-1, mended in 3",
+        "2 of 3 were looked up",
+        "skipped: none of the packages was found: not found",
+    ]
