@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +29,7 @@ PROJECT = Path(__file__).parents[1] / "pydriver"
 SBOM = PROJECT / "dist" / "pgrecall.cdx.json"
 MODELS = ("embedder", "reranker")
 ROOT = "pgrecall"
+EXTRAS = frozenset({"all", "eval", "sentence-transformers", "dev"})  # as in the Makefile
 UNLOCKED = {ROOT, "torch"}  # and what only torch needs, which comes with it
 LINE = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>\S+) \\\n    --hash=sha256:(?P<hash>[0-9a-f]{64})"
@@ -43,7 +44,14 @@ HEADER = """\
 
 def needed(name: str, extras: frozenset[str]) -> list[Requirement]:
     """What a package says that it needs here, with these extras."""
-    said = [Requirement(text) for text in metadata.requires(name) or ()]
+    if name == ROOT:  # as it stands in the checkout, whatever was installed
+        reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        project = reader.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        optional = project["optional-dependencies"]
+        texts = project["dependencies"] + [part for extra in extras for part in optional[extra]]
+    else:
+        texts = metadata.requires(name) or []
+    said = [Requirement(text) for text in texts]
     return [
         requirement
         for requirement in said
@@ -52,15 +60,11 @@ def needed(name: str, extras: frozenset[str]) -> list[Requirement]:
     ]
 
 
-def extras_of(name: str) -> frozenset[str]:
-    return frozenset(metadata.metadata(name).get_all("Provides-Extra") or ())
-
-
 def packages() -> dict[str, str]:
-    """Name and version of all that pgrecall needs with its extras, torch and its needs left out."""
+    """Name and version of all that the tests need, torch and its needs left out."""
     found: dict[str, str] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
-    left = [(ROOT, extras_of(ROOT))]
+    left = [(ROOT, EXTRAS)]
     while left:
         name, extras = left.pop()
         if (name, extras) in seen or (name != ROOT and name in UNLOCKED):

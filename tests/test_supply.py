@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import Any
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import supply
@@ -15,7 +13,7 @@ import supply
 def test_the_lock_holds_each_requirement_in_a_version_that_fits() -> None:
     """Where this fails, pyproject.toml has changed: make lock."""
     locked = supply.locked()
-    asked = [Requirement(text) for text in metadata.requires(supply.ROOT) or ()]
+    asked = supply.needed(supply.ROOT, supply.EXTRAS)
     wanted = {canonicalize_name(part.name): part for part in asked if part.name != supply.ROOT}
 
     assert [name for name in wanted if name not in locked] == []
