@@ -9,6 +9,7 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 LOG       := $(VENV)/install.log
 ALL       := 'pydriver[all,eval,sentence-transformers,dev]'
+TORCH     := torch==2.13.0
 EXTENSION := pydriver/pgrecall/extension
 BUILT     := $(EXTENSION)/pgrecall.control
 WEIGHTS   := pydriver/pgrecall/embedder/weights
@@ -24,7 +25,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench release pgxn all clean
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench release pgxn all clean lock locked sbom audit
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +81,23 @@ install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
 	install -d "$$($(PG_CONFIG) --sharedir)/extension"
 	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
 
+lock: $(DEVELOPED) ## Write versions and hashes of what the tests run with to tests/requirements.lock
+	@$(BIN)/python tests/supply.py lock
+
+locked: ## Set up .venv with the packages of the lock file, each checked by its hash
+	@mkdir -p $(VENV); : >$(LOG)
+	@$(call step,virtual environment in $(VENV),$(PYTHON) -m venv $(VENV))
+	@$(call step,torch,$(BIN)/python -m pip install $(TORCH))
+	@$(call step,the packages of the lock,$(BIN)/python -m pip install --no-deps --require-hashes -r tests/requirements.lock)
+	@$(call step,pgrecall,$(BIN)/python -m pip install --no-deps --no-build-isolation -e pydriver)
+	@touch $(INSTALLED) $(DEVELOPED)
+
+sbom: $(DEVELOPED) ## Write the bill of materials to pydriver/dist/pgrecall.cdx.json
+	@$(BIN)/python tests/supply.py sbom
+
+audit: $(DEVELOPED) ## Look the packages of the lock file up in the database of vulnerabilities
+	@$(BIN)/python tests/supply.py audit
+
 bench-smoke: $(DEVELOPED) $(BUILT) ## Run every benchmark on little data, under a minute each
 	@$(call run_benchmarks,--smoke)
 
@@ -112,7 +130,7 @@ $(INSTALLED): pydriver/pyproject.toml pydriver/hatch_build.py
 # What the tests need as well. torch goes first and alone, for its version: where the package index
 # has a CPU build of it, that is the one.
 $(DEVELOPED): $(INSTALLED)
-	@$(call step,torch for the tests; the largest download,$(BIN)/python -m pip install torch==2.13.0)
+	@$(call step,torch for the tests; the largest download,$(BIN)/python -m pip install $(TORCH))
 	@$(call step,sentence-transformers and what tests need,$(BIN)/python -m pip install -e $(ALL))
 	@touch $@
 

@@ -7,6 +7,14 @@
 -- wait for one another. Nothing is created when a check fails, and every failure has the code RC012
 -- and a hint.
 
+-- First of all: where others may create functions in a schema of the caller's path, one whose
+-- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
+do $$
+begin
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+end;
+$$;
+
 -- Functions freeze this search_path (set search_path from current), so that no caller's path
 -- reaches into them.
 do $$

@@ -137,10 +137,11 @@ create type pgrecall.index_step as (
   estimated_seconds double precision
 );
 comment on type pgrecall.index_step is
-'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers. action: '
-'create, drop or rename. statement: the SQL. reason: why it is due. index_name: the index that it '
-'creates or drops, or its new name. estimated_bytes: size of an index to create. '
-'estimated_seconds: time to build it on one core; both null for other actions.';
+'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers; null where '
+'that is gone, since the index does not name it. action: create, drop or rename. statement: the '
+'SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
+'estimated_bytes: size of an index to create. estimated_seconds: time to build it on one core; '
+'both null for other actions.';
 
 create type pgrecall.recall_checked as (
   fact_type          text,

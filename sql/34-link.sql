@@ -159,11 +159,14 @@ begin
               select e.memory_id, e.embedding
               from   pgrecall.embedding e
               where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
-                and  e.kind = 'text' and e.memory_id <> v.memory_id
+                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
               order  by %s %s %s
               limit  %s
             ) as x
           $sql$,
+          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
+                                        'hashtextextended({fact_type}, 0)',
+                                        'hashtextextended($3, 0)'),
           pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
           case bank.vector_search when 'binary' then '<~>' else '<=>' end,
           pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),

@@ -109,7 +109,7 @@ begin
       from (
         select e.memory_id, e.embedding
         from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 %4$s
+        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s %4$s
         order  by %1$s %2$s %3$s
         limit  $7
       ) as n
@@ -120,7 +120,9 @@ begin
     case when filter is not null then format(
       'and (select true from pgrecall.memory m
             where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
-      request.visible_sql) end
+      request.visible_sql) end,
+    pgrecall_internal._hnsw_scope(
+      'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
   ) end;
   loop
     exact_types := array(select t from unnest(request.fact_types) as t where t <> all (hnsw_types));

@@ -56,6 +56,13 @@ declare
   wanted   text[];
 begin
   perform pgrecall_internal._check_text('query', query);
+  if greatest(length(start_mark), length(end_mark)) > 1000 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a mark has %s characters, more than 1000',
+                       greatest(length(start_mark), length(end_mark))),
+      hint    = 'It stands around each match: pass a tag such as <mark>.';
+  end if;
   perform pgrecall_internal._check_memory(bank, memory_id);
   select m.text into content
   from   pgrecall.memory m
@@ -66,6 +73,8 @@ begin
   );
 
   return (
+    -- "in (select ...)" outside of a where clause is a hash table that is made once: both the text
+    -- and the query may be long.
     with run as (
       select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
              char_length(r.match[1]) = 1 as is_single
@@ -76,9 +85,9 @@ begin
     ),
     piece as (
       select array[r.n, c.n] as place, c.letter as piece,
-             case when r.is_single then c.letter = any (wanted)
-                  else coalesce(lag(c.letter) over w || c.letter = any (wanted), false)
-                    or coalesce(c.letter || lead(c.letter) over w = any (wanted), false)
+             case when r.is_single then c.letter in (select unnest(wanted))
+                  else coalesce(lag(c.letter) over w || c.letter in (select unnest(wanted)), false)
+                    or coalesce(c.letter || lead(c.letter) over w in (select unnest(wanted)), false)
              end as is_hit
       from   run r, string_to_table(r.run, null) with ordinality as c(letter, n)
       where  r.is_cjk
@@ -86,11 +95,14 @@ begin
       union all
       -- An identifier in the query is marked as a whole, else in parts.
       select array[r.n, i.n, w.n], w.match[1],
-             i.is_hit or tsvector_to_array(to_tsvector(config, w.match[1])) && wanted
+             i.is_hit or coalesce((
+               select bool_or(l.lexeme in (select unnest(wanted)))
+               from   unnest(tsvector_to_array(to_tsvector(config, w.match[1]))) as l(lexeme)
+             ), false)
       from   run r,
              -- Once for each, not for each part of it: a text may be one long identifier.
              lateral (
-               select x.match, x.n, lower(x.match[1]) = any (wanted) as is_hit
+               select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
                       ) with ordinality as x(match, n)

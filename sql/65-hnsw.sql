@@ -5,7 +5,8 @@
 -- bank, so index_plan() only returns the statements, for a client to run one by one.
 -- The name of an index is a hash of the bank, fact type, model and expression: searches look it up
 -- by name (_indexed_types()). An index whose settings changed keeps its name until the new one is
--- built; then the new one is renamed.
+-- built; then the new one is renamed. Everybody may read the definitions of indexes, so a predicate
+-- compares hashes, and searches repeat it word for word (_hnsw_scope()).
 -- The expressions here (_vector_key()) must be identical to those in searches, or PostgreSQL does
 -- not match them with the index. recall_check() measures the recall of the indexes.
 
@@ -33,6 +34,16 @@ return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
 comment on function pgrecall_internal._hnsw_name is
 'Name of the HNSW index over the vectors of a bank, fact type and model: deterministic, and '
 'different for another vector_search or number of dimensions.';
+
+create or replace function pgrecall_internal._hnsw_scope(bank text, fact_type text, model text)
+returns text
+language sql immutable parallel safe
+return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
+              'and hashtextextended(model, 0) = %s', bank, fact_type, model);
+comment on function pgrecall_internal._hnsw_scope is
+'SQL of the predicate of an HNSW index over embedding. The arguments are SQL of three hashes: '
+'constants in the statement that creates the index, in a search what becomes these constants when '
+'it is planned.';
 
 create or replace function pgrecall_internal._hnsw_bytes(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -175,13 +186,17 @@ begin
   -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently.
   return format(
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
-    'where bank_id = %L and fact_type = %L and model = %L',
+    'where %s',
     index_name,
     (select format('pgrecall_internal.%I', c.relname) from pg_class c where c.oid = partition),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,
-    bank.hnsw_m, bank.hnsw_ef_construction, bank.bank_id, fact_type, model);
+    bank.hnsw_m, bank.hnsw_ef_construction,
+    pgrecall_internal._hnsw_scope(
+      format('%L::bigint', hashtextextended(bank.bank_id, 0)),
+      format('%L::bigint', hashtextextended(fact_type, 0)),
+      format('%L::bigint', hashtextextended(model, 0))));
 end;
 $$;
 comment on function pgrecall_internal._hnsw_definition is
@@ -261,11 +276,12 @@ language plpgsql stable parallel unsafe rows 5
 set search_path from current
 as $$
 declare
-  existing record;
-  owner    text[];
-  searched pgrecall.bank;
-  elements bigint;
-  step     pgrecall.index_step;
+  existing   record;
+  hashes     bigint[];
+  searched   pgrecall.bank;
+  used_model text;
+  elements   bigint;
+  step       pgrecall.index_step;
 begin
   for existing in
     select c.relname, pg_get_expr(x.indpred, x.indrelid) as predicate
@@ -278,34 +294,43 @@ begin
              select from pg_stat_progress_create_index p where p.index_relid = c.oid)
     order  by c.relname
   loop
-    -- Bank, fact type and model, from the predicate of the index.
-    owner := array(
-      select replace(v.value[1], '''''', '''')
-      from   regexp_matches(existing.predicate, '= ''((?:[^'']|'''')*)''::text', 'g')
+    -- Of bank, fact type and model, from the predicate of the index.
+    hashes := array(
+      select v.value[1]::bigint
+      from   regexp_matches(existing.predicate, '= ''(-?\d+)''::bigint', 'g')
                with ordinality as v(value, n)
       order  by v.n
     );
-    continue when owner[1] <> bank;
-    select b.* into searched from pgrecall.bank b where b.bank_id = owner[1];
+    continue when hashes[1] <> hashtextextended(bank, 0);
+    select b.* into searched
+    from   pgrecall.bank b
+    where  hashtextextended(b.bank_id, 0) = hashes[1];
     -- A bank that row security hides still exists.
     continue when not found and row_security_active('pgrecall.bank');
+    step := null;
+    step.bank_id    := searched.bank_id;
+    step.fact_type  := (
+      select t.fact_type from pgrecall.fact_type t
+      where  t.bank_id = searched.bank_id and hashtextextended(t.fact_type, 0) = hashes[2]
+    );
+    used_model := (
+      select m
+      from   unnest(array[coalesce(searched.embedding_model, ''), searched.next_model]) as m
+      where  hashtextextended(m, 0) = hashes[3]
+    );
     select count(*) into elements from (
       select from pgrecall.embedding e
-      where  e.bank_id = owner[1] and e.fact_type = owner[2] and e.model = owner[3]
+      where  e.bank_id = step.bank_id and e.fact_type = step.fact_type
+        and  e.model = used_model
       limit  searched.hnsw_threshold
     ) as bounded;
-    step := null;
-    step.bank_id    := owner[1];
-    step.fact_type  := owner[2];
     step.action     := 'drop';
     step.statement  := format('drop index concurrently pgrecall_internal.%I', existing.relname);
     step.index_name := existing.relname;
     step.reason     := case
       when searched.bank_id is null then 'the bank is gone'
-      when owner[3] <> coalesce(searched.embedding_model, '')
-           and owner[3] is distinct from searched.next_model then format(
-        'the bank is embedded with model "%s" now, not "%s"',
-        coalesce(searched.embedding_model, ''), owner[3])
+      when used_model is null then format(
+        'the bank is embedded with model "%s" now', coalesce(searched.embedding_model, ''))
       when elements < searched.hnsw_threshold / 2.0 then format(
         '%s vectors are fewer than half of hnsw_threshold %s', elements, searched.hnsw_threshold)
       else 'the bank searches in another way now'

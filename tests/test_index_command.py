@@ -105,7 +105,8 @@ def test_a_plan_is_json_for_machines(run: Run, bank: Connection) -> None:
 def test_a_bank_that_is_gone_loses_its_indexes(run: Run, bank: Connection) -> None:
     run("index", "--apply")
     bank.execute("select pgrecall.drop_bank('b')")
-    assert findings(run, 'bank "b"') == [
+    assert "the bank is gone" in run("index")[1]
+    assert findings(run, "a dropped bank") == [
         (
             "1 statements are due for its vector indexes: the bank is gone",
             "Run: pgrecall index --apply",
@@ -274,10 +275,11 @@ def test_a_bank_gets_another_model_and_its_indexes(
     with psycopg.connect(database) as connection:
         assert column(connection, "select distinct model from pgrecall.embedding") == ["new-model"]
         predicates = column(
-            connection, "select indexdef from pg_indexes where indexname like 'embedding\\_hnsw%'"
+            connection,
+            "select indexdef like '%' || hashtextextended('new-model', 0) || '%' from pg_indexes"
+            " where indexname like 'embedding\\_hnsw%'",
         )
-    assert len(predicates) == 1
-    assert "new-model" in predicates[0]
+    assert predicates == [True]
     assert run("index")[1] == "vector indexes are as they should be\n"
     assert run("reembed", "b", "--model", new)[:2] == (0, out)
 
@@ -421,7 +423,7 @@ def test_doctor_names_what_another_model_left_behind(run: Run, bank: Connection)
         ),
         (
             "1 statements are due for its vector indexes: the bank is embedded with model"
-            ' "new" now, not ""',
+            ' "new" now',
             "Run: pgrecall index --apply",
         ),
     ]

@@ -138,9 +138,29 @@ def test_a_dropped_bank_loses_its_index(committed: Connection) -> None:
 
     call(committed, "drop_bank", bank=HOSTILE)
 
-    assert [(row.bank_id, row.reason) for row in due(committed)] == [(HOSTILE, "the bank is gone")]
+    assert [(row.bank_id, row.reason) for row in due(committed)] == [(None, "the bank is gone")]
     assert apply_plan(committed) == ["drop"]
     assert indexes(committed) == {}
+
+
+def test_no_index_tells_the_names_of_banks(committed: Connection) -> None:
+    """Everybody may read pg_indexes."""
+    create(committed, "tenant-zq9", settings=SETTINGS)
+    committed.execute("select pgrecall.add_fact_type('tenant-zq9', 'kind_zq9')")
+    facts = [{"text": f"{n}", "embedding": [n, 1], "fact_type": "kind_zq9"} for n in range(50)]
+    retain(committed, facts, bank="tenant-zq9", model="model-zq9")
+    apply_plan(committed)
+
+    catalog = committed.execute(
+        "select c.relname, i.indexdef, s.attname, obj_description(c.oid)"
+        " from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " left join pg_indexes i on i.indexname = c.relname and i.schemaname = n.nspname"
+        " left join pg_attribute s on s.attrelid = c.oid"
+        " where n.nspname in ('pgrecall', 'pgrecall_internal')"
+    ).fetchall()
+
+    assert len(indexes(committed)) == 1
+    assert "zq9" not in str(catalog)
 
 
 @pytest.mark.parametrize("done", range(4))

@@ -211,3 +211,21 @@ def anchors(path: Path) -> set[str]:
 
 def test_the_install_table_names_the_current_script() -> None:
     assert f"extension/{build.install_name(build.version())}`" in TEXT
+
+
+def test_each_promise_names_a_test_that_there_is() -> None:
+    promises = TEMPLATE.split("\n## Promises\n")[1].split("\n## ")[0]
+    rows = [line for line in promises.splitlines() if line.startswith("| ")]
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", promises)
+
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if not re.search(
+            rf"^def {test}\(", (Path(__file__).parent / file).read_text("utf-8"), re.MULTILINE
+        )
+    ]
+
+    assert missing == []
+    assert len(named) > 20
+    assert [row for row in rows if "`" not in row and not row.endswith("| test |")] == []

@@ -5,6 +5,14 @@
 -- goes is named in an error first, so nothing of theirs is ever dropped. Owners and grants of all
 -- functions are written down here and applied again by end.sql to the functions of the same names.
 -- The schema pgrecall_upgrade holds the helpers and goes with the last statement.
+-- First of all: where others may create functions in a schema of the caller's path, one whose
+-- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
+do $upgrade$
+begin
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+end;
+$upgrade$;
+
 do $upgrade$
 begin
   if current_setting('server_version_num')::integer < 160000 then

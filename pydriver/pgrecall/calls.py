@@ -11,13 +11,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from psycopg import DataError
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
+from psycopg.errors import UndefinedColumn
 from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import Jsonb
@@ -75,7 +76,7 @@ _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
 # An empty list would have no type; rows of an export are text, so that no number is rounded.
-_CASTS = {"embedding": "::real[]", "rows": "::jsonb"}
+_CASTS = {"embedding": "::real[]", "rows": "::pg_catalog.jsonb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def limit_time(seconds: float) -> Call[Any, None]:
     return Call(
         "select set_config('pgrecall.statement_timeout', old.value, true),"
         " set_config('statement_timeout', least(nullif(extract(epoch from old.value::interval)"
-        " * 1000, 0), %(milliseconds)s)::bigint::text, true)"
+        " * 1000.0, 0.0), %(milliseconds)s)::bigint::pg_catalog.text, true)"
         " from (select current_setting('statement_timeout')) as old(value)",
         {"milliseconds": math.ceil(seconds * 1000)},
         tuple_row,
@@ -235,7 +236,7 @@ def clone_bank(bank: str, new_bank: str) -> Call[int, int]:
 def exported_rows(bank: str, *, after: str | None, batch_size: int) -> Call[str, list[str]]:
     """Return a page of the rows of a bank, each as JSON text."""
     listing, parameters = _arguments({"bank": bank, "batch_size": batch_size}, after=after)
-    sql = f"select r::text from pgrecall.exported_rows({listing}) as r"
+    sql = f"select r::pg_catalog.text from pgrecall.exported_rows({listing}) as r"
     return Call(sql, parameters, scalar_row, list)
 
 
@@ -691,10 +692,12 @@ def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
     The report is in the first row only, which exists also without hits.
     """
     listing, parameters = _arguments(None, **arguments)
+    # A function of others in a schema of the caller's path could fit better than to_jsonb().
     return Call(
-        "select h.*, case when coalesce(h.ordinality, 1) = 1 then to_jsonb(r.arms) end as report"
+        "select h.*,"
+        " case when coalesce(h.ordinality, 1) = 1 then pg_catalog.to_jsonb(r.arms) end as report"
         f" from pgrecall.recall_report({listing}) as r"
-        " left join lateral unnest(r.hits) with ordinality as h on true"
+        " left join lateral pg_catalog.unnest(r.hits) with ordinality as h on true"
         " order by h.ordinality",
         parameters,
         _answer_row,
@@ -834,7 +837,16 @@ def _arguments(
 
 
 def _row(kind: type[Record]) -> BaseRowFactory[Record]:
-    """Make rows of the columns that a class has a field for."""
+    """Make rows of the columns that a class has a field for.
+
+    One that an older schema does not return is missed like one of a table: a caller is told both
+    versions.
+    """
+    needed = {
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    }
 
     def factory(cursor: Any) -> Callable[[Sequence[Any]], Record]:
         known = _names(kind)
@@ -843,6 +855,9 @@ def _row(kind: type[Record]) -> BaseRowFactory[Record]:
             for place, column in enumerate(cursor.description or ())
             if column.name in known
         ]
+        missing = needed.difference(name for _, name in columns)
+        if missing:
+            raise UndefinedColumn(f"pgrecall returned no {', '.join(sorted(missing))}")
         return lambda values: kind(**{name: values[place] for place, name in columns})
 
     return factory

@@ -371,8 +371,8 @@ class IndexStep:
     """One statement that is due for the vector indexes of a bank.
 
     Attributes:
-        bank_id: The bank's name; that of one which is gone where its index is left over.
-        fact_type: The kind of fact whose vectors the index holds.
+        bank_id: The bank's name; None where the index is left over of one which is gone.
+        fact_type: The kind of fact whose vectors the index holds; None where that is gone.
         action: "create", "drop" or "rename".
         statement: What to run, outside a transaction block.
         reason: Why it is due.
@@ -382,8 +382,8 @@ class IndexStep:
 
     """
 
-    bank_id: str
-    fact_type: str
+    bank_id: str | None
+    fact_type: str | None
     action: str
     statement: str
     reason: str

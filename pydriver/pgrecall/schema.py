@@ -32,6 +32,10 @@ _INDEXED = {"btree": 40e6, "gin": 10e6, "hnsw": 1e6}  # bytes of table a second
 # One migration at a time in a database; the scripts take the same lock.
 _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 
+# Functions of others in schemas of the caller's path are out of sight.
+_PATH = "pg_catalog, pg_temp"
+_SET = "select pg_catalog.set_config(%s, %s, true)"
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
@@ -203,13 +207,12 @@ def migrate(
     is_ours = connection.info.transaction_status == TransactionStatus.IDLE
     for attempt in range(retries + 1):
         try:
-            with translated(), connection.transaction(), _settings_kept(connection):
+            with translated(), connection.transaction(), _settings_kept(connection) as path:
+                connection.execute(_SET, ["search_path", _PATH])
                 connection.execute(_QUEUE)  # however long another migration takes
-                connection.execute(
-                    "select set_config('lock_timeout', %s, true)",
-                    [f"{max(1, round(lock_timeout * 1000))}ms"],
-                )
-                return _migrate(connection)
+                patience = f"{max(1, round(lock_timeout * 1000))}ms"
+                connection.execute(_SET, ["lock_timeout", patience])
+                return _migrate(connection, path)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if not is_ours or attempt == retries:
                 raise
@@ -218,16 +221,21 @@ def migrate(
 
 
 @contextlib.contextmanager
-def _settings_kept(connection: Connection) -> Iterator[None]:
-    """Set back what a script sets up to the end of the transaction, which may be the caller's."""
+def _settings_kept(connection: Connection) -> Iterator[str]:
+    """Set back what a script sets up to the end of the transaction, which may be the caller's.
+
+    Yields the search_path of the caller.
+    """
     kept = ("search_path", "lock_timeout", "check_function_bodies")
-    values = [_scalar(connection, "select current_setting(%s)", name) for name in kept]
-    yield
+    values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
+    # Of a SQL_ASCII database texts are bytes; the script refuses it.
+    values = [value.decode() if isinstance(value, bytes) else value for value in values]
+    yield values[0]
     for name, value in zip(kept, values, strict=True):
-        connection.execute("select set_config(%s, %s, true)", [name, value])
+        connection.execute(_SET, [name, value])
 
 
-def _migrate(connection: Connection) -> MigrationResult:
+def _migrate(connection: Connection, path: str) -> MigrationResult:
     before = installed_version(connection)
     if connection.info.server_version < 160000:
         raise InstallError(
@@ -236,7 +244,7 @@ def _migrate(connection: Connection) -> MigrationResult:
             hint="Upgrade the server first, with pg_upgrade or by dump and restore.",
         )
     if before is None:
-        _provide_vector(connection)
+        _provide_vector(connection, path)
     text = _pending_script(before)
     if text is not None:
         connection.execute(text.encode())  # psycopg accepts a str only as a literal in the source
@@ -261,7 +269,7 @@ def _pending_script(before: str | None) -> str | None:
     return script(build.upgrade_name(before, __version__))
 
 
-def _provide_vector(connection: Connection) -> None:
+def _provide_vector(connection: Connection, path: str) -> None:
     if _scalar(connection, "select exists (select from pg_extension where extname = 'vector')"):
         return
     if not _scalar(
@@ -272,7 +280,9 @@ def _provide_vector(connection: Connection) -> None:
             hint="Install pgvector 0.8.4 or newer on the server, then run: pgrecall migrate",
         )
     try:
+        connection.execute(_SET, ["search_path", path])  # into its first schema
         connection.execute("create extension vector")
+        connection.execute(_SET, ["search_path", _PATH])
     except psycopg.errors.InsufficientPrivilege as error:
         raise InstallError(
             f'this role may not create the extension "vector" in "{connection.info.dbname}"',

@@ -249,13 +249,13 @@ def _vector_memory(recall: Recall) -> list[Finding]:
 
 def _indexes(recall: Recall) -> list[Finding]:
     findings = []
-    for bank_id, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
+    for bank, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
         due = list(steps)
         reasons = "; ".join(dict.fromkeys(step.reason for step in due))
         findings.append(
             Finding(
                 "warning",
-                f'bank "{bank_id}"',
+                "a dropped bank" if bank is None else f'bank "{bank}"',
                 f"{len(due)} statements are due for its vector indexes: {reasons}",
                 "Run: pgrecall index --apply",
             )

@@ -1,4 +1,8 @@
-"""Statements of the command, besides those of the driver: about the server and its catalogs."""
+"""Statements of the command, besides those of the driver: about the server and its catalogs.
+
+Functions that take any type are called with their schema: in a schema of the caller's path others
+could have one that fits better.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ def maintenance_memory() -> Call[Any, int]:
 def vector_index_memory() -> Call[Any, tuple[int, int]]:
     """Return the size of the vector indexes, and that of shared_buffers, in bytes."""
     return Call(
-        "select coalesce(sum(pg_relation_size(c.oid)), 0)::bigint,"
+        "select coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0)::bigint,"
         " pg_size_bytes(current_setting('shared_buffers'))"
         " from pg_catalog.pg_class c join pg_catalog.pg_am a on a.oid = c.relam"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
@@ -41,10 +45,10 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     With those others, and whether any other table is under row security.
     """
     return Call(
-        "select coalesce(array_agg(s.relation order by s.relation)"
+        "select coalesce(pg_catalog.array_agg(s.relation order by s.relation)"
         " filter (where s.status = 'open'), '{}'),"
-        " array(select distinct r from pgrecall.row_security_status() x, unnest(x.open_to) as r"
-        " order by r),"
+        " array(select distinct r from pgrecall.row_security_status() x,"
+        " pg_catalog.unnest(x.open_to) as r order by r),"
         " coalesce(bool_or(s.status in ('fenced', 'closed')), false)"
         " from pgrecall.row_security_status() as s",
         {},
@@ -74,10 +78,11 @@ def creators_in_vector_schema() -> Call[Any, tuple[str, list[str]]]:
 def unanalysed_tables() -> Call[Any, list[str]]:
     """List tables of more than a megabyte that PostgreSQL has never analysed."""
     return Call(
-        "select format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
         " from pg_catalog.pg_class c"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
-        " and c.relkind = 'r' and c.reltuples < 0 and pg_relation_size(c.oid) > 1048576"
+        " and c.relkind = 'r' and c.reltuples < 0::real"
+        " and pg_catalog.pg_relation_size(c.oid) > 1048576"
         " order by c.relname",
         {},
         scalar_row,
@@ -110,7 +115,7 @@ def indexes() -> Call[Any, list[tuple[str, bool]]]:
 def keyless_tables() -> Call[Any, list[str]]:
     """List the tables of the schema without a primary key."""
     return Call(
-        "select format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
         " from pg_catalog.pg_class c"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
         " and c.relkind in ('r', 'p') and not exists (select from pg_catalog.pg_constraint k"

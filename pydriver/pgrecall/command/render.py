@@ -283,8 +283,8 @@ def index_table(steps: Iterable[IndexStep]) -> Table:
     table.columns[3].ratio = 1
     for step in steps:
         table.add_row(
-            Text(line(step.bank_id, 24)),
-            step.fact_type,
+            Text(line(step.bank_id or "", 24)),
+            Text(step.fact_type or ""),
             step.action,
             Text(line(step.reason)),
             "" if step.estimated_bytes is None else size(step.estimated_bytes),
