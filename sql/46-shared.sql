@@ -3,7 +3,8 @@
 -- A batch number, a ticket, a licence plate ties facts together that share no other word. The arm
 -- takes the five best hits of the arms before it, keeps those of their entities that few facts
 -- mention (option rare_mentions; counted up to that limit, so that a hub costs no more than a rare
--- entity) and that the query does not name, and returns the other facts that mention them.
+-- entity) and that the query does not name, and returns the other facts that mention them, also a
+-- weaker one of the five.
 -- The best of the arms that search by the query itself is taken too, where neighbours that the
 -- graph lifts keep it out of the five.
 --
@@ -137,7 +138,7 @@ begin
            (array_agg(s.seed_id order by s.share desc))[1] as seed_id
     from   shared s
     cross  join unnest(s.memory_ids) as u(memory_id)
-    where  not exists (select from seed x where x.memory_id = u.memory_id)
+    where  u.memory_id <> s.seed_id
     group  by u.memory_id
     having sum(s.share) >= 0.1
   ) as t;

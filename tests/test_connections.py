@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -388,8 +389,10 @@ logfile = {folder / "log"}
     )
     as_user = []
     if os.geteuid() == 0:  # then it must be another user, one that may reach the server
-        for path in (folder, *folder.parents[:2]):
-            path.chmod(0o755)
+        for path in (folder, *folder.parents):
+            if path == Path(tempfile.gettempdir()):
+                break
+            path.chmod(0o711)
         host = str(target["host"])
         owner = Path(host).stat().st_uid if host.startswith("/") else 65534
         os.chown(folder, owner, -1)
