@@ -13,8 +13,9 @@ cross  join lateral pgrecall.retain('load' || :facts, (
                                 from   generate_series(1, 64) as d)))
          from   generate_series(first, least(first + 499, :facts)) as n), link => 'deferred');
 
-select pgrecall.maintain('load' || :facts, 100000);
-
+-- First the index, for links are sought by it.
 select statement from pgrecall.index_plan('load' || :facts) where action = 'create' \gexec
+
+select pgrecall.maintain('load' || :facts, 100000);
 
 analyze;
