@@ -254,11 +254,11 @@ declare
   known pgrecall_internal.statistics;
   batch record;
 begin
-  if not pgrecall_internal._is_weighing_due(bank.bank_id, kind) then
-    return 0;
-  end if;
   select s.* into known from pgrecall_internal.statistics s
   where  s.bank_id = bank.bank_id and s.kind = _weigh_documents.kind;
+  if not found or pgrecall_internal._is_weighed(known) then
+    return 0;
+  end if;
   if known.weighed_to is null then
     known.weighted_length := known.average_length;
     known.weighed_to := 0;

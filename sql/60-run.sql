@@ -104,7 +104,8 @@ comment on function pgrecall_internal._skip_reason is
 
 create or replace function pgrecall_internal._run_arm(
   arm pgrecall.arm, request pgrecall_internal.request, before pgrecall.arm_hit[],
-  is_planned boolean, out hits pgrecall.arm_hit[], out report pgrecall.arm_report)
+  is_planned boolean, due timestamptz,
+  out hits pgrecall.arm_hit[], out report pgrecall.arm_report)
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
@@ -117,7 +118,9 @@ begin
   hits := '{}';
   report.arm := arm.arm;
   report.status := 'skipped';
-  report.reason := pgrecall_internal._skip_reason(request, arm);
+  report.reason := coalesce(
+    pgrecall_internal._skip_reason(request, arm),
+    case when began >= due then 'the arms before it took longer than arm_timeout' end);
   if report.reason is null then
     if is_explained then
       scans := pgrecall_internal._index_scans();
@@ -163,7 +166,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run_arm is
-'Runs one arm, or says whether it would run; an arm that fails is left out with warning 01RC1.';
+'Runs one arm, or says whether it would run; an arm that fails is left out with warning 01RC1, and '
+'one that would begin when it is due or later, with a reason.';
 
 create or replace function pgrecall_internal._widened(
   request pgrecall_internal.request, results integer)
@@ -196,7 +200,6 @@ as $$
 declare
   arm     pgrecall.arm;
   one     record;
-  late    pgrecall.arm_report;
   results integer;
   before  text := current_setting('lock_timeout');
   due     timestamptz := 'infinity';
@@ -213,20 +216,9 @@ begin
     hits := '{}';
     reports := '{}';
     for arm in select a.* from pgrecall.arms() as a order by a.place loop
-      if clock_timestamp() < due then
-        one := pgrecall_internal._run_arm(arm, request, hits, is_planned);
-        hits := hits || one.hits;
-        reports := reports || one.report;
-      else
-        late := null;
-        late.arm := arm.arm;
-        late.status := 'skipped';
-        late.reason := coalesce(pgrecall_internal._skip_reason(request, arm),
-                                'the arms before it took longer than arm_timeout');
-        late.rows := 0;
-        late.milliseconds := 0;
-        reports := reports || late;
-      end if;
+      one := pgrecall_internal._run_arm(arm, request, hits, is_planned, due);
+      hits := hits || one.hits;
+      reports := reports || one.report;
     end loop;
     exit when is_planned
            or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
