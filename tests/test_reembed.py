@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -585,6 +585,25 @@ def shared(database: str) -> Iterator[Connection]:
         yield connection
 
 
+def found_by_a_recall_that_waits(
+    database: str, shared: Connection, asked: str, table: str, change: Callable[[], object]
+) -> list[Any]:
+    """What a recall finds that waits for a lock on a table while something changes."""
+    start(shared)
+    fill(shared)
+    with (
+        psycopg.connect(database) as blocker,
+        psycopg.connect(database, autocommit=True) as reader,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        blocker.execute(f"lock table {table} in access exclusive mode")
+        result = pool.submit(column, reader, f"select text from pgrecall.{asked}")
+        waiting(shared, reader.info.backend_pid)
+        change()
+        blocker.commit()
+        return result.result(DEADLINE_S)
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -599,20 +618,10 @@ def shared(database: str) -> Iterator[Connection]:
 def test_a_recall_that_began_before_the_switch_ends_with_the_model_it_began_with(
     database: str, shared: Connection, asked: str
 ) -> None:
-    start(shared)
-    fill(shared)
-    with (
-        psycopg.connect(database) as blocker,
-        psycopg.connect(database, autocommit=True) as reader,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        # A recall looks up the fact types after it has checked the model, before it searches.
-        blocker.execute("lock table pgrecall.fact_type in access exclusive mode")
-        result = pool.submit(column, reader, f"select text from pgrecall.{asked}")
-        waiting(shared, reader.info.backend_pid)
-        finish(shared)
-        blocker.commit()
-        found = result.result(DEADLINE_S)
+    # A recall looks up the fact types after it has checked the model, before it searches.
+    found = found_by_a_recall_that_waits(
+        database, shared, asked, "pgrecall.fact_type", lambda: finish(shared)
+    )
 
     assert {text.split()[0] for text in found} == {"even"}
 
@@ -628,22 +637,15 @@ def test_a_recall_that_began_before_the_switch_ends_with_the_model_it_began_with
 def test_a_recall_that_waits_while_the_old_embeddings_are_removed_still_finds_them(
     database: str, shared: Connection, asked: str
 ) -> None:
-    start(shared)
-    fill(shared)
-    with (
-        psycopg.connect(database) as blocker,
-        psycopg.connect(database, autocommit=True) as reader,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        # The words of the query are looked up after the model was checked, before the search.
-        blocker.execute("lock table pgrecall_internal.lexeme in access exclusive mode")
-        result = pool.submit(column, reader, f"select text from pgrecall.{asked}")
-        waiting(shared, reader.info.backend_pid)
+    def change() -> None:
         finish(shared)
         while clean(shared):
             pass
-        blocker.commit()
-        found = result.result(DEADLINE_S)
+
+    # The words of the query are looked up after the model was checked, before the search.
+    found = found_by_a_recall_that_waits(
+        database, shared, asked, "pgrecall_internal.lexeme", change
+    )
 
     assert {text.split()[0] for text in found} == {"even"}
     assert value(shared, "select count(*) from pgrecall.embedding where model = 'old'") == 0
