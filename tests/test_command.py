@@ -227,6 +227,7 @@ def test_every_command_that_prints_results_prints_json(
         f"import '{out}' --bank copy",
         f"import '{facts}' --bank other --create --no-embed",
         "index b",
+        "stats b --share 1",
         "consolidate b",
         f"eval b '{questions}' --no-embed",
         f"tune b '{questions}' --no-embed --budget 1 --folds 2",

@@ -51,6 +51,7 @@ from pgrecall.models import (
     RecallCheck,
     RecallOption,
     RecallReport,
+    RecallTimes,
     Reembedding,
     Retained,
     RetainedMessage,
@@ -58,6 +59,7 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
+from pgrecall.recall_log import RecallLog
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
 from pgrecall.revision import embedded_changes
 from pgrecall.worker import on_own_thread
@@ -120,6 +122,7 @@ class AsyncRecall:
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
+        self._log: RecallLog | None = None  # the same
 
     @classmethod
     async def connect(
@@ -167,13 +170,15 @@ class AsyncRecall:
             model=model,
             next_embedder=next_embedder,
         )
-        recall._dsn = server
+        recall._dsn, recall._log = server, RecallLog(server)
         return recall
 
     async def close(self) -> None:
         """Close the connection or the pool, if :meth:`connect` opened it."""
         if self._dsn is not None:
             self._dsn = None
+            if self._log is not None:
+                await _compute(self._log.close)
             await cast("Connection", self._source).close()
 
     async def __aenter__(self) -> Self:
@@ -946,6 +951,25 @@ class AsyncRecall:
         """
         return await self._run(calls.maintain(bank, batch_size=batch_size))
 
+    async def recall_stats(
+        self, bank: str | None = None, *, since: datetime | None = None
+    ) -> list[RecallTimes]:
+        """Say how many recalls banks had, and how long they took, from a sample of them.
+
+        Recalls are sampled where the bank says so: ``configure_bank(bank, {"log_share": 0.01})``.
+        Those of a client that :meth:`connect` opened are written to the table recall_log, a few
+        seconds later, on another connection; those of :meth:`recall_many` are not.
+
+        Args:
+            bank: Name of an existing bank. Default: all banks.
+            since: Only recalls from then on. Default: those of the last day.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.recall_stats(bank, since=self._settings.moment(since)))
+
     async def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
 
@@ -1426,7 +1450,10 @@ class AsyncRecall:
         question = await self._question(bank, query, options, began=began)
         for step in question.rerank(await self._run(question.call(), question.trace)):
             await _settled(step)
-        return question.report()
+        report = question.report()
+        if self._log is not None:
+            self._log.add(bank, question.log_share, report)
+        return report
 
     async def _question(
         self,

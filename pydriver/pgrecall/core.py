@@ -410,8 +410,11 @@ class Question:
     Attributes:
         trace: Times of the sending, and the deadline.
         needs_preparation: Whether the bank has to be asked before the query is embedded.
+        log_share: The share of such questions that the bank wants logged; 0 if it was not asked.
 
     """
+
+    log_share = 0.0
 
     def __init__(
         self,
@@ -489,6 +492,7 @@ class Question:
 
         """
         self._embedded_text = preparation.embedded_text
+        self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
             self._arguments["during"] = calls.to_range(self._during)

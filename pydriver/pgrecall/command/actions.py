@@ -349,6 +349,27 @@ def maintain(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
+def stats(options: SimpleNamespace, console: Console) -> int:
+    """Say how long recalls took, after setting which share of them is logged."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        if options.share is not None:
+            for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
+                recall.configure_bank(bank, {"log_share": options.share})
+        times = recall.recall_stats(options.bank, since=options.since)
+    if options.json:
+        print_json(console, times)
+    elif times:
+        console.print(render.times_table(times))
+        console.print("Milliseconds; wait to rerank are the 95th percentiles.", style="dim")
+    elif options.share:
+        console.print(f"{options.share:.2%} of the recalls of the driver are logged from now on.")
+    else:
+        console.print(
+            "No recall was logged. Log one of a hundred with: pgrecall stats --share 0.01"
+        )
+    return 0
+
+
 def supersede(options: SimpleNamespace, console: Console) -> int:
     """End a memory."""
     with Recall.connect(options.dsn, embedder=None) as recall:

@@ -411,6 +411,26 @@ Command(
 )
 Command(
     top,
+    "stats",
+    "actions.stats",
+    "Say how many recalls banks had and how long they took.\n\nIt tells from a sample that the"
+    " driver logs where --share of a bank is above 0.",
+    [
+        "pgrecall stats mine --share 0.01",
+        "pgrecall stats",
+        "pgrecall stats mine --since 2026-03-05 --json",
+    ],
+    BANK(required=False),
+    option("--since", type=moment, metavar="TIME", help="Only recalls from then on; a day ago."),
+    option(
+        "--share",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Log this share of the recalls of the driver from now on; 0 ends it.",
+    ),
+)
+Command(
+    top,
     "reembed",
     "actions.reembed_bank",
     "Give a bank another embedding model.",
