@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls, core
+from pgrecall import calls, core, telemetry
 from pgrecall.arguments import check_type
 from pgrecall.calls import Call
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
@@ -413,15 +413,18 @@ class AsyncRecall:
             Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
 
         """
-        settings = await self._settings_for(bank)
-        batch = await _compute(core.FactBatch, settings, facts, model, strict)
-        if batch.needs_embeddings:
-            batch.add_stored(await self._run(batch.stored_call(bank)))
-        for chunk in batch.chunks():
-            await _compute(batch.embed, chunk)
-            if progress:
-                progress(len(chunk))
-        return await self._run(batch.call(bank, link, replace))
+        with telemetry.operation("retain", bank):
+            settings = await self._settings_for(bank)
+            batch = await _compute(core.FactBatch, settings, facts, model, strict)
+            if batch.needs_embeddings:
+                batch.add_stored(await self._run(batch.stored_call(bank)))
+            for chunk in batch.chunks():
+                start = perf_counter()
+                await _compute(batch.embed, chunk)
+                telemetry.stage("embed", perf_counter() - start)
+                if progress:
+                    progress(len(chunk))
+            return await self._run(batch.call(bank, link, replace))
 
     async def retain_many(
         self,
@@ -1312,13 +1315,14 @@ class AsyncRecall:
 
         """
         began = perf_counter()
-        try:
-            return await self._answer(bank, query, options, began)
-        except ModelMismatch:
-            if self._settings.next_embedder is None or not self._may_go_on():
-                raise
-        # The bank was switched to its next model between the two statements.
-        return await self._answer(bank, query, options, began)
+        with telemetry.recall(bank) as done:
+            try:
+                return done(await self._answer(bank, query, options, began))
+            except ModelMismatch:
+                if self._settings.next_embedder is None or not self._may_go_on():
+                    raise
+            # The bank was switched to its next model between the two statements.
+            return done(await self._answer(bank, query, options, began))
 
     async def recall_many(
         self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
@@ -1525,7 +1529,7 @@ class AsyncRecall:
         return other_version(error, schema)
 
     async def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
-        with trace.timing(connection):
+        with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.

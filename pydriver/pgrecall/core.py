@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls
+from pgrecall import calls, telemetry
 from pgrecall._version import __version__
 from pgrecall.arguments import check_recall
 from pgrecall.calls import Answer, Call
@@ -613,8 +613,10 @@ class Question:
             self._limit = found.limit
             return found.found
         finally:
+            seconds = perf_counter() - start
             self._seconds["queue"] += waited
-            self._seconds[stage] += perf_counter() - start - waited
+            self._seconds[stage] += seconds - waited
+            telemetry.stage(stage, seconds)
 
     def _leave_out(self, what: str, why: str, error: Exception) -> None:
         """Report what failed and is left out, or raise it where that is wanted."""
