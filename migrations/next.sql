@@ -109,7 +109,8 @@ create type pgrecall.preparation as (
   time_settings    jsonb,
   last_session_end timestamptz,
   latest_words     text[],
-  former_words     text[]
+  former_words     text[],
+  log_share        real
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -414,6 +415,22 @@ create type pgrecall_internal.message_row as (
   content_hash bytea
 );
 
+create type pgrecall.recall_times as (
+  bank_id         text,
+  samples         bigint,
+  recalls         bigint,
+  p50_ms          double precision,
+  p95_ms          double precision,
+  p99_ms          double precision,
+  max_ms          double precision,
+  wait_p95_ms     double precision,
+  embed_p95_ms    double precision,
+  database_p95_ms double precision,
+  rerank_p95_ms   double precision,
+  without_hits    bigint,
+  degraded        bigint
+);
+
 create table pgrecall_internal.entity_count (
   bank_id       text not null,
   entity_id     bigint not null,
@@ -426,6 +443,23 @@ create table pgrecall_internal.name_lock (
   bank_id text not null,
   slot    integer not null,
   constraint name_lock_pkey primary key (bank_id, slot)
+);
+
+create table pgrecall.recall_log (
+  bank_id     text not null,
+  asked_at    timestamptz not null,
+  sample_id   uuid not null default gen_random_uuid(),
+  share       real not null,
+  total_ms    real not null,
+  wait_ms     real not null,
+  embed_ms    real not null,
+  database_ms real not null,
+  rerank_ms   real not null,
+  hits        integer not null,
+  left_out    text[] not null default '{}',
+  constraint recall_log_pkey primary key (bank_id, asked_at, sample_id),
+  constraint recall_log_share_check check (share > 0 and share <= 1),
+  constraint recall_log_hits_check check (hits >= 0)
 );
 
 -- phase: build
@@ -545,6 +579,12 @@ alter table pgrecall.bank add constraint bank_time_settings_check
   check (jsonb_typeof(time_settings) = 'object');
 alter table pgrecall.bank add constraint bank_message_context_weight_check
   check (message_context_weight between 0 and 100);
+
+-- A log of recalls.
+alter table pgrecall.bank add column log_share real not null default 0;
+alter table pgrecall.bank add constraint bank_log_share_check check (log_share between 0 and 1);
+alter table pgrecall.recall_log add constraint recall_log_bank_id_fkey
+  foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;
 
 -- retain() keeps how sure it was of whom a name means.
 alter table pgrecall.mention add column confidence real not null default 1;

@@ -33,6 +33,7 @@ create table pgrecall.bank (
   replace              text not null default 'none',
   single_relations     text[] not null default '{}',
   fence_key            uuid not null default gen_random_uuid(),
+  log_share            real not null default 0,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -55,7 +56,8 @@ create table pgrecall.bank (
   constraint bank_next_check check ((next_model is null) = (next_dimensions is null)),
   constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch')),
   constraint bank_replace_check check (replace in ('none', 'key', 'relation', 'both')),
-  constraint bank_single_relations_check check (array_position(single_relations, null) is null)
+  constraint bank_single_relations_check check (array_position(single_relations, null) is null),
+  constraint bank_log_share_check check (log_share between 0 and 1)
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -124,6 +126,8 @@ comment on column pgrecall.bank.single_relations is
 comment on column pgrecall.bank.fence_key is
 'Who can read it may read the bank: what a recall under row security shows to the function that '
 'searches without it. enable_row_security() changes it.';
+comment on column pgrecall.bank.log_share is
+'Which share of the recalls of the driver is logged in recall_log, 0 to 1; 0: none.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

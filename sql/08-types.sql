@@ -169,7 +169,8 @@ create type pgrecall.preparation as (
   time_settings    jsonb,
   last_session_end timestamptz,
   latest_words     text[],
-  former_words     text[]
+  former_words     text[],
+  log_share        real
 );
 comment on type pgrecall.preparation is
 'The row of prepare_recall(): what is needed before a question is embedded.';

@@ -73,8 +73,28 @@ create type pgrecall.maintained as (
   documents bigint
 );
 comment on type pgrecall.maintained is
-'A row of maintain(). task: count, weigh or link. kind: memory or message. documents: how many '
-'were counted, weighed or linked.';
+'A row of maintain(). task: count, weigh, link or prune. kind: memory, message or recall. '
+'documents: how many were counted, weighed, linked, or deleted from recall_log.';
+
+create type pgrecall.recall_times as (
+  bank_id         text,
+  samples         bigint,
+  recalls         bigint,
+  p50_ms          double precision,
+  p95_ms          double precision,
+  p99_ms          double precision,
+  max_ms          double precision,
+  wait_p95_ms     double precision,
+  embed_p95_ms    double precision,
+  database_p95_ms double precision,
+  rerank_p95_ms   double precision,
+  without_hits    bigint,
+  degraded        bigint
+);
+comment on type pgrecall.recall_times is
+'A row of recall_stats(). samples: recalls that were logged. recalls: how many they stand for. '
+'p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these stages. '
+'without_hits and degraded: samples that found nothing, and from which something was left out.';
 
 create type pgrecall.lexeme_frequency as (
   lexeme    text,

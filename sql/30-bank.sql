@@ -56,7 +56,7 @@ language sql immutable parallel safe
 return array[
   'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
   'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
-  'key_weight', 'message_context_weight', 'replace', 'single_relations'];
+  'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share'];
 comment on function pgrecall_internal._settings is
 'The columns of bank that configure_bank() sets.';
 

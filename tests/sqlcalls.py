@@ -227,13 +227,30 @@ FULL = [
         "links": [{"kind": "caused_by", "to_index": 0}],
     },
 ]
+SAMPLE = {
+    "asked_at": "2026-03-05T12:00:00+00:00",
+    "share": 0.5,
+    "total_ms": 10,
+    "wait_ms": 1,
+    "embed_ms": 2,
+    "database_ms": 5.5,
+    "rerank_ms": 1,
+    "hits": 3,
+    "left_out": ["arm"],
+}
 MESSAGES = '[{"session": "s", "speaker": "Maya", "text": "Atlas is late", "sent_at": "2026-03-05"}]'
+
+
+def log_recalls(connection: Connection, *samples: object, bank: str = "b") -> int:
+    text = json.dumps(samples)
+    return int(value(connection, "select pgrecall.log_recalls(%s, %s)", bank, text))
 
 
 def fill(connection: Connection, bank: str) -> list[int]:
     create(connection, bank)
     connection.execute("select pgrecall.log_session(%s, 't', '2026-01-01', '2026-01-02')", [bank])
     connection.execute("select pgrecall.retain_messages(%s, %s)", [bank, MESSAGES])
+    log_recalls(connection, SAMPLE, bank=bank)
     found = retain(connection, FULL, bank, model="m")
     connection.execute("select pgrecall.supersede(%s, %s, %s)", [bank, found[1], found[0]])
     return found

@@ -306,7 +306,7 @@ def test_private_things_are_out_of_sight(connection: Connection) -> None:
     assert functions == []
     assert relations == [
         *("bank", "embedding", "entity", "entity_alias", "fact_type", "link", "memory", "mention"),
-        *("message", "relation", "session"),
+        *("message", "recall_log", "relation", "session"),
     ]
 
 

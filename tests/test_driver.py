@@ -1177,3 +1177,13 @@ def test_no_statement_names_anything_private() -> None:
 def test_all_is_sorted_and_there() -> None:
     assert sorted(package.__all__) == package.__all__
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_names_of_the_package_are_found_on_first_use() -> None:
+    import pgrecall.models
+
+    assert pgrecall.Hit is pgrecall.models.Hit
+    assert pgrecall.connect == Recall.connect
+    assert set(pgrecall.__all__) <= set(dir(pgrecall))
+    with pytest.raises(AttributeError, match="has no attribute 'Rekall'"):
+        pgrecall.Rekall  # noqa: B018

@@ -14,6 +14,7 @@ from psycopg.rows import scalar_row
 import servers
 from pgrecall import build
 from servers import Server
+from sqlcalls import SAMPLE, log_recalls
 
 pytestmark = pytest.mark.usefixtures("extension_on_server")
 
@@ -117,6 +118,7 @@ def fill(connection: psycopg.Connection) -> None:
         connection.execute("select pgrecall.retain_messages(%s, %s)", [bank, json.dumps(MESSAGES)])
         connection.execute("select pgrecall.log_session(%s, 'standup')", [bank])
         connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
+        log_recalls(connection, SAMPLE, bank=bank)
     connection.execute(
         "select pgrecall.supersede('first', %s, %s)", retain(connection, "first", FACTS)
     )

@@ -112,6 +112,7 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
     settings = {
         "time_settings": {"recent_days": 7, "language": "de"},
         "former_words": ["anno dazumal", "weiland"],
+        "log_share": 0.5,
     }
     create(connection, settings=settings)
     ended = ASKED - timedelta(days=2)
@@ -120,7 +121,7 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
     (row,) = call(connection, "prepare_recall", bank="b", query="wer kam?", before=ASKED)
 
     words: list[list[str]] = [[], ["anno dazumal", "weiland"]]
-    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended, *words)
+    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended, *words, 0.5)
 
 
 def test_times_are_read_as_the_bank_says(recall: Recall) -> None:

@@ -46,6 +46,8 @@ WRITES = {
     " where bank_id = '{0}'), 'New')",
     "rename_entity": "('{0}', (select min(entity_id) from pgrecall.entity"
     " where bank_id = '{0}'), 'New')",
+    "log_recalls": """('{}', '[{{"asked_at": "2026-03-05", "share": 1, "total_ms": 1, "wait_ms": 0,
+ "embed_ms": 0, "database_ms": 1, "rerank_ms": 0, "hits": 1}}]')""",
     "drop_bank": "('{}')",
 }
 

@@ -396,8 +396,7 @@ def test_a_plan_names_the_locks_that_are_taken(old_database: str) -> None:
             flags=re.DOTALL | re.MULTILINE,
         )
         # What the upgrade makes nobody else sees.
-        names = re.findall(r"create table \S+\.(\w+)", script)
-        made = {f"pgrecall_internal.{name}" for name in names}
+        made = set(re.findall(r"create table (\S+\.\w+)", script))
         held: set[tuple[str, str]] = set()
         wrong = []
         for statement in map(build.bare, build.statements(script)):

@@ -1,77 +1,87 @@
-"""PostgreSQL as the memory of AI agents: the functions of pgrecall, from Python."""
+"""PostgreSQL as the memory of AI agents: the functions of pgrecall, from Python.
+
+What it offers is imported when it is first used, so that the help of the command and the words that
+a shell completes come at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from pgrecall._version import __version__
-from pgrecall.aio import AsyncRecall
-from pgrecall.client import Recall
-from pgrecall.core import Fact, Progress, RecallOptions
-from pgrecall.embedders import (
-    Embedder,
-    FunctionEmbedder,
-    OpenAIEmbedder,
-    PackagedEmbedder,
-    SentenceTransformerEmbedder,
-)
-from pgrecall.errors import (
-    ArmFailed,
-    BankExists,
-    BankNotFound,
-    DimensionMismatch,
-    EmbedderUnavailable,
-    EmptyQuery,
-    EntityNotFound,
-    InstallError,
-    InvalidArgument,
-    InvalidEmbedding,
-    InvalidFact,
-    InvalidFilter,
-    MemoryNotFound,
-    ModelMismatch,
-    OutOfTime,
-    RecallError,
-    ReembedRefused,
-    RerankerUnavailable,
-    UnknownArm,
-    UnknownFactType,
-)
-from pgrecall.models import (
-    Arm,
-    ArmFinding,
-    ArmHit,
-    ArmReport,
-    Bank,
-    BankStatistics,
-    Consolidated,
-    Context,
-    Corrected,
-    Degradation,
-    DuplicateEntities,
-    Hit,
-    IndexStep,
-    Maintained,
-    Memory,
-    NearCopy,
-    QueryEntity,
-    RecallCheck,
-    RecallOption,
-    RecallReport,
-    Reembedding,
-    Retained,
-    RetainedMessage,
-    Retention,
-    Timings,
-    Turn,
-    TypeHint,
-)
-from pgrecall.rerankers import (
-    CrossEncoderReranker,
-    FunctionReranker,
-    HttpReranker,
-    OnnxReranker,
-    Reranker,
-)
 
-connect = Recall.connect
-connect_async = AsyncRecall.connect
+if TYPE_CHECKING:
+    from pgrecall.aio import AsyncRecall
+    from pgrecall.client import Recall
+    from pgrecall.core import Fact, Progress, RecallOptions
+    from pgrecall.embedders import (
+        Embedder,
+        FunctionEmbedder,
+        OpenAIEmbedder,
+        PackagedEmbedder,
+        SentenceTransformerEmbedder,
+    )
+    from pgrecall.errors import (
+        ArmFailed,
+        BankExists,
+        BankNotFound,
+        DimensionMismatch,
+        EmbedderUnavailable,
+        EmptyQuery,
+        EntityNotFound,
+        InstallError,
+        InvalidArgument,
+        InvalidEmbedding,
+        InvalidFact,
+        InvalidFilter,
+        MemoryNotFound,
+        ModelMismatch,
+        OutOfTime,
+        RecallError,
+        ReembedRefused,
+        RerankerUnavailable,
+        UnknownArm,
+        UnknownFactType,
+    )
+    from pgrecall.models import (
+        Arm,
+        ArmFinding,
+        ArmHit,
+        ArmReport,
+        Bank,
+        BankStatistics,
+        Consolidated,
+        Context,
+        Corrected,
+        Degradation,
+        DuplicateEntities,
+        Hit,
+        IndexStep,
+        Maintained,
+        Memory,
+        NearCopy,
+        QueryEntity,
+        RecallCheck,
+        RecallOption,
+        RecallReport,
+        RecallTimes,
+        Reembedding,
+        Retained,
+        RetainedMessage,
+        Retention,
+        Timings,
+        Turn,
+        TypeHint,
+    )
+    from pgrecall.rerankers import (
+        CrossEncoderReranker,
+        FunctionReranker,
+        HttpReranker,
+        OnnxReranker,
+        Reranker,
+    )
+
+    connect = Recall.connect
+    connect_async = AsyncRecall.connect
 
 __all__ = [
     "Arm",
@@ -123,6 +133,7 @@ __all__ = [
     "RecallOption",
     "RecallOptions",
     "RecallReport",
+    "RecallTimes",
     "ReembedRefused",
     "Reembedding",
     "Reranker",
@@ -140,3 +151,26 @@ __all__ = [
     "connect",
     "connect_async",
 ]
+
+_HOMES = ("aio", "client", "core", "embedders", "errors", "models", "rerankers")
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of this package, or one of its modules, on first use."""
+    if name in _HOMES:
+        return import_module(f"{__name__}.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "connect":
+        value = __getattr__("Recall").connect  # type: ignore[attr-defined]
+    elif name == "connect_async":
+        value = __getattr__("AsyncRecall").connect  # type: ignore[attr-defined]
+    else:
+        modules = (import_module(f"{__name__}.{home}") for home in _HOMES)
+        value = next(getattr(module, name) for module in modules if hasattr(module, name))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls, core
+from pgrecall import calls, core, telemetry
 from pgrecall.arguments import check_type
 from pgrecall.calls import Call
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
@@ -51,6 +51,7 @@ from pgrecall.models import (
     RecallCheck,
     RecallOption,
     RecallReport,
+    RecallTimes,
     Reembedding,
     Retained,
     RetainedMessage,
@@ -58,6 +59,7 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
+from pgrecall.recall_log import RecallLog
 from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
 from pgrecall.revision import embedded_changes
 from pgrecall.worker import on_own_thread
@@ -120,6 +122,7 @@ class AsyncRecall:
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
+        self._log: RecallLog | None = None  # the same
 
     @classmethod
     async def connect(
@@ -167,13 +170,15 @@ class AsyncRecall:
             model=model,
             next_embedder=next_embedder,
         )
-        recall._dsn = server
+        recall._dsn, recall._log = server, RecallLog(server)
         return recall
 
     async def close(self) -> None:
         """Close the connection or the pool, if :meth:`connect` opened it."""
         if self._dsn is not None:
             self._dsn = None
+            if self._log is not None:
+                await _compute(self._log.close)
             await cast("Connection", self._source).close()
 
     async def __aenter__(self) -> Self:
@@ -408,15 +413,18 @@ class AsyncRecall:
             Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
 
         """
-        settings = await self._settings_for(bank)
-        batch = await _compute(core.FactBatch, settings, facts, model, strict)
-        if batch.needs_embeddings:
-            batch.add_stored(await self._run(batch.stored_call(bank)))
-        for chunk in batch.chunks():
-            await _compute(batch.embed, chunk)
-            if progress:
-                progress(len(chunk))
-        return await self._run(batch.call(bank, link, replace))
+        with telemetry.operation("retain", bank):
+            settings = await self._settings_for(bank)
+            batch = await _compute(core.FactBatch, settings, facts, model, strict)
+            if batch.needs_embeddings:
+                batch.add_stored(await self._run(batch.stored_call(bank)))
+            for chunk in batch.chunks():
+                start = perf_counter()
+                await _compute(batch.embed, chunk)
+                telemetry.stage("embed", perf_counter() - start)
+                if progress:
+                    progress(len(chunk))
+            return await self._run(batch.call(bank, link, replace))
 
     async def retain_many(
         self,
@@ -946,6 +954,25 @@ class AsyncRecall:
         """
         return await self._run(calls.maintain(bank, batch_size=batch_size))
 
+    async def recall_stats(
+        self, bank: str | None = None, *, since: datetime | None = None
+    ) -> list[RecallTimes]:
+        """Say how many recalls banks had, and how long they took, from a sample of them.
+
+        Recalls are sampled where the bank says so: ``configure_bank(bank, {"log_share": 0.01})``.
+        Those of a client that :meth:`connect` opened are written to the table recall_log, a few
+        seconds later, on another connection; those of :meth:`recall_many` are not.
+
+        Args:
+            bank: Name of an existing bank. Default: all banks.
+            since: Only recalls from then on. Default: those of the last day.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return await self._run(calls.recall_stats(bank, since=self._settings.moment(since)))
+
     async def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
 
@@ -1288,13 +1315,14 @@ class AsyncRecall:
 
         """
         began = perf_counter()
-        try:
-            return await self._answer(bank, query, options, began)
-        except ModelMismatch:
-            if self._settings.next_embedder is None or not self._may_go_on():
-                raise
-        # The bank was switched to its next model between the two statements.
-        return await self._answer(bank, query, options, began)
+        with telemetry.recall(bank) as done:
+            try:
+                return done(await self._answer(bank, query, options, began))
+            except ModelMismatch:
+                if self._settings.next_embedder is None or not self._may_go_on():
+                    raise
+            # The bank was switched to its next model between the two statements.
+            return done(await self._answer(bank, query, options, began))
 
     async def recall_many(
         self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
@@ -1426,7 +1454,10 @@ class AsyncRecall:
         question = await self._question(bank, query, options, began=began)
         for step in question.rerank(await self._run(question.call(), question.trace)):
             await _settled(step)
-        return question.report()
+        report = question.report()
+        if self._log is not None:
+            self._log.add(bank, question.log_share, report)
+        return report
 
     async def _question(
         self,
@@ -1498,7 +1529,7 @@ class AsyncRecall:
         return other_version(error, schema)
 
     async def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
-        with trace.timing(connection):
+        with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.

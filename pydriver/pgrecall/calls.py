@@ -54,6 +54,7 @@ from pgrecall.models import (
     QueryEntity,
     RecallCheck,
     RecallOption,
+    RecallTimes,
     Reembedding,
     Retained,
     RetainedMessage,
@@ -516,6 +517,18 @@ def link_pending(bank: str, *, batch_size: int | None) -> Call[int, int]:
 def maintain(bank: str | None, *, batch_size: int | None) -> Call[Maintained, list[Maintained]]:
     """Do a piece of the pending work."""
     return _records(Maintained, "maintain", bank=bank, batch_size=batch_size)
+
+
+def log_recalls(bank: str, samples: Sequence[Mapping[str, object]]) -> Call[int, int]:
+    """Write samples of recalls into the log."""
+    return _value("log_recalls", {"bank": bank, "samples": Jsonb(list(samples))})
+
+
+def recall_stats(
+    bank: str | None, *, since: datetime | None
+) -> Call[RecallTimes, list[RecallTimes]]:
+    """Sum up the log of recalls."""
+    return _records(RecallTimes, "recall_stats", bank=bank, since=since)
 
 
 def pending_links(bank: str) -> Call[int, int]:

@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls
+from pgrecall import calls, telemetry
 from pgrecall._version import __version__
 from pgrecall.arguments import check_recall
 from pgrecall.calls import Answer, Call
@@ -410,8 +410,11 @@ class Question:
     Attributes:
         trace: Times of the sending, and the deadline.
         needs_preparation: Whether the bank has to be asked before the query is embedded.
+        log_share: The share of such questions that the bank wants logged; 0 if it was not asked.
 
     """
+
+    log_share = 0.0
 
     def __init__(
         self,
@@ -489,6 +492,7 @@ class Question:
 
         """
         self._embedded_text = preparation.embedded_text
+        self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
             self._arguments["during"] = calls.to_range(self._during)
@@ -609,8 +613,10 @@ class Question:
             self._limit = found.limit
             return found.found
         finally:
+            seconds = perf_counter() - start
             self._seconds["queue"] += waited
-            self._seconds[stage] += perf_counter() - start - waited
+            self._seconds[stage] += seconds - waited
+            telemetry.stage(stage, seconds)
 
     def _leave_out(self, what: str, why: str, error: Exception) -> None:
         """Report what failed and is left out, or raise it where that is wanted."""

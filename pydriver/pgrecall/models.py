@@ -482,9 +482,9 @@ class Maintained:
 
     Attributes:
         bank_id: Name of the bank.
-        task: "count", "weigh" or "link".
-        kind: "memory" or "message".
-        documents: How many were counted, weighed or linked.
+        task: "count", "weigh", "link" or "prune".
+        kind: "memory", "message" or "recall".
+        documents: How many were counted, weighed, linked, or deleted from the log.
 
     """
 
@@ -492,6 +492,42 @@ class Maintained:
     task: str
     kind: str
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTimes:
+    """How long the recalls of a bank took, from a sample of them; all times in milliseconds.
+
+    Attributes:
+        bank_id: Name of the bank.
+        samples: How many recalls were logged.
+        recalls: How many they stand for.
+        p50_ms: Median of the whole time, from the call to its return.
+        p95_ms: 95th percentile of it.
+        p99_ms: 99th percentile of it.
+        max_ms: The longest.
+        wait_p95_ms: 95th percentile of waiting for a connection.
+        embed_p95_ms: Of embedding the question.
+        database_p95_ms: Of the answer of the database, network included.
+        rerank_p95_ms: Of reranking.
+        without_hits: Samples that found nothing.
+        degraded: Samples from which an arm, the embedder or the reranker was left out.
+
+    """
+
+    bank_id: str
+    samples: int
+    recalls: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    wait_p95_ms: float
+    embed_p95_ms: float
+    database_p95_ms: float
+    rerank_p95_ms: float
+    without_hits: int
+    degraded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,6 +560,7 @@ class Preparation:
         last_session_end: When the last conversation ended; None when there was none.
         latest_words: Words of the bank that ask for the latest state.
         former_words: Words of the bank that ask for a former state.
+        log_share: The share of its recalls that is to be logged, 0 to 1.
 
     """
 
@@ -532,6 +569,7 @@ class Preparation:
     last_session_end: datetime | None
     latest_words: Sequence[str]
     former_words: Sequence[str]
+    log_share: float
 
 
 @dataclass(frozen=True, slots=True)

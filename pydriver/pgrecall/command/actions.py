@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from time import monotonic
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import psycopg
@@ -16,6 +16,7 @@ from pgrecall import schema
 from pgrecall.client import Recall
 from pgrecall.command import demo, doctor, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
+from pgrecall.command.running import fail
 from pgrecall.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
@@ -31,20 +32,15 @@ if TYPE_CHECKING:
     from pgrecall.core import RecallOptions
 
 
-def fail(message: str, hint: str | None) -> int:
-    """Print what is wrong and what to do."""
-    console = render.make_console(stderr=True)
-    console.print("error:", message, style="red", markup=False, soft_wrap=True)
-    if hint:
-        console.print("hint:", hint, markup=False, soft_wrap=True)
-    return 1
-
-
-def migrate(options: argparse.Namespace, console: Console) -> int:
+def migrate(options: SimpleNamespace, console: Console) -> int:
     """Install or upgrade pgrecall."""
     with psycopg.connect(resolve_dsn(options.dsn)) as connection:
         if options.sql:
-            console.file.write(schema.pending_script(connection) or "-- nothing to do\n")
+            script = schema.pending_script(connection) or "-- nothing to do\n"
+            if options.json:
+                print_json(console, {"script": script})
+            else:
+                console.file.write(script)
             return 0
         if options.dry_run:
             steps = schema.plan(connection)
@@ -67,7 +63,7 @@ def migrate(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def bank_create(options: argparse.Namespace, console: Console) -> int:
+def bank_create(options: SimpleNamespace, console: Console) -> int:
     """Create a bank."""
     with Recall.connect(options.dsn) as recall:
         recall.create_bank(
@@ -75,11 +71,11 @@ def bank_create(options: argparse.Namespace, console: Console) -> int:
             text_search_config=options.text_search_config,
             fact_types=options.fact_type,
         )
-    console.print(f'created bank "{options.bank}"', markup=False)
+    print_done(options, console, f'created bank "{options.bank}"', bank_id=options.bank)
     return 0
 
 
-def bank_list(options: argparse.Namespace, console: Console) -> int:
+def bank_list(options: SimpleNamespace, console: Console) -> int:
     """List the banks."""
     with Recall.connect(options.dsn) as recall:
         banks = recall.banks()
@@ -92,7 +88,7 @@ def bank_list(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def bank_show(options: argparse.Namespace, console: Console) -> int:
+def bank_show(options: SimpleNamespace, console: Console) -> int:
     """Show one bank."""
     with Recall.connect(options.dsn) as recall:
         statistics = recall.bank_statistics(options.bank)
@@ -105,7 +101,7 @@ def bank_show(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def bank_drop(options: argparse.Namespace, console: Console) -> int:
+def bank_drop(options: SimpleNamespace, console: Console) -> int:
     """Drop a bank."""
     if not options.yes:
         if not sys.stdin.isatty():
@@ -117,21 +113,22 @@ def bank_drop(options: argparse.Namespace, console: Console) -> int:
             return fail("nothing was dropped", None)
     with Recall.connect(options.dsn) as recall:
         removed = recall.drop_bank(options.bank)
-    console.print(f'dropped bank "{options.bank}" with {removed:,} memories', markup=False)
+    said = f'dropped bank "{options.bank}" with {removed:,} memories'
+    print_done(options, console, said, bank_id=options.bank, memories=removed)
     return 0
 
 
-def retain_facts(options: argparse.Namespace, console: Console) -> int:
+def retain_facts(options: SimpleNamespace, console: Console) -> int:
     """Retain facts from a file."""
     return _retain_file(options, console, is_messages=False)
 
 
-def retain_messages(options: argparse.Namespace, console: Console) -> int:
+def retain_messages(options: SimpleNamespace, console: Console) -> int:
     """Retain messages from a file."""
     return _retain_file(options, console, is_messages=True)
 
 
-def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: bool) -> int:
+def _retain_file(options: SimpleNamespace, console: Console, *, is_messages: bool) -> int:
     lines = JsonLines(options.file)
     with (
         lines.counted() as total,
@@ -162,7 +159,7 @@ def _retain_file(options: argparse.Namespace, console: Console, *, is_messages: 
 
 
 def _print_retention(
-    options: argparse.Namespace, console: Console, done: Retention, what: str
+    options: SimpleNamespace, console: Console, done: Retention, what: str
 ) -> None:
     if options.json:
         print_json(console, done)
@@ -179,7 +176,7 @@ def _print_retention(
             )
 
 
-def ask(options: argparse.Namespace, console: Console) -> int:
+def ask(options: SimpleNamespace, console: Console) -> int:
     """Ask a bank a question."""
     with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         given = cast(
@@ -218,7 +215,7 @@ def ask(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def measure(options: argparse.Namespace, console: Console) -> int:
+def measure(options: SimpleNamespace, console: Console) -> int:
     """Measure answers by questions with known ones."""
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
@@ -244,7 +241,7 @@ def measure(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def tune_bank(options: argparse.Namespace, console: Console) -> int:
+def tune_bank(options: SimpleNamespace, console: Console) -> int:
     """Search for a better ranking of a bank."""
     with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         questions = _judged(options)
@@ -288,7 +285,7 @@ def tune_bank(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _judged(options: argparse.Namespace) -> list[Judged]:
+def _judged(options: SimpleNamespace) -> list[Judged]:
     if options.topics is not None:
         return trec_questions(options.qrels, options.topics)
     lines = JsonLines(options.qrels, '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}')
@@ -313,7 +310,7 @@ def _print_notes(
         console.print(render.left_out(degradation), style="dim", markup=False)
 
 
-def link(options: argparse.Namespace, console: Console) -> int:
+def link(options: SimpleNamespace, console: Console) -> int:
     """Write deferred links."""
     with (
         Recall.connect(options.dsn, embedder=None) as recall,
@@ -324,11 +321,12 @@ def link(options: argparse.Namespace, console: Console) -> int:
         while done := recall.link_pending(options.bank, batch_size=options.batch_size):
             linked += done
             progress.advance(task, done)
-    console.print(f'linked {linked:,} facts in bank "{options.bank}"', markup=False)
+    said = f'linked {linked:,} facts in bank "{options.bank}"'
+    print_done(options, console, said, bank_id=options.bank, linked=linked)
     return 0
 
 
-def maintain(options: argparse.Namespace, console: Console) -> int:
+def maintain(options: SimpleNamespace, console: Console) -> int:
     """Do pending work, each batch in a transaction of its own."""
     begun = monotonic()
     done: Counter[tuple[str, str, str]] = Counter()
@@ -351,7 +349,28 @@ def maintain(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def supersede(options: argparse.Namespace, console: Console) -> int:
+def stats(options: SimpleNamespace, console: Console) -> int:
+    """Say how long recalls took, after setting which share of them is logged."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        if options.share is not None:
+            for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
+                recall.configure_bank(bank, {"log_share": options.share})
+        times = recall.recall_stats(options.bank, since=options.since)
+    if options.json:
+        print_json(console, times)
+    elif times:
+        console.print(render.times_table(times))
+        console.print("Milliseconds; wait to rerank are the 95th percentiles.", style="dim")
+    elif options.share:
+        console.print(f"{options.share:.2%} of the recalls of the driver are logged from now on.")
+    else:
+        console.print(
+            "No recall was logged. Log one of a hundred with: pgrecall stats --share 0.01"
+        )
+    return 0
+
+
+def supersede(options: SimpleNamespace, console: Console) -> int:
     """End a memory."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         ended = recall.supersede(
@@ -365,14 +384,14 @@ def supersede(options: argparse.Namespace, console: Console) -> int:
     return _print_corrected(options, console, ended)
 
 
-def unsupersede(options: argparse.Namespace, console: Console) -> int:
+def unsupersede(options: SimpleNamespace, console: Console) -> int:
     """Restore a memory."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         restored = recall.unsupersede(options.bank, options.memory_id)
     return _print_corrected(options, console, restored)
 
 
-def consolidate(options: argparse.Namespace, console: Console) -> int:
+def consolidate(options: SimpleNamespace, console: Console) -> int:
     """List or merge near duplicates, or undo that."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.undo:
@@ -392,7 +411,7 @@ def consolidate(options: argparse.Namespace, console: Console) -> int:
 
 
 def _print_corrected(
-    options: argparse.Namespace, console: Console, memories: Sequence[Corrected]
+    options: SimpleNamespace, console: Console, memories: Sequence[Corrected]
 ) -> int:
     if options.json:
         print_json(console, memories)
@@ -403,7 +422,7 @@ def _print_corrected(
     return 0
 
 
-def reembed_bank(options: argparse.Namespace, console: Console) -> int:
+def reembed_bank(options: SimpleNamespace, console: Console) -> int:
     """Give a bank another embedding model."""
     if options.cancel:
         with Recall.connect(options.dsn, embedder=None) as recall:
@@ -411,7 +430,10 @@ def reembed_bank(options: argparse.Namespace, console: Console) -> int:
             while recall.reembed_clean(options.bank, batch_size=1000):
                 pass
             state = recall.reembed_status(options.bank)
-        console.print(f'bank "{options.bank}" stays with model "{state.model}"', markup=False)
+        if options.json:
+            print_json(console, state)
+        else:
+            console.print(f'bank "{options.bank}" stays with model "{state.model}"', markup=False)
         return 0
     if options.model is None:
         return fail("no model was named", "Name it with --model, or give up with --cancel.")
@@ -446,7 +468,7 @@ def reembed_bank(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def index(options: argparse.Namespace, console: Console) -> int:
+def index(options: SimpleNamespace, console: Console) -> int:
     """Show or build the vector indexes that are due."""
     dsn = resolve_dsn(options.dsn)
     with Recall.connect(dsn, embedder=None) as recall:
@@ -472,13 +494,16 @@ def index(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def run_demo(options: argparse.Namespace, console: Console) -> int:
-    """Run the demo."""
-    demo.run_demo(resolve_dsn(options.dsn), options.bank, console)
+def run_demo(options: SimpleNamespace, console: Console) -> int:
+    """Run the demo; with JSON for standard output it is told on standard error."""
+    told = render.make_console(stderr=True) if options.json else console
+    answers = demo.run_demo(resolve_dsn(options.dsn), options.bank, told)
+    if options.json:
+        print_json(console, answers)
     return 0
 
 
-def run_doctor(options: argparse.Namespace, console: Console) -> int:
+def run_doctor(options: SimpleNamespace, console: Console) -> int:
     """Check server, packages and banks."""
     findings = doctor.examine(resolve_dsn(options.dsn))
     if options.json:
@@ -488,7 +513,7 @@ def run_doctor(options: argparse.Namespace, console: Console) -> int:
     return 1 if any(finding.status == "bad" for finding in findings) else 0
 
 
-def embedder_of(options: argparse.Namespace) -> Embedder | None:
+def embedder_of(options: SimpleNamespace) -> Embedder | None:
     """Choose the embedder that the arguments ask for."""
     if getattr(options, "no_embed", False):
         return None
@@ -502,3 +527,11 @@ def _named_embedder(name: str) -> Embedder:
 def print_json(console: Console, value: object) -> None:
     """Print rows for machines."""
     console.file.write(render.to_json(value) + "\n")
+
+
+def print_done(options: SimpleNamespace, console: Console, said: str, **done: object) -> None:
+    """Print what was done: a line for people, or what is in it for machines."""
+    if options.json:
+        print_json(console, done)
+    else:
+        console.print(said, markup=False)

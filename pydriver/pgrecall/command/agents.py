@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -16,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -23,7 +23,8 @@ from rich.console import Console
 
 from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
-from pgrecall.command.actions import embedder_of, fail
+from pgrecall.command.actions import embedder_of, print_json
+from pgrecall.command.running import fail
 from pgrecall.errors import InvalidArgument, RecallError
 
 Change = Callable[[str], "str | None"]
@@ -32,8 +33,6 @@ Change = Callable[[str], "str | None"]
 BANK_VARIABLE = "PGRECALL_BANK"
 NAME = "pgrecall"
 POOL_SIZE = 4
-HOOK_TOKENS = 500
-HOOK_SECONDS = 5.0
 HOOK_CONFIDENCE = 0.3
 """Below it what the bank knows is not worth the tokens."""
 
@@ -65,7 +64,7 @@ AGENTS: Mapping[str, Agent] = {
 }
 
 
-def serve(options: argparse.Namespace, console: Console) -> int:
+def serve(options: SimpleNamespace, console: Console) -> int:
     """Serve a bank to MCP clients."""
     from pgrecall.adapters import mcp_server
 
@@ -83,7 +82,7 @@ def serve(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def hook(options: argparse.Namespace, console: Console) -> int:
+def hook(options: SimpleNamespace, console: Console) -> int:
     """Print what a bank knows about the prompt of a hook, which goes to the model with it.
 
     Never fails: a memory that cannot be reached must not keep its user from asking.
@@ -103,14 +102,14 @@ def hook(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def init(options: argparse.Namespace, console: Console) -> int:
+def init(options: SimpleNamespace, console: Console) -> int:
     """Enter a bank at coding agents: merge it into their files, or say what would be merged."""
     bank = options.bank or os.environ.get(BANK_VARIABLE) or options.directory.resolve().name
     program = _program()
     where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
     words = ["mcp", "--bank", bank, "--create", *where]
     asks = _quoted([*program, "hook", "--bank", bank, *where])
-    failed = False
+    done: list[dict[str, str | None]] = []
     for name in options.agent:
         agent = AGENTS[name]
         changes: dict[str, Change] = {
@@ -119,17 +118,23 @@ def init(options: argparse.Namespace, console: Console) -> int:
         if options.hooks and agent.hooks:
             changes[agent.hooks] = partial(_with_hook, command=asks)
         elif options.hooks:
-            console.print(f"{name}: has no hook that could ask the bank", markup=False)
+            said = "has no hook that could ask the bank"
+            if not options.json:
+                console.print(f"{name}: {said}", markup=False)
+            done.append({"agent": name, "file": None, "done": said})
         for file, change in changes.items():
             path = options.directory / file
             try:
                 said = _merge(path, change, is_dry_run=options.dry_run)
             except ValueError as error:
-                failed = True
+                said = ""
                 fail(f"{path} was left as it is: {error}", "Mend it, or add the entry by hand.")
-            else:
+            if said and not options.json:
                 console.print(f"{name}: {said}", markup=False, soft_wrap=True)
-    return int(failed)
+            done.append({"agent": name, "file": str(path), "done": said or None})
+    if options.json:
+        print_json(console, done)
+    return int(any(entry["done"] is None for entry in done))
 
 
 def _merge(path: Path, change: Change, *, is_dry_run: bool) -> str:
@@ -223,7 +228,7 @@ def _safe_dsn(dsn: str) -> str:
     return dsn
 
 
-def _bank_of(options: argparse.Namespace) -> str:
+def _bank_of(options: SimpleNamespace) -> str:
     bank = options.bank or os.environ.get(BANK_VARIABLE)
     if not bank:
         raise InvalidArgument("no bank is named", hint=f"Add --bank, or set {BANK_VARIABLE}.")

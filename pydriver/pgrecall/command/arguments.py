@@ -1,435 +1,593 @@
-"""The arguments of the command."""
+"""The commands: what each takes, what it does, and lines to begin with."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
-from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 
-from rich.console import Console
+import click
 
 from pgrecall._version import __version__
-from pgrecall.command import actions, agents, doctor, memories, transfer
-from pgrecall.core import RecallOptions
-from pgrecall.embedders import DEFAULT_MODEL
-from pgrecall.evaluation.measure import ID_FIELDS
-from pgrecall.importing import READERS, SOURCES
-from pgrecall.options import TOP_K, SqlOptions
-from pgrecall.server import DSN_VARIABLE
+from pgrecall.command.parameters import (
+    BANK,
+    CREATE,
+    FACT_TYPE,
+    FILTER,
+    MODEL,
+    NO_EMBED,
+    OPTIONS,
+    TAG,
+    Command,
+    Group,
+    argument,
+    field,
+    flag,
+    moment,
+    option,
+    setting,
+    several,
+    write_examples,
+)
+from pgrecall.options import TOP_K
 
-_MODEL_HELP = f"embedding model, by name or directory; {DEFAULT_MODEL}"
-OPTIONS = SqlOptions.__annotations__
-_ARGUMENTS = {"bank", "query", *RecallOptions.__annotations__} - OPTIONS.keys()
+PROGRAM = "pgrecall"
+AGENTS = ("claude-code", "codex", "cursor", "gemini", "vscode")
+ID_FIELDS = ("fact_key", "source_id", "memory_id")
+KINDS = ("jsonl", "csv", "parquet", "langchain", "mem0", "hindsight")
+LEAST_RECALL = 0.9
+SHELLS = ("bash", "zsh", "fish")
 
-Command = Callable[[argparse.Namespace, Console], int]
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"not a time: {text!r}; write 2026-03-05 or 2026-03-05T14:00Z"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def _setting(text: str) -> tuple[str, object]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise argparse.ArgumentTypeError(f"not NAME=VALUE: {text!r}; write fusion=linear")
-    if name in _ARGUMENTS:
-        raise argparse.ArgumentTypeError(f"not an option of a recall: {name}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+_FILE = click.Path(path_type=Path, allow_dash=True)
+_STATUS = (
+    "Exit status: 0 it went well, 1 it did not (the reason is on standard error), 2 wrong usage."
+)
 
 
-def _field(text: str) -> tuple[str, object]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise argparse.ArgumentTypeError(f'not FIELD=VALUE: {text!r}; write text="Maya leads it."')
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+class _Top(Group):
+    """The command itself; its help says how to begin and how it ends."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first steps and the exit statuses."""
+        write_examples(
+            formatter,
+            (
+                "pgrecall demo",
+                "pgrecall retain facts.jsonl --bank mine --create",
+                'pgrecall recall mine "Who leads Atlas?"',
+                "pgrecall recall --help",
+            ),
+        )
+        formatter.write_paragraph()
+        formatter.write_text(_STATUS)
 
 
-def _add_filter(to: argparse.ArgumentParser) -> None:
-    to.add_argument(
-        "--filter",
-        metavar="CONDITION",
-        help="only facts that meet it: \"confidence > 0.8 and metadata->>'team' = 'core'\"",
-    )
+top = _Top(
+    PROGRAM,
+    help="PostgreSQL as the memory of AI agents.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(top)
 
+banks = Group("bank", help="Create, list, show and drop banks.")
 
-def parser() -> argparse.ArgumentParser:
-    """Make the parser."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "--dsn", help=f"server and database; default: {DSN_VARIABLE}, else the embedded server"
-    )
-    machine = argparse.ArgumentParser(add_help=False)
-    machine.add_argument("--json", action="store_true", help="print JSON, for machines")
-
-    top = argparse.ArgumentParser(
-        prog="pgrecall", description="PostgreSQL as the memory of AI agents."
-    )
-    top.add_argument("--version", action="version", version=f"pgrecall {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
-
-    def add(
-        to: argparse._SubParsersAction[argparse.ArgumentParser],
-        name: str,
-        command: Command,
-        about: str,
-        *,
-        has_json: bool = True,
-    ) -> argparse.ArgumentParser:
-        parents = [common, machine] if has_json else [common]
-        new = to.add_parser(name, help=about, description=f"{about}.", parents=parents)
-        new.set_defaults(command=command)
-        return new
-
-    new = add(
-        commands, "migrate", actions.migrate, "install pgrecall in the database, or upgrade it"
-    )
-    only = new.add_mutually_exclusive_group()
-    only.add_argument(
+Command(
+    top,
+    "demo",
+    "actions.run_demo",
+    "Fill a bank and ask it ten questions.",
+    ["pgrecall demo", "pgrecall demo --bank tour --dsn postgresql://me@db/app"],
+    option("--bank", default="demo", help="Name of the demo's bank."),
+)
+Command(
+    top,
+    "migrate",
+    "actions.migrate",
+    "Install pgrecall in the database, or upgrade it.",
+    [
+        "pgrecall migrate --dsn postgresql://me@db/app",
+        "pgrecall migrate --dry-run",
+        "pgrecall migrate --sql > upgrade.sql",
+    ],
+    flag(
         "--dry-run",
-        action="store_true",
-        help="say what would be locked, for how long, and what can be done by hand before",
-    )
-    only.add_argument("--sql", action="store_true", help="print the script instead of running it")
-    new.add_argument(
+        help="Say what would be locked, for how long, and what can be done by hand before.",
+    ),
+    flag("--sql", help="Print the script instead of running it."),
+    option(
         "--lock-timeout",
         type=float,
         default=2.0,
         metavar="SECONDS",
-        help="how long to wait for a table that is in use; 2",
-    )
-    new.add_argument(
+        help="How long to wait for a table that is in use; 2.",
+    ),
+    option(
         "--retries",
         type=int,
         default=5,
         metavar="N",
-        help="how often to try again when a table was in use; 5",
-    )
+        help="How often to try again when a table was in use; 5.",
+    ),
+    at_most_one=("dry_run", "sql"),
+)
+Command(
+    top,
+    "doctor",
+    "actions.run_doctor",
+    "Check server, extensions, models and banks. Exit status 1 where something is bad.",
+    ["pgrecall doctor", "pgrecall doctor --json"],
+)
 
-    bank = commands.add_parser("bank", help="create, list, show and drop banks")
-    banks = bank.add_subparsers(metavar="COMMAND", required=True)
-    new = add(banks, "create", actions.bank_create, "create an empty bank", has_json=False)
-    new.add_argument("bank")
-    new.add_argument(
+top.add_command(banks)
+Command(
+    banks,
+    "create",
+    "actions.bank_create",
+    "Create an empty bank.",
+    [
+        "pgrecall bank create mine",
+        "pgrecall bank create notes --text-search-config german --fact-type rumour",
+    ],
+    BANK(),
+    option(
         "--text-search-config",
         default="english",
         metavar="NAME",
-        help='such as english; "simple" for mixed languages and identifiers',
-    )
-    new.add_argument("--fact-type", action="append", metavar="NAME", help="one more kind of fact")
-    add(banks, "list", actions.bank_list, "list all banks")
-    add(banks, "show", actions.bank_show, "show one bank").add_argument("bank")
-    new = add(banks, "drop", actions.bank_drop, "erase a bank and all it holds", has_json=False)
-    new.add_argument("bank")
-    new.add_argument("--yes", action="store_true", help="do not ask")
+        help='Such as english; "simple" for mixed languages and identifiers.',
+    ),
+    several("--fact-type", metavar="NAME", help="One more kind of fact."),
+)
+Command(
+    banks,
+    "list",
+    "actions.bank_list",
+    "List all banks.",
+    ["pgrecall bank list", "pgrecall bank list --json"],
+)
+Command(banks, "show", "actions.bank_show", "Show one bank.", ["pgrecall bank show mine"], BANK())
+Command(
+    banks,
+    "drop",
+    "actions.bank_drop",
+    "Erase a bank and all it holds.",
+    ["pgrecall bank drop mine", "pgrecall bank drop mine --yes"],
+    BANK(),
+    flag("--yes", help="Do not ask."),
+)
 
-    for name, command, what in (
-        ("retain", actions.retain_facts, "facts"),
-        ("retain-messages", actions.retain_messages, "raw messages"),
-    ):
-        new = add(commands, name, command, f"retain {what} from a JSONL file")
-        new.add_argument("file", type=Path, metavar="FILE.jsonl")
-        new.add_argument("--bank", required=True)
-        new.add_argument("--create", action="store_true", help="create the bank if there is none")
-        if command is actions.retain_facts:
-            new.add_argument("--no-embed", action="store_true", help="store no embeddings")
-            new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-            new.add_argument(
-                "--no-link", action="store_true", help="leave links to the command link"
-            )
-            new.add_argument(
-                "--replace",
-                choices=("none", "key", "relation", "both"),
-                help="end older facts of the same key, or relation; default: as the bank has it",
-            )
-
-    new = add(
-        commands, "link", actions.link, "link what was retained without links", has_json=False
-    )
-    new.add_argument("bank")
-    new.add_argument(
-        "--batch-size", type=int, default=1000, metavar="N", help="facts a transaction; 1000"
-    )
-
-    new = add(
-        commands, "maintain", actions.maintain, "do what is pending: counts, weights and links"
-    )
-    new.add_argument("bank", nargs="?", help="default: every bank")
-    new.add_argument(
-        "--batch-size", type=int, default=500, metavar="N", help="documents a transaction; 500"
-    )
-    new.add_argument(
-        "--max-seconds", type=float, metavar="S", help="begin no batch after that long"
-    )
-
-    new = add(commands, "embed", transfer.embed, "embed what was retained without", has_json=False)
-    new.add_argument("bank")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-    new.add_argument(
-        "--batch-size", type=int, default=64, metavar="N", help="texts embedded at once; 64"
-    )
-    new.add_argument("--watch", action="store_true", help="go on with what comes, until stopped")
-    new.add_argument(
-        "--interval", type=float, default=5.0, metavar="SECONDS", help="between two looks; 5"
-    )
-
-    new = add(commands, "import", transfer.import_all, "import facts from elsewhere, or an export")
-    new.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a file (.jsonl, .csv, .parquet), - for standard input, or the DSN of another store",
-    )
-    new.add_argument("--bank", required=True)
-    new.add_argument(
-        "--from",
-        dest="origin",
-        choices=(*READERS, *SOURCES),
-        help="what the source is; default: by the name of the file, else jsonl",
-    )
-    new.add_argument("--text", metavar="COLUMN", help="the column of a file with the text")
-    new.add_argument("--table", metavar="NAME", help="the table of the store, if not the usual one")
-    new.add_argument("--part", metavar="NAME", help="only this collection, user or bank of it")
-    new.add_argument(
-        "--vectors-of",
-        metavar="MODEL",
-        help="take its embeddings along, which this model made; default: embed anew",
-    )
-    new.add_argument("--create", action="store_true", help="create the bank if there is none")
-    new.add_argument("--no-embed", action="store_true", help="store no embeddings")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-
-    new = add(
-        commands,
-        "export",
-        transfer.export,
-        "write all rows of a bank as JSON lines",
-        has_json=False,
-    )
-    new.add_argument("bank")
-    new.add_argument("file", type=Path, nargs="?", metavar="FILE.jsonl", help="default: print them")
-
-    new = add(commands, "recall", actions.ask, "ask a bank a question")
-    new.epilog = f"Options that --set takes: {', '.join(sorted(OPTIONS))}."
-    new.add_argument("bank")
-    new.add_argument("question")
-    new.add_argument("--top-k", type=int, metavar="N", help=f"answers at most; {TOP_K}")
-    new.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=_setting,
+Command(
+    top,
+    "retain",
+    "actions.retain_facts",
+    'Retain facts from a JSONL file. Each line is an object: {"text": "Maya leads Atlas."}'
+    " is enough; a dash reads standard input.",
+    [
+        "pgrecall retain facts.jsonl --bank mine --create",
+        "pgrecall retain - --bank mine --replace key",
+        "pgrecall retain facts.jsonl --bank mine --no-embed --no-link",
+    ],
+    argument("file", type=_FILE, metavar="FILE.jsonl"),
+    option("--bank", required=True),
+    CREATE(),
+    NO_EMBED(),
+    MODEL(),
+    flag("--no-link", help="Leave links to the command link."),
+    option(
+        "--replace",
+        type=click.Choice(("none", "key", "relation", "both")),
+        help="End older facts of the same key, or relation; default: as the bank has it.",
+    ),
+)
+Command(
+    top,
+    "retain-messages",
+    "actions.retain_messages",
+    "Retain raw messages from a JSONL file.",
+    ["pgrecall retain-messages chat.jsonl --bank mine --create"],
+    argument("file", type=_FILE, metavar="FILE.jsonl"),
+    option("--bank", required=True),
+    CREATE(),
+)
+Command(
+    top,
+    "recall",
+    "actions.ask",
+    f"Ask a bank a question.\n\nOptions that --set takes: {', '.join(sorted(OPTIONS))}.",
+    [
+        'pgrecall recall mine "Who leads Atlas?"',
+        'pgrecall recall mine "What changed last week?" --at 2026-03-05 --top-k 5',
+        'pgrecall recall mine "Atlas" --filter "confidence > 0.8" --set budget=high --explain',
+        'pgrecall recall mine "Who leads Atlas?" --html why.html',
+        'pgrecall recall mine "Who leads Atlas?" --json',
+    ],
+    BANK(),
+    argument("question"),
+    option("--top-k", type=int, metavar="N", help=f"Answers at most; {TOP_K}."),
+    click.Option(
+        ["--set"],
+        multiple=True,
+        type=setting,
         metavar="NAME=VALUE",
-        help="set an option, as JSON or bare text; can be repeated; the options are below",
-    )
-    _add_filter(new)
-    new.add_argument("--fact-type", action="append", metavar="NAME", help="only facts of this type")
-    new.add_argument("--tag", action="append", help="only facts with this tag")
-    new.add_argument("--at", type=_moment, metavar="TIME", help="ask as if it were that time")
-    new.add_argument("--explain", action="store_true", help="say what each arm did")
-    new.add_argument("--html", type=Path, metavar="FILE", help="write the explanation as a page")
-    new.add_argument("--no-embed", action="store_true", help="do without the query's embedding")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
+        help="Set an option, as JSON or bare text; can be repeated; the options are above.",
+    ),
+    FILTER(),
+    FACT_TYPE(),
+    TAG(),
+    option("--at", type=moment, metavar="TIME", help="Ask as if it were that time."),
+    flag("--explain", help="Say what each arm did."),
+    option("--html", type=_FILE, metavar="FILE", help="Write the explanation as a page."),
+    flag("--no-embed", help="Do without the query's embedding."),
+    MODEL(),
+)
 
-    for name, command, what in (
-        (
-            "eval",
-            actions.measure,
-            "measure answers by questions with known ones",
-        ),
-        (
-            "tune",
-            actions.tune_bank,
-            "search for the weights, k, fusion, gates and boosts that answer such questions best",
-        ),
-    ):
-        new = add(commands, name, command, what)
-        new.add_argument("bank")
-        new.add_argument(
-            "qrels",
-            type=Path,
-            metavar="QRELS",
-            help='a JSONL file of {"question": "...", "relevant": ["id", ...]}, with "category" and'
-            ' "asked_at" where known; or qrels as TREC has them',
-        )
-        new.add_argument(
-            "--topics", type=Path, metavar="FILE", help="the questions of TREC qrels: id, tab, text"
-        )
-        new.add_argument("--by", choices=ID_FIELDS, help="what the ids are; default: what most are")
-        new.add_argument("--no-embed", action="store_true", help="do without embeddings")
-        if command is actions.measure:
-            new.add_argument("--k", type=int, default=10, metavar="N", help="of recall@k; 10")
-            new.add_argument("--rerank", action="store_true", help="measure reranking, too")
-        else:
-            new.add_argument("--rerank", action="store_true", help="boosts of reranking, too")
-            new.add_argument("--folds", type=int, default=5, metavar="N", help="parts held out; 5")
-            new.add_argument(
-                "--budget", type=float, default=300, metavar="SECONDS", help="to search for; 300"
-            )
-            new.add_argument("--apply", action="store_true", help="make it the bank's default")
-            new.add_argument("--force", action="store_true", help="apply also an uncertain gain")
-
-    new = add(commands, "list", memories.list_them, "list memories, latest stored first")
-    new.add_argument("bank")
-    _add_filter(new)
-    new.add_argument("--fact-type", action="append", metavar="NAME", help="only facts of this type")
-    new.add_argument("--tag", action="append", help="only facts with this tag")
-    new.add_argument("--entity", metavar="NAME", help="only what mentions it")
-    new.add_argument(
-        "--since", type=_moment, metavar="TIME", help="only what occurred from then on"
-    )
-    new.add_argument("--until", type=_moment, metavar="TIME", help="only what occurred before")
-    new.add_argument("--all", action="store_true", help="what no longer holds as well")
-    new.add_argument("--before", type=int, metavar="ID", help="the next page: from the last id on")
-    new.add_argument("--top-k", type=int, metavar="N", help="memories at most; 50")
-
-    new = add(commands, "get", memories.get, "show memories by id")
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int, nargs="+")
-
-    new = add(commands, "history", memories.history, "list the versions of a fact")
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int)
-
-    new = add(commands, "update", memories.update, "change fields of a memory, and keep the old")
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int)
-    new.add_argument(
-        "changes",
-        type=_field,
-        nargs="+",
-        metavar="FIELD=VALUE",
-        help='as JSON or bare text: text="Maya leads Borealis." tags=\'["team"]\' context=null',
-    )
-    new.add_argument("--no-embed", action="store_true", help="store no embedding of a new text")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-
-    new = add(commands, "forget", memories.forget, "erase memories", has_json=False)
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int, nargs="*")
-    _add_filter(new)
-    new.add_argument("--key", metavar="KEY", help="all facts of this key, former ones too")
-    new.add_argument("--source", metavar="ID", help="all facts from this source")
-    new.add_argument("--dry-run", action="store_true", help="only say how many would go")
-
-    new = add(commands, "supersede", actions.supersede, "end a memory that no longer holds")
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int)
-    new.add_argument("--by", type=int, metavar="ID", help="the memory that takes its place")
-    new.add_argument("--at", type=_moment, metavar="TIME", help="from when on; now")
-    new.add_argument("--copies", action="store_true", help="end its near copies, too")
-    new.add_argument("--dry-run", action="store_true", help="only say what would end")
-
-    new = add(commands, "unsupersede", actions.unsupersede, "take back what ended a memory")
-    new.add_argument("bank")
-    new.add_argument("memory_id", type=int)
-
-    new = add(commands, "consolidate", actions.consolidate, "list or merge near duplicates")
-    new.add_argument("bank")
-    new.add_argument(
+Command(
+    top,
+    "list",
+    "memories.list_them",
+    "List memories, latest stored first.",
+    [
+        "pgrecall list mine --top-k 10",
+        "pgrecall list mine --entity Maya --since 2026-03-01",
+        "pgrecall list mine --tag team --all --json",
+    ],
+    BANK(),
+    FILTER(),
+    FACT_TYPE(),
+    TAG(),
+    option("--entity", metavar="NAME", help="Only what mentions it."),
+    option("--since", type=moment, metavar="TIME", help="Only what occurred from then on."),
+    option("--until", type=moment, metavar="TIME", help="Only what occurred before."),
+    flag("--all", help="What no longer holds as well."),
+    option("--before", type=int, metavar="ID", help="The next page: from the last id on."),
+    option("--top-k", type=int, metavar="N", help="Memories at most; 50."),
+)
+Command(
+    top,
+    "get",
+    "memories.get",
+    "Show memories by id.",
+    ["pgrecall get mine 1042", "pgrecall get mine 1042 1043 --json"],
+    BANK(),
+    argument("memory_id", type=int, nargs=-1, required=True),
+)
+Command(
+    top,
+    "history",
+    "memories.history",
+    "List the versions of a fact.",
+    ["pgrecall history mine 1042"],
+    BANK(),
+    argument("memory_id", type=int),
+)
+Command(
+    top,
+    "update",
+    "memories.update",
+    "Change fields of a memory, and keep the old. A value is JSON or bare text.",
+    [
+        'pgrecall update mine 1042 text="Maya leads Borealis."',
+        "pgrecall update mine 1042 'tags=[\"team\"]' context=null",
+    ],
+    BANK(),
+    argument("memory_id", type=int),
+    argument("changes", type=field, nargs=-1, required=True, metavar="FIELD=VALUE..."),
+    flag("--no-embed", help="Store no embedding of a new text."),
+    MODEL(),
+)
+Command(
+    top,
+    "forget",
+    "memories.forget",
+    "Erase memories, by their ids or by what they are.",
+    [
+        "pgrecall forget mine 1042 1043",
+        "pgrecall forget mine --source mail-17 --dry-run",
+        "pgrecall forget mine --filter \"fact_type = 'opinion'\"",
+    ],
+    BANK(),
+    argument("memory_id", type=int, nargs=-1),
+    FILTER(),
+    option("--key", metavar="KEY", help="All facts of this key, former ones too."),
+    option("--source", metavar="ID", help="All facts from this source."),
+    flag("--dry-run", help="Only say how many would go."),
+)
+Command(
+    top,
+    "supersede",
+    "actions.supersede",
+    "End a memory that no longer holds.",
+    [
+        "pgrecall supersede mine 1042 --by 1043",
+        "pgrecall supersede mine 1042 --at 2026-03-05 --copies --dry-run",
+    ],
+    BANK(),
+    argument("memory_id", type=int),
+    option("--by", type=int, metavar="ID", help="The memory that takes its place."),
+    option("--at", type=moment, metavar="TIME", help="From when on; now."),
+    flag("--copies", help="End its near copies, too."),
+    flag("--dry-run", help="Only say what would end."),
+)
+Command(
+    top,
+    "unsupersede",
+    "actions.unsupersede",
+    "Take back what ended a memory.",
+    ["pgrecall unsupersede mine 1042"],
+    BANK(),
+    argument("memory_id", type=int),
+)
+Command(
+    top,
+    "consolidate",
+    "actions.consolidate",
+    "List or merge near duplicates.",
+    [
+        "pgrecall consolidate mine",
+        "pgrecall consolidate mine --apply --min-similarity 0.97",
+        "pgrecall consolidate mine --undo",
+    ],
+    BANK(),
+    option(
         "--min-similarity",
         type=float,
         metavar="SHARE",
-        help="least similarity of different texts; 0.95",
-    )
-    which = new.add_mutually_exclusive_group()
-    which.add_argument("--apply", action="store_true", help="merge them")
-    which.add_argument("--undo", action="store_true", help="undo the latest merge")
+        help="Least similarity of different texts; 0.95.",
+    ),
+    flag("--apply", help="Merge them."),
+    flag("--undo", help="Undo the latest merge."),
+    at_most_one=("apply", "undo"),
+)
 
-    new = add(commands, "reembed", actions.reembed_bank, "give a bank another embedding model")
-    new.add_argument("bank")
-    new.add_argument("--model", metavar="NAME", help="name or directory of the new model")
-    new.add_argument("--cancel", action="store_true", help="give up what was begun")
-    new.add_argument(
-        "--batch-size", type=int, default=64, metavar="N", help="texts embedded at once; 64"
-    )
-    new.add_argument("--rate", type=float, metavar="N", help="texts a second at most")
-    new.add_argument(
+Command(
+    top,
+    "import",
+    "transfer.import_all",
+    "Import facts from elsewhere, or an export.\n\nSOURCE is a file (.jsonl, .csv, .parquet), a"
+    " dash for standard input, or the DSN of another store.",
+    [
+        "pgrecall import bank.jsonl --bank copy",
+        "pgrecall import notes.csv --bank mine --text body --create",
+        "pgrecall import postgresql://me@db/app --from mem0 --part ana --bank mine",
+    ],
+    argument("source"),
+    option("--bank", required=True),
+    option(
+        "--from",
+        "origin",
+        type=click.Choice(KINDS),
+        help="What the source is; default: by the name of the file, else jsonl.",
+    ),
+    option("--text", metavar="COLUMN", help="The column of a file with the text."),
+    option("--table", metavar="NAME", help="The table of the store, if not the usual one."),
+    option("--part", metavar="NAME", help="Only this collection, user or bank of it."),
+    option(
+        "--vectors-of",
+        metavar="MODEL",
+        help="Take its embeddings along, which this model made; default: embed anew.",
+    ),
+    CREATE(),
+    NO_EMBED(),
+    MODEL(),
+)
+Command(
+    top,
+    "export",
+    "transfer.export",
+    "Write all rows of a bank as JSON lines.",
+    ["pgrecall export mine bank.jsonl", "pgrecall export mine > bank.jsonl"],
+    BANK(),
+    argument("file", type=_FILE, required=False, metavar="[FILE.jsonl]"),
+)
+Command(
+    top,
+    "embed",
+    "transfer.embed",
+    "Embed what was retained without an embedding.",
+    ["pgrecall embed mine", "pgrecall embed mine --watch --interval 30"],
+    BANK(),
+    MODEL(),
+    option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
+    flag("--watch", help="Go on with what comes, until stopped."),
+    option("--interval", type=float, default=5.0, metavar="SECONDS", help="Between two looks; 5."),
+)
+Command(
+    top,
+    "link",
+    "actions.link",
+    "Link what was retained without links.",
+    ["pgrecall link mine", "pgrecall link mine --batch-size 200"],
+    BANK(),
+    option("--batch-size", type=int, default=1000, metavar="N", help="Facts a transaction; 1000."),
+)
+Command(
+    top,
+    "maintain",
+    "actions.maintain",
+    "Do what is pending: counts, weights and links.",
+    ["pgrecall maintain", "pgrecall maintain mine --max-seconds 60"],
+    BANK(required=False),
+    option(
+        "--batch-size", type=int, default=500, metavar="N", help="Documents a transaction; 500."
+    ),
+    option("--max-seconds", type=float, metavar="S", help="Begin no batch after that long."),
+)
+Command(
+    top,
+    "stats",
+    "actions.stats",
+    "Say how many recalls banks had and how long they took.\n\nIt tells from a sample that the"
+    " driver logs where --share of a bank is above 0.",
+    [
+        "pgrecall stats mine --share 0.01",
+        "pgrecall stats",
+        "pgrecall stats mine --since 2026-03-05 --json",
+    ],
+    BANK(required=False),
+    option("--since", type=moment, metavar="TIME", help="Only recalls from then on; a day ago."),
+    option(
+        "--share",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Log this share of the recalls of the driver from now on; 0 ends it.",
+    ),
+)
+Command(
+    top,
+    "reembed",
+    "actions.reembed_bank",
+    "Give a bank another embedding model.",
+    [
+        "pgrecall reembed mine --model ./new-model",
+        "pgrecall reembed mine --model ./new-model --rate 200",
+        "pgrecall reembed mine --cancel",
+    ],
+    BANK(),
+    option("--model", metavar="NAME", help="Name or directory of the new model."),
+    flag("--cancel", help="Give up what was begun."),
+    option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
+    option("--rate", type=float, metavar="N", help="Texts a second at most."),
+    option(
         "--min-recall",
         type=float,
-        default=doctor.LEAST_RECALL,
+        default=LEAST_RECALL,
         metavar="SHARE",
-        help="share of the nearest that the new indexes have to find; 0.9",
-    )
-    new.add_argument(
-        "--lossy", action="store_true", help="do without questions whose text nobody knows"
-    )
+        help=f"Share of the nearest that the new indexes have to find; {LEAST_RECALL}.",
+    ),
+    flag("--lossy", help="Do without questions whose text nobody knows."),
+)
+Command(
+    top,
+    "index",
+    "actions.index",
+    "Say which vector indexes are due, or build them.",
+    ["pgrecall index", "pgrecall index mine --apply"],
+    BANK(required=False),
+    flag("--apply", help="Run the statements."),
+)
 
-    new = add(commands, "index", actions.index, "say which vector indexes are due, or build them")
-    new.add_argument("bank", nargs="?", help="only of this bank")
-    new.add_argument("--apply", action="store_true", help="run the statements")
+_QRELS = argument("qrels", type=_FILE)
+_TOPICS = option(
+    "--topics", type=_FILE, metavar="FILE", help="The questions of TREC qrels: id, tab, text."
+)
+_BY = option("--by", type=click.Choice(ID_FIELDS), help="What the ids are; default: what most are.")
+_ABOUT_QRELS = (
+    '\n\nQRELS is a JSONL file of {"question": "...", "relevant": ["id", ...]}, with "category" and'
+    ' "asked_at" where known; or qrels as TREC has them.'
+)
+Command(
+    top,
+    "eval",
+    "actions.measure",
+    "Measure answers by questions with known ones." + _ABOUT_QRELS,
+    [
+        "pgrecall eval mine questions.jsonl",
+        "pgrecall eval mine qrels.txt --topics topics.tsv --k 20 --rerank",
+    ],
+    BANK(),
+    _QRELS,
+    _TOPICS,
+    _BY,
+    flag("--no-embed", help="Do without embeddings."),
+    option("--k", type=int, default=10, metavar="N", help="Of recall@k; 10."),
+    flag("--rerank", help="Measure reranking, too."),
+)
+Command(
+    top,
+    "tune",
+    "actions.tune_bank",
+    "Search for the ranking that answers best.\n\nIt tries weights, k, fusion, gates and boosts."
+    + _ABOUT_QRELS,
+    ["pgrecall tune mine questions.jsonl", "pgrecall tune mine questions.jsonl --apply"],
+    BANK(),
+    _QRELS,
+    _TOPICS,
+    _BY,
+    flag("--no-embed", help="Do without embeddings."),
+    flag("--rerank", help="Boosts of reranking, too."),
+    option("--folds", type=int, default=5, metavar="N", help="Parts held out; 5."),
+    option("--budget", type=float, default=300, metavar="SECONDS", help="To search for; 300."),
+    flag("--apply", help="Make it the bank's default."),
+    flag("--force", help="Apply also an uncertain gain."),
+)
 
-    asked = f"default: {agents.BANK_VARIABLE}"
-    new = add(commands, "mcp", agents.serve, "serve a bank to MCP clients", has_json=False)
-    new.add_argument("--bank", metavar="NAME", help=f"the one bank of all tools; {asked}")
-    new.add_argument("--create", action="store_true", help="create the bank if there is none")
-    new.add_argument("--read-only", action="store_true", help="offer recall and list alone")
-    new.add_argument(
-        "--http", action="store_true", help="streamable HTTP at /mcp; default: standard input"
-    )
-    new.add_argument(
-        "--host", default="127.0.0.1", help="address to listen at, whoever reaches it may use it"
-    )
-    new.add_argument("--port", type=int, default=8000, metavar="N", help="8000")
-    new.add_argument("--no-embed", action="store_true", help="do without embeddings")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-
-    new = add(
-        commands, "init", agents.init, "enter a bank at coding agents, by MCP", has_json=False
-    )
-    new.add_argument("agent", nargs="+", choices=agents.AGENTS, metavar="AGENT")
-    new.epilog = f"Agents: {', '.join(agents.AGENTS)}."
-    new.add_argument(
-        "--bank", metavar="NAME", help=f"{asked}, else the name of the directory; made when served"
-    )
-    new.add_argument(
-        "--directory", type=Path, default=Path(), metavar="PATH", help="of the project; this one"
-    )
-    new.add_argument("--hooks", action="store_true", help="ask the bank before each prompt, too")
-    new.add_argument("--dry-run", action="store_true", help="only say what would be written")
-
-    new = add(
-        commands,
-        "hook",
-        agents.hook,
-        "print what a bank knows about the prompt that a coding agent hands to its hooks",
-        has_json=False,
-    )
-    new.add_argument("--bank", metavar="NAME", help=asked)
-    new.add_argument(
+Command(
+    top,
+    "mcp",
+    "agents.serve",
+    "Serve a bank to MCP clients.",
+    ["pgrecall mcp --bank mine", "pgrecall mcp --bank mine --http --port 8000 --read-only"],
+    option("--bank", metavar="NAME", help="The one bank of all tools; default: PGRECALL_BANK."),
+    CREATE(),
+    flag("--read-only", help="Offer recall and list alone."),
+    flag("--http", help="Streamable HTTP at /mcp; default: standard input."),
+    option(
+        "--host", default="127.0.0.1", help="Address to listen at, whoever reaches it may use it."
+    ),
+    option("--port", type=int, default=8000, metavar="N", help="8000."),
+    flag("--no-embed", help="Do without embeddings."),
+    MODEL(),
+    has_json=False,
+)
+Command(
+    top,
+    "init",
+    "agents.init",
+    f"Enter a bank at coding agents, by MCP.\n\nAgents: {', '.join(AGENTS)}.",
+    [
+        "pgrecall init claude-code --bank mine",
+        "pgrecall init codex cursor --hooks --dry-run",
+    ],
+    argument("agent", type=click.Choice(AGENTS), nargs=-1, required=True, metavar="AGENT..."),
+    option(
+        "--bank",
+        metavar="NAME",
+        help="Default: PGRECALL_BANK, else the name of the directory; made when served.",
+    ),
+    option(
+        "--directory",
+        type=click.Path(path_type=Path),
+        default=Path(),
+        metavar="PATH",
+        help="Of the project; this one.",
+    ),
+    flag("--hooks", help="Ask the bank before each prompt, too."),
+    flag("--dry-run", help="Only say what would be written."),
+)
+Command(
+    top,
+    "hook",
+    "agents.hook",
+    "Print what a bank knows about a prompt.\n\nThe prompt is what a coding agent hands to"
+    " its hooks.",
+    ["pgrecall hook --bank mine --max-tokens 300"],
+    option("--bank", metavar="NAME", help="Default: PGRECALL_BANK."),
+    option(
         "--max-tokens",
         type=int,
-        default=agents.HOOK_TOKENS,
+        default=500,
         metavar="N",
-        help=f"length of what is printed at most; {agents.HOOK_TOKENS}",
-    )
-    new.add_argument(
+        help="Length of what is printed at most; 500.",
+    ),
+    option(
         "--timeout",
         type=float,
-        default=agents.HOOK_SECONDS,
+        default=5.0,
         metavar="SECONDS",
-        help=f"time for the answer; {agents.HOOK_SECONDS:g}",
-    )
-    new.add_argument("--no-embed", action="store_true", help="do without the prompt's embedding")
-    new.add_argument("--model", metavar="NAME", help=_MODEL_HELP)
-
-    new = add(
-        commands, "demo", actions.run_demo, "fill a bank and ask it ten questions", has_json=False
-    )
-    new.add_argument("--bank", default="demo", help="name of the demo's bank")
-
-    add(commands, "doctor", actions.run_doctor, "check server, extensions, models and banks")
-    return top
+        help="Time for the answer; 5.",
+    ),
+    flag("--no-embed", help="Do without the prompt's embedding."),
+    MODEL(),
+    has_json=False,
+)
+Command(
+    top,
+    "completion",
+    "completion.show",
+    "Print a script that lets a shell complete words.",
+    [
+        "pgrecall completion bash > ~/.local/share/bash-completion/completions/pgrecall",
+        "pgrecall completion zsh > ~/.zfunc/_pgrecall",
+        "pgrecall completion fish > ~/.config/fish/completions/pgrecall.fish",
+    ],
+    argument("shell", type=click.Choice(SHELLS), metavar="SHELL"),
+    has_json=False,
+    has_dsn=False,
+)

@@ -47,8 +47,11 @@ class DemoQuestion:
     arm: str
 
 
-def run_demo(dsn: str, bank: str, console: Console) -> None:
+def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
     """Fill the bank and ask it the questions.
+
+    Returns:
+        For each question: the question, what answers it, and the report of the recall.
 
     Raises:
         BankExists: a bank has that name, and it is not the demo's.
@@ -56,14 +59,19 @@ def run_demo(dsn: str, bank: str, console: Console) -> None:
     """
     with psycopg.connect(dsn) as connection:
         schema.migrate(connection)
+    told: list[dict[str, object]] = []
     with Recall.connect(dsn) as recall:
         _fill(recall, bank, console)
         questions = [DemoQuestion(**entry) for entry in json.loads(_read("questions.json"))]
         for number, question in enumerate(questions, 1):
             report = recall.recall_report(bank, question.question, reference_time=REFERENCE_TIME)
             _show_answers(number, question, report, console)
+            told.append(
+                {"question": question.question, "answers": question.answers, "report": report}
+            )
         _show_arms(recall, bank, [question for question in questions if question.answers], console)
     _show_next(console)
+    return told
 
 
 def _fill(recall: Recall, bank: str, console: Console) -> None:

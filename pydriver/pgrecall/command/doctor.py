@@ -15,6 +15,7 @@ from pgrecall import schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.command import queries, render
+from pgrecall.command.arguments import LEAST_RECALL
 from pgrecall.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.errors import RecallError
 from pgrecall.models import Bank
@@ -25,7 +26,6 @@ _OLDEST_VECTOR = (0, 8, 4)
 _INDEX = re.compile(r"^\s*create (?:unique )?index (\w+)\s+on ", re.MULTILINE)
 _LEAST_SIMILARITY = 0.7
 _SAMPLE = 20
-LEAST_RECALL = 0.9
 _MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from rich.console import Console
 
 from pgrecall.client import Recall
 from pgrecall.command import render
-from pgrecall.command.actions import embedder_of, print_json
+from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.models import Memory
 
 
-def list_them(options: argparse.Namespace, console: Console) -> int:
+def list_them(options: SimpleNamespace, console: Console) -> int:
     """List memories."""
     during = None
     if options.since is not None or options.until is not None:
@@ -33,21 +33,21 @@ def list_them(options: argparse.Namespace, console: Console) -> int:
     return _print(options, console, found)
 
 
-def get(options: argparse.Namespace, console: Console) -> int:
+def get(options: SimpleNamespace, console: Console) -> int:
     """Show memories by id."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         found = [recall.get(options.bank, memory_id) for memory_id in options.memory_id]
     return _print(options, console, found)
 
 
-def history(options: argparse.Namespace, console: Console) -> int:
+def history(options: SimpleNamespace, console: Console) -> int:
     """List the versions of a fact."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         found = recall.history(options.bank, options.memory_id)
     return _print(options, console, found)
 
 
-def update(options: argparse.Namespace, console: Console) -> int:
+def update(options: SimpleNamespace, console: Console) -> int:
     """Change fields of a memory."""
     with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         new = recall.update(options.bank, options.memory_id, **dict(options.changes))
@@ -55,26 +55,27 @@ def update(options: argparse.Namespace, console: Console) -> int:
     return _print(options, console, found)
 
 
-def forget(options: argparse.Namespace, console: Console) -> int:
+def forget(options: SimpleNamespace, console: Console) -> int:
     """Erase memories by id or by what they are."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         removed = recall.forget(
             options.bank,
-            options.memory_id or None,
+            list(options.memory_id) or None,
             filter=options.filter,
             fact_key=options.key,
             source_id=options.source,
             dry_run=options.dry_run or None,
         )
     if options.memory_id:
-        console.print(f"forgot {removed:,} of {len(options.memory_id):,} memories")
-        return 0
-    said = "would forget" if options.dry_run else "forgot"
-    console.print(f"{said} {removed:,} {'memory' if removed == 1 else 'memories'}")
+        said = f"forgot {removed:,} of {len(options.memory_id):,} memories"
+    else:
+        verb = "would forget" if options.dry_run else "forgot"
+        said = f"{verb} {removed:,} {'memory' if removed == 1 else 'memories'}"
+    print_done(options, console, said, forgotten=removed, dry_run=options.dry_run)
     return 0
 
 
-def _print(options: argparse.Namespace, console: Console, memories: Sequence[Memory]) -> int:
+def _print(options: SimpleNamespace, console: Console, memories: Sequence[Memory]) -> int:
     if options.json:
         print_json(console, memories)
     elif memories:

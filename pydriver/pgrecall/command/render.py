@@ -34,6 +34,7 @@ from pgrecall.models import (
     IndexStep,
     Maintained,
     Memory,
+    RecallTimes,
     Timings,
 )
 
@@ -188,9 +189,30 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
 
 def maintained(done: Maintained) -> str:
     """Say what was done of the pending work of a bank."""
-    task = {"count": "counted", "weigh": "weighed", "link": "linked"}[done.task]
-    kind = {"memory": "memories", "message": "messages"}[done.kind]
+    tasks = {"count": "counted", "weigh": "weighed", "link": "linked", "prune": "deleted"}
+    task = tasks[done.task]
+    kind = {"memory": "memories", "message": "messages", "recall": "logged recalls"}[done.kind]
     return f'{task} {done.documents:,} {kind} of bank "{done.bank_id}"'
+
+
+def times_table(times: Iterable[RecallTimes]) -> Table:
+    """Make a table of how long the recalls of each bank took."""
+    table = _table(
+        "bank", "recalls", "p50", "p95", "p99", "max", "wait", "embed", "database", "rerank",
+        "empty", "degraded",
+    )  # fmt: skip
+    table.columns[0].justify = "left"
+    for row in times:
+        figures = (row.p50_ms, row.p95_ms, row.p99_ms, row.max_ms)
+        stages = (row.wait_p95_ms, row.embed_p95_ms, row.database_p95_ms, row.rerank_p95_ms)
+        table.add_row(
+            Text(line(row.bank_id, 24)),
+            f"{row.recalls:,}",
+            *(f"{milliseconds:.1f}" for milliseconds in (*figures, *stages)),
+            f"{row.without_hits / row.samples:.1%}",
+            f"{row.degraded / row.samples:.1%}",
+        )
+    return table
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import psycopg
@@ -15,8 +15,9 @@ from rich.console import Console
 
 from pgrecall.client import Recall
 from pgrecall.command import render
-from pgrecall.command.actions import embedder_of, fail, print_json
+from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import opened
+from pgrecall.command.running import fail
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
 
@@ -24,7 +25,7 @@ _SHOWN = 20  # misfits
 _LATE = 100_000  # ids that a writer may have taken before it commits
 
 
-def embed(options: argparse.Namespace, console: Console) -> int:
+def embed(options: SimpleNamespace, console: Console) -> int:
     """Embed what was retained without an embedding, once or for good."""
     done = from_id = 0
     with (
@@ -52,11 +53,12 @@ def embed(options: argparse.Namespace, console: Console) -> int:
                 time.sleep(options.interval)
         except KeyboardInterrupt:
             pass
-    console.print(f'embedded {done:,} facts in bank "{options.bank}"', markup=False)
+    said = f'embedded {done:,} facts in bank "{options.bank}"'
+    print_done(options, console, said, bank_id=options.bank, embedded=done)
     return 0
 
 
-def export(options: argparse.Namespace, console: Console) -> int:
+def export(options: SimpleNamespace, console: Console) -> int:
     """Write all rows of a bank, as of one moment."""
     count = 0
     with ExitStack() as stack:
@@ -72,11 +74,12 @@ def export(options: argparse.Namespace, console: Console) -> int:
             out.write(f"{line}\n")
             count += 1
     if options.file is not None:
-        console.print(f'exported {count:,} rows of bank "{options.bank}"', markup=False)
+        said = f'exported {count:,} rows of bank "{options.bank}"'
+        print_done(options, console, said, bank_id=options.bank, rows=count)
     return 0
 
 
-def import_all(options: argparse.Namespace, console: Console) -> int:
+def import_all(options: SimpleNamespace, console: Console) -> int:
     """Import facts from a file or another store, or the rows of an export."""
     with ExitStack() as stack:
         recall = stack.enter_context(Recall.connect(options.dsn, embedder=embedder_of(options)))
@@ -104,7 +107,8 @@ def import_all(options: argparse.Namespace, console: Console) -> int:
                 stored = recall.import_rows(
                     options.bank, (line for line in lines if line), progress=advance
                 )
-                console.print(f'imported {stored:,} rows into bank "{options.bank}"', markup=False)
+                said = f'imported {stored:,} rows into bank "{options.bank}"'
+                print_done(options, console, said, bank_id=options.bank, rows=stored)
                 return 0
             rows, links, again = read_file(file, kind, text=options.text), {}, lambda: iter(())
         if options.create:
@@ -121,7 +125,7 @@ def import_all(options: argparse.Namespace, console: Console) -> int:
     return _print_import(options, console, done)
 
 
-def _print_import(options: argparse.Namespace, console: Console, done: Imported) -> int:
+def _print_import(options: SimpleNamespace, console: Console, done: Imported) -> int:
     if options.json:
         print_json(console, done)
     else:

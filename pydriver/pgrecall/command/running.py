@@ -1,0 +1,76 @@
+"""Running a command: its errors become a line, a hint and an exit status."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+
+import psycopg
+
+from pgrecall.command import render
+from pgrecall.errors import BankNotFound, RecallError
+from pgrecall.server import DSN_VARIABLE
+
+_LOST = ("08", "57P")
+_ESCAPE = "pgrecall.escape"
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Write what a stream cannot encode as JSON does; a pipe on Windows knows no arrows."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error(_ESCAPE, _escape)
+
+
+def fail(message: str, hint: str | None) -> int:
+    """Print what is wrong and what to do."""
+    console = render.make_console(stderr=True)
+    console.print("error:", message, style="red", markup=False, soft_wrap=True)
+    if hint:
+        console.print("hint:", hint, markup=False, soft_wrap=True)
+    return 1
+
+
+def run(action: str, options: SimpleNamespace) -> int:
+    """Run a function of a module of the command, and return its exit status."""
+    module, name = action.split(".")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_ESCAPE)
+    try:
+        function = getattr(import_module(f"pgrecall.command.{module}"), name)
+        return int(function(options, render.make_console()))
+    except BankNotFound as error:
+        return fail(error.message, "Create it with: pgrecall bank create NAME")
+    except RecallError as error:
+        return fail(error.message, error.hint)
+    except psycopg.errors.LockNotAvailable as error:
+        return fail(
+            error.diag.message_primary or str(error),
+            error.diag.message_hint
+            or "Somebody else holds a lock. See who: select pid, query from pg_stat_activity"
+            " where state <> 'idle';",
+        )
+    except psycopg.Error as error:
+        # What the server refuses has a code; 08 and 57P are those of a connection that is lost.
+        is_operational = isinstance(error, psycopg.OperationalError)
+        if is_operational and (error.sqlstate or "08").startswith(_LOST):
+            return fail(
+                f"cannot reach the server: {str(error).strip()}",
+                f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
+            )
+        return fail(error.diag.message_primary or str(error), error.diag.message_hint)
+    except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
+    except KeyboardInterrupt:
+        return fail("interrupted", None)

@@ -1,0 +1,319 @@
+"""The command line: what its help teaches, what it completes, JSON everywhere, any terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PureWindowsPath
+from typing import cast
+
+import click
+import psycopg
+import pytest
+
+from pgrecall.command import actions, agents, arguments, main
+from pgrecall.command.parameters import Command
+from pgrecall.evaluation import measure
+from pgrecall.importing import READERS, SOURCES
+
+FACT = {"text": "Ana leads Atlas → Borealis", "source_id": "mail", "fact_key": "lead"}
+EXTRAS = "numpy onnxruntime psycopg psycopg_pool tokenizers torch mcp openai".split()
+
+
+def walk(group: click.Group, *before: str) -> Iterator[tuple[str, Command]]:
+    """Return each command with its words."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from walk(command, *before, name)
+        else:
+            yield " ".join([*before, name]), cast("Command", command)
+
+
+COMMANDS = dict(walk(arguments.top))
+
+
+def words_of(example: str) -> list[str]:
+    """Return the words of an example, less the program and a redirection."""
+    program, *words = shlex.split(example)
+    assert program == "pgrecall"
+    return words[: words.index(">")] if ">" in words else words
+
+
+def parse(example: str) -> str:
+    """Parse a command line without running it, and return the name of its command."""
+    words = words_of(example)
+    name = " ".join(words[: 2 if words[0] == "bank" else 1])
+    COMMANDS[name].make_context(name, words[len(name.split()) :])
+    return name
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "pgrecall", *words],
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_examples_that_parse(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*name.split(), "--help"])
+
+    shown = re.findall(r"^ +(pgrecall .*)", capsys.readouterr().out.split("Examples:")[1], re.M)
+    assert shown == list(COMMANDS[name].examples) != []
+    assert {parse(example) for example in shown} == {name}
+
+
+def test_an_example_that_does_not_parse_is_noticed() -> None:
+    with pytest.raises(click.NoSuchOption):
+        parse("pgrecall recall mine x --top 5")
+    with pytest.raises(click.BadParameter):
+        parse("pgrecall recall mine x --set fusion")
+
+
+def test_help_says_how_to_begin_and_what_the_exit_status_means(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(["--help"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "pgrecall retain facts.jsonl --bank mine --create" in shown
+    assert "Exit status: 0 it went well, 1 it did not" in shown
+    assert all(re.search(rf"^  {name.split()[0]} ", shown, re.M) for name in COMMANDS)
+    assert "..." not in shown.split("Commands:")[1]  # no summary is cut
+
+
+def test_choices_and_defaults_are_those_of_the_code() -> None:
+    assert (*READERS, *SOURCES) == arguments.KINDS
+    assert arguments.ID_FIELDS == measure.ID_FIELDS
+    assert tuple(agents.AGENTS) == arguments.AGENTS
+    assert f"default: {agents.BANK_VARIABLE}" in str(COMMANDS["mcp"].params[0].to_info_dict())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["consolidate", "b", "--apply", "--undo"],
+        ["migrate", "--sql", "--dry-run"],
+        ["recall", "b"],
+        ["get", "b"],
+        ["init", "emacs"],
+        ["nothing"],
+    ],
+)
+def test_wrong_usage_names_what_is_wrong_and_exits_with_2(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+
+    said = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert "Error: " in said
+    assert "' for help." in said
+
+
+@pytest.mark.parametrize("words", [["--help"], ["recall", "--help"], ["--version"]])
+def test_help_needs_nothing_that_a_recall_needs(words: list[str]) -> None:
+    code = f"""
+import sys
+from pgrecall.command import main
+main({words})
+print(*sys.modules, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+    assert set(EXTRAS).isdisjoint(done.stderr.decode().split())
+
+
+def test_completion_is_as_cheap_as_help() -> None:
+    code = """
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+from pgrecall.command import main
+main()
+"""
+    asked = {"_PGRECALL_COMPLETE": "bash_complete", "COMP_WORDS": "pgrecall re", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, env=os.environ | asked
+    )
+
+    offered = done.stdout.decode().split()
+    assert {"plain,recall", "plain,retain", "plain,reembed"} <= set(offered)
+    assert set(EXTRAS).isdisjoint(done.stderr.decode().split())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("pgrecall bank ", {"create", "list", "show", "drop"}),
+        ("pgrecall recall mine x --ex", {"--explain"}),
+        ("pgrecall init co", {"codex"}),
+        ("pgrecall import x --from m", {"mem0"}),
+        ("pgrecall recall mine x --js", {"--json"}),
+    ],
+)
+def test_commands_options_and_choices_are_completed(line: str, offered: set[str]) -> None:
+    done = run(
+        _PGRECALL_COMPLETE="bash_complete",
+        COMP_WORDS=line,
+        COMP_CWORD=str(len(line.split(" ")) - 1),
+    )
+
+    assert {entry.partition(",")[2] for entry in done.stdout.decode().split()} == offered
+
+
+@pytest.mark.parametrize("shell", arguments.SHELLS)
+def test_the_completion_of_a_shell_is_a_script_of_it(shell: str) -> None:
+    done = run("completion", shell)
+
+    assert done.returncode == 0
+    assert f"_PGRECALL_COMPLETE={shell}_complete" in done.stdout.decode()
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=done.stdout, check=True)
+
+
+def test_every_command_that_prints_results_prints_json(
+    database: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
+    facts, out = tmp_path / "facts.jsonl", tmp_path / "out.jsonl"
+    facts.write_text(json.dumps(FACT) + "\n" + json.dumps({"text": "Ben sails."}) + "\n")
+    (tmp_path / "chat.jsonl").write_text('{"text": "hello", "speaker": "Ana"}\n')
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "Who leads Atlas?", "relevant": ["lead"]}\n' * 5)
+    seen: set[str] = set()
+    printed: dict[str, object] = {}
+
+    def asked(line: str) -> object:
+        words = shlex.split(line)
+        (name,) = (name for name in COMMANDS if f"{line} ".startswith(f"{name} "))
+        code = main([*words, "--json", "--dsn", database])
+        text = capsys.readouterr().out
+        assert code == 0, text
+        seen.add(name)
+        printed[line] = json.loads(text)
+        return printed[line]
+
+    for line in (
+        "migrate --dry-run",
+        "migrate --sql",
+        "migrate --retries 1",
+        "demo --bank tour",
+        "bank create b",
+        f"retain '{facts}' --bank b --no-embed --no-link",
+        f"retain-messages '{tmp_path / 'chat.jsonl'}' --bank b",
+        "link b",
+        "maintain b",
+        "embed b",
+        "recall b 'who leads Atlas?'",
+        "list b",
+        "bank list --dsn x",
+        "bank show b",
+        f"export b '{out}'",
+        f"import '{out}' --bank copy",
+        f"import '{facts}' --bank other --create --no-embed",
+        "index b",
+        "stats b --share 1",
+        "consolidate b",
+        f"eval b '{questions}' --no-embed",
+        f"tune b '{questions}' --no-embed --budget 1 --folds 2",
+        "doctor",
+        f"init claude-code --bank b --directory '{tmp_path}' --hooks",
+    ):
+        asked(line)
+    (first, second) = (row["memory_id"] for row in cast("list[dict[str, str]]", printed["list b"]))
+    with psycopg.connect(database) as connection:
+        connection.execute("select pgrecall.reembed_start('b', model => 'toy', dimensions => 2)")
+    for line in (
+        f"get b {first}",
+        f"supersede b {first} --by {second}",
+        f"unsupersede b {first}",
+        f"update b {second} context=null tags=[] --no-embed",
+        f"history b {second}",
+        f"forget b {first} 12345",
+        "reembed b --cancel",
+        "bank drop b --yes",
+    ):
+        asked(line)
+
+    takes = {name for name, command in COMMANDS.items() if "json" in _names(command)}
+    assert seen == takes
+    assert set(COMMANDS) - takes == {"mcp", "hook", "completion"}
+    assert printed["bank drop b --yes"] == {"bank_id": "b", "memories": 2}
+    assert len(cast("list[object]", printed["demo --bank tour"])) == 10
+
+
+def _names(command: click.Command) -> set[str]:
+    return {name for parameter in command.params if (name := parameter.name)}
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_what_a_terminal_cannot_write_is_escaped(
+    database: str, tmp_path: Path, encoding: str
+) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text(json.dumps(FACT | {"text": "Ana → 😀"}) + "\n")
+    given = {"PYTHONIOENCODING": encoding, "PGRECALL_DSN": database}
+    run("retain", str(file), "--bank", "b", "--create", "--no-embed", PGRECALL_DSN=database)
+
+    table, rows, whole = (
+        run("list", "b", **given),
+        run("list", "b", "--json", **given),
+        run("export", "b", **given),
+    )
+
+    assert (table.returncode, rows.returncode, whole.returncode) == (0, 0, 0), table.stderr
+    assert b"Ana" in table.stdout
+    assert json.loads(rows.stdout.decode(encoding))[0]["text"] == "Ana → 😀"
+    exported = [json.loads(line) for line in whole.stdout.decode(encoding).splitlines()]
+    assert "Ana → 😀" in {row["row"].get("text") for row in exported}
+
+
+@pytest.mark.parametrize("word", ["C:\\data\\facts *.jsonl", "~\\facts.jsonl", "%TEMP%\\x.jsonl"])
+def test_paths_of_windows_reach_a_command_as_they_are(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[object] = []
+
+    def keep(options: object, console: object) -> int:
+        files.append(vars(options)["file"])
+        return 0
+
+    monkeypatch.setattr(actions, "retain_facts", keep)
+    monkeypatch.setattr("os.name", "nt")  # there click expands what looks like a pattern
+    monkeypatch.setattr("sys.argv", ["pgrecall", "retain", word, "--bank", "b"])
+    monkeypatch.setattr("pgrecall.command.arguments._FILE.coerce_path_result", lambda path: path)
+
+    assert main() == 0
+
+    assert files == [word]
+    assert str(PureWindowsPath(word)) == word
+
+
+def test_an_entry_of_a_windows_program_is_read_back_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
+    program = "C:\\Program Files\\Python\\python.exe"
+    monkeypatch.setattr(agents, "_program", lambda: [program, "-m", "pgrecall"])
+
+    main(["init", "claude-code", "codex", "--bank", "b", "--directory", str(tmp_path)])
+
+    servers = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]
+    config = tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())
+    assert servers["pgrecall"]["command"] == program
+    assert config["mcp_servers"]["pgrecall"]["command"] == program
