@@ -88,7 +88,7 @@ locked: ## Set up .venv with the packages of the lock file, each checked by its 
 	@mkdir -p $(VENV); : >$(LOG)
 	@$(call step,virtual environment in $(VENV),$(PYTHON) -m venv $(VENV))
 	@$(call step,torch,$(BIN)/python -m pip install $(TORCH))
-	@$(call step,the packages of the lock,$(BIN)/python -m pip install --no-deps --require-hashes -r tests/requirements.lock)
+	@$(call step,the packages of the lock,$(BIN)/python -m pip install --no-deps --only-binary :all: --require-hashes -r tests/requirements.lock)
 	@$(call step,pgrecall,$(BIN)/python -m pip install --no-deps --no-build-isolation -e pydriver)
 	@touch $(INSTALLED) $(DEVELOPED)
 

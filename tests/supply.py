@@ -37,7 +37,7 @@ LINE = re.compile(
 
 HEADER = """\
 # The packages that the tests ran with, for Python {python} on {system}: make lock.
-# pip install --no-deps --require-hashes -r tests/requirements.lock
+# pip install --no-deps --only-binary :all: --require-hashes -r tests/requirements.lock
 
 """
 
