@@ -649,9 +649,10 @@ def test_arms_are_named_in_the_order_of_their_say() -> None:
 
 
 def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PGRECALL_RERANKER")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     code, out, err = run("demo")
 
@@ -675,10 +676,16 @@ def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
     assert "retain FILE.jsonl --bank mine --create" in out
     assert 'recall mine "Who leads Atlas?"' in out
     assert SHOWN == 3
+    (page,) = tmp_path.glob("pgrecall-demo-*.html")
+    assert page.as_uri() in out
+    assert "Rui Tavora → reports_to → Graça Monteverde" in page.read_text(encoding="utf-8")
 
 
-def test_the_demo_can_be_run_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_can_be_run_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert run("demo", "--bank", "d")[0] == 0
     assert run("demo", "--bank", "d")[0] == 0

@@ -80,6 +80,7 @@ CALLS = [
     "explain_recall({}, 'q')",
     "recall_report({}, 'q')",
     "arm_hits({}, 'q')",
+    "why_not({}, 'q', 1)",
     "bank_options({})",
     "bank_models({})",
 ]

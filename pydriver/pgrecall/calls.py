@@ -54,6 +54,7 @@ from pgrecall.models import (
     QueryEntity,
     RecallCheck,
     RecallOption,
+    RecallStep,
     RecallTimes,
     Reembedding,
     Retained,
@@ -728,6 +729,11 @@ def explain_recall(
 def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFinding]]:
     """Return what each arm finds, before fusion."""
     return _records(ArmFinding, "arm_hits", None, **arguments)
+
+
+def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+    """Return where a recall has a memory, or what keeps it out."""
+    return _records(RecallStep, "why_not", None, **arguments, memory_id=memory_id)
 
 
 def plain_facts(facts: Iterable[object]) -> list[object]:

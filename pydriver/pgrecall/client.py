@@ -51,6 +51,7 @@ from pgrecall.models import (
     RecallCheck,
     RecallOption,
     RecallReport,
+    RecallStep,
     RecallTimes,
     Reembedding,
     Retained,
@@ -1434,6 +1435,35 @@ class Recall:
         """
         question = self._question(bank, query, options, is_strict=True)
         return self._run(question.arm_hits_call())
+
+    def why_not(
+        self, bank: str, query: str, memory_id: int, **options: Unpack[RecallOptions]
+    ) -> list[RecallStep]:
+        """Say why a memory is not in an answer, or where in it.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            memory_id: A memory or message of that bank.
+            options: As for :meth:`recall`.
+
+        Returns:
+            A row for each step of the recall, in order; the last is the answer.
+
+        Raises:
+            MemoryNotFound: the bank has no such memory.
+            RecallError: as :meth:`recall`.
+
+        """
+        check_type("memory_id", memory_id, int)
+        question = self._question(bank, query, options, is_strict=True)
+        steps = self._run(question.why_not_call(memory_id))
+        if not question.is_reranked:
+            return steps
+        if steps[-1].status == "returned":
+            for step in question.rerank(self._run(question.call(), question.trace)):
+                _settled(step)
+        return question.reranked_steps(steps, memory_id)
 
     def _answer(self, bank: str, query: str, options: RecallOptions, began: float) -> RecallReport:
         question = self._question(bank, query, options, began=began)
