@@ -731,6 +731,21 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     assert isinstance(listed[0]["memory_id"], str)
 
 
+def test_messages_are_forgotten_by_session_and_time(run: Run, bank: str, tmp_path: Path) -> None:
+    said = [
+        {"session": f"s{n}", "text": f"Hour {n}", "sent_at": f"2026-03-05T{n:02}:00Z"}
+        for n in range(4)
+    ]
+    run("retain-messages", write(tmp_path / "messages.jsonl", *said), "--bank", bank)
+    early = ("--until", "2026-03-05T02:00Z")
+
+    assert run("forget-messages", bank, *early, "--dry-run")[1] == "would forget 2 messages\n"
+    assert run("forget-messages", bank, *early)[1] == "forgot 2 messages\n"
+    assert run("forget-messages", bank, "--session", "s3")[1] == "forgot 1 message\n"
+    assert run("forget-messages", bank, "--since", "2026-03-05")[1] == "forgot 1 message\n"
+    assert "nothing says what to forget" in run("forget-messages", bank)[2]
+
+
 def test_what_was_retained_without_an_embedding_gets_one(
     run: Run, bank: str, database: str
 ) -> None:

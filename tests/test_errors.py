@@ -42,6 +42,7 @@ CALLS = [
     "add_fact_type({}, 'x')",
     "retain({}, '[]')",
     "forget({}, '{{}}')",
+    "forget_messages({}, '{{}}')",
     "supersede({}, 1)",
     "supersede({}, 1, dry_run => true)",
     "unsupersede({}, 1)",

@@ -679,6 +679,43 @@ class AsyncRecall:
         ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
         return await self._run(calls.forget(bank, ids))
 
+    async def forget_messages(
+        self,
+        bank: str,
+        message_ids: Iterable[int] | int | None = None,
+        *,
+        session: str | None = None,
+        during: Period | None = None,
+        dry_run: bool | None = None,
+    ) -> int:
+        """Erase the raw messages that meet all conditions given; facts made of them stay.
+
+        A session that is left without messages is erased, too.
+
+        Args:
+            bank: Name of an existing bank.
+            message_ids: Only these.
+            session: Only those of this session.
+            during: Only those sent in [start, end); None leaves a side open. Times without a zone
+                are in the client's.
+            dry_run: True to only count them. Default: False.
+
+        Returns:
+            How many were erased.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: there is no condition.
+
+        """
+        check_type("during", during, Period | None)
+        if during is not None:
+            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
+        ids = [message_ids] if isinstance(message_ids, int) else message_ids
+        return await self._run(
+            calls.forget_messages(bank, ids, session=session, during=during, dry_run=dry_run)
+        )
+
     async def supersede(
         self,
         bank: str,

@@ -335,6 +335,26 @@ def forget_where(
     )
 
 
+def forget_messages(
+    bank: str,
+    message_ids: Iterable[int] | None,
+    *,
+    session: str | None,
+    during: Period | None,
+    dry_run: bool | None,
+) -> Call[int, int]:
+    """Erase raw messages."""
+    return _value(
+        "forget_messages",
+        {"bank": bank},
+        is_repeatable=False,
+        message_ids=None if message_ids is None else list(message_ids),
+        session=session,
+        during=to_range(during),
+        dry_run=dry_run,
+    )
+
+
 def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[Memory]]:
     """Return memories by id."""
     return _memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})

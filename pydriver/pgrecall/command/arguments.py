@@ -297,6 +297,22 @@ Command(
 )
 Command(
     top,
+    "forget-messages",
+    "memories.forget_messages",
+    "Erase raw messages, by their ids, session or time; facts made of them stay.",
+    [
+        "pgrecall forget-messages mine --session s1",
+        "pgrecall forget-messages mine --until 2026-01-01 --dry-run",
+    ],
+    BANK(),
+    argument("message_id", type=int, nargs=-1),
+    option("--session", metavar="ID", help="Only those of this session."),
+    option("--since", type=moment, metavar="TIME", help="Only what was sent from then on."),
+    option("--until", type=moment, metavar="TIME", help="Only what was sent before."),
+    flag("--dry-run", help="Only say how many would go."),
+)
+Command(
+    top,
     "supersede",
     "actions.supersede",
     "End a memory that no longer holds.",
