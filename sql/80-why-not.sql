@@ -157,11 +157,12 @@ begin
   ) as f
   where  f.memory_id = _answer_steps.memory_id;
   if not found then
-    return query values
-      ('fusion', 'missed', null::integer, null::double precision,
-       case when exists (select from unnest(hits) as h where h.memory_id = _answer_steps.memory_id)
-         then 'only arms below their gates found it' else 'no arm found it' end),
-      ('answer', 'left out', null, null, 'the fusion has no such row');
+    return query
+    select s.step, s.status, null::integer, null::double precision,
+           case when exists (select from unnest(hits) as h
+                             where h.memory_id = _answer_steps.memory_id)
+             then 'only arms below their gates found it' else 'no arm found it' end
+    from  (values ('fusion', 'missed'), ('answer', 'left out')) as s(step, status);
     return;
   end if;
   return query values ('fusion', 'found', fused.rank, fused.score, format('of %s', fused.others));
@@ -239,7 +240,7 @@ begin
   if reason is not null then
     return query values
       ('reach', 'left out', null::integer, null::double precision, reason),
-      ('answer', 'left out', null, null, format('the %s is out of reach', kind));
+      ('answer', 'left out', null, null, reason);
     return;
   end if;
   return query values ('reach', 'found', null::integer, null::double precision, null::text);

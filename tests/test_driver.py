@@ -1056,7 +1056,7 @@ def test_a_memory_is_followed_through_reranking(connection: psycopg.Connection[A
     assert (first[-1].score, best.text) == (best.final_score, "Ben saw Atlas")
     assert (last[-1].status, last[-1].rank) == ("left out", 2)
     assert last[-1].reason == "of 2, reranked; the answer is 1 to 1"
-    assert lost[-1].reason == "the reranker orders the candidates alone"
+    assert lost[-1].reason == "it is not among the candidates that the reranker orders"
 
 
 def test_options_and_arms_are_listed_as_the_database_declares_them(recall: Recall) -> None:

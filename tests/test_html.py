@@ -63,6 +63,10 @@ def relevance(_query: str, texts: Any) -> list[float]:
     return [0.9 if "Ben" in text else 0.3 for text in texts]
 
 
+def report_of_nothing() -> RecallReport:
+    return RecallReport((), Timings(), None, (), (), ())
+
+
 def answer(
     connection: psycopg.Connection[Any],
     *texts: str,
@@ -148,9 +152,13 @@ def test_words_that_match_are_marked(connection: psycopg.Connection[Any]) -> Non
 
 
 def test_the_page_names_the_settings_that_differ(connection: psycopg.Connection[Any]) -> None:
+    recall = Recall(connection, embedder=None)
+    recall.create_bank("w", settings={"weights": {"graph": 0.1}})
     report, told = answer(connection, "Ana leads Atlas")
+    given: RecallOptions = {"weights": {"lexical": 2}}
 
     page = Page(html.page("b", "?", report, told))
+    merged = explain.gathered(recall, "w", "?", given, report_of_nothing(), {}, None)
     settings = explain.changed(
         Recall(connection).recall_options(),
         {"rrf_k": 60, "fusion": "rrf", "depth": 100, "weights": {"graph": 0.1, "lexical": 1}},
@@ -164,6 +172,11 @@ def test_the_page_names_the_settings_that_differ(connection: psycopg.Connection[
         "model": "toy",
     }
     assert "Settings of this recall" in page.words
+    assert ("weights", '{"graph": 0.1, "lexical": 2}', '{"graph": 0.75, "lexical": 1}') in {
+        (name, json.dumps(dict(sorted(json.loads(value).items()))), default)
+        for name, value, default in merged.settings
+        if name == "weights"
+    }
     assert settings == [
         ("fusion", "rrf", "score_rrf"),
         ("depth", "100", "100"),
@@ -320,7 +333,7 @@ def test_the_page_needs_nothing_from_elsewhere(connection: psycopg.Connection[An
 
 
 def test_a_page_of_nothing_is_a_page() -> None:
-    nothing = RecallReport((), Timings(), None, (), (), ())
+    nothing = report_of_nothing()
 
     page = Page(html.page("b", "?", nothing, html.Told()))
 
@@ -329,7 +342,7 @@ def test_a_page_of_nothing_is_a_page() -> None:
 
 
 def test_control_characters_do_not_get_into_the_page() -> None:
-    nothing = RecallReport((), Timings(), None, (), (), ())
+    nothing = report_of_nothing()
 
     text = html.page("b", "a\x1b[31m\x00b\ncd", nothing, html.Told())
 

@@ -22,7 +22,7 @@ def why_not(
 def out_of_reach(reason: str) -> dict[str, Step]:
     return {
         "reach": ("left out", None, reason),
-        "answer": ("left out", None, "the memory is out of reach"),
+        "answer": ("left out", None, reason),
     }
 
 
@@ -280,7 +280,11 @@ def test_a_message_is_followed_too(connection: Connection) -> None:
         "fusion": ("found", 1, "of 1"),
         "answer": ("returned", 1, "of 1"),
     }
-    assert filtered["answer"] == ("left out", None, "the message is out of reach")
+    assert filtered["answer"] == (
+        "left out",
+        None,
+        "a filter is about memories, and it is a message",
+    )
     assert early["reach"][2] == (
         "it was sent at 2026-03-05 12:00:00+00, and the recall is as of 2026-01-01 00:00:00+00"
     )

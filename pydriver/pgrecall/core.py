@@ -654,7 +654,7 @@ class Question:
         places = {hit.memory_id: place for place, hit in enumerate(self._hits, 1)}
         place = places.get(memory_id) if candidate.status == "returned" else None
         if place is None:
-            reason = "the reranker orders the candidates alone"
+            reason = "it is not among the candidates that the reranker orders"
             return [*steps[:-1], candidate, RecallStep("answer", "left out", None, None, reason)]
         page, score = self._reranking.page, self._hits[place - 1].final_score
         reason, status = f"of {len(self._hits)}, reranked", "returned"

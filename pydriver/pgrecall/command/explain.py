@@ -51,9 +51,14 @@ def gathered(
     for one in {fact for hit in report.hits for fact in ids_of(hit)} | steps.keys():
         if one not in texts:
             texts[one] = _text(recall, bank, one)
-    values = {name: value for name, value in given.items() if value is not None}
-    values = recall.bank_options(bank) | values | {"model": model or "none"}
-    values.pop("explain", None)
+    values = recall.bank_options(bank)
+    for name, value in given.items():
+        own = values.get(name)
+        if isinstance(value, Mapping) and isinstance(own, Mapping):  # as weights: arm by arm
+            value = {**own, **value}
+        if value is not None and name != "explain":
+            values[name] = value
+    values["model"] = model or "none"
     return Told(
         entities=recall.query_entities(bank, question),
         marked=marked,
