@@ -299,7 +299,7 @@ Command(
     top,
     "forget-messages",
     "memories.forget_messages",
-    "Erase raw messages, by their ids, session or time; facts made of them stay.",
+    "Erase raw messages, by id, session or time.\n\nFacts that were made of them stay.",
     [
         "pgrecall forget-messages mine --session s1",
         "pgrecall forget-messages mine --until 2026-01-01 --dry-run",
