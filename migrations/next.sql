@@ -73,6 +73,13 @@ create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
   arms pgrecall.arm_report[]
 );
+create type pgrecall.recall_step as (
+  step   text,
+  status text,
+  rank   integer,
+  score  double precision,
+  reason text
+);
 create type pgrecall.recall_option as (
   name            text,
   type            text,

@@ -113,6 +113,21 @@ create type pgrecall.recall_report as (
 comment on type pgrecall.recall_report is
 'One run of a recall: the rows of hybrid_recall(), best first, and the report on each arm.';
 
+create type pgrecall.recall_step as (
+  step   text,
+  status text,
+  rank   integer,
+  score  double precision,
+  reason text
+);
+comment on type pgrecall.recall_step is
+'A row of why_not(). step: reach (whether the recall may find it at all), the name of an arm, '
+'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
+'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
+'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
+'that missed it what it gets alone, null where nothing. reason: why, in words; null where there is '
+'nothing to say.';
+
 create type pgrecall.recall_option as (
   name            text,
   type            text,

@@ -22,10 +22,10 @@ JSON = {"facts", "messages", "weights", "gates", "settings", "options"}
 VECTORS = {"embedding", "hypothetical"}
 
 # The recall family takes these by name, and everything else as a key of its argument options.
-FAMILY = {"hybrid_recall", "explain_recall", "recall_report", "arm_hits"}
+FAMILY = {"hybrid_recall", "explain_recall", "recall_report", "arm_hits", "why_not"}
 ARGUMENTS = {
     *("bank", "query", "embedding", "during", "fact_types", "tags", "filter"),
-    *("top_k", "as_of", "model", "is_run", "options"),
+    *("top_k", "as_of", "model", "is_run", "options", "memory_id"),
 }
 
 
@@ -64,6 +64,8 @@ def _call(
 ) -> tuple[sql.Composed, dict[str, Any]]:
     if function in FAMILY:
         arguments = _with_options(arguments)
+    if function == "why_not":
+        arguments = {"memory_id": None, **arguments}
     query = sql.SQL("select {} from pgrecall.{}({})").format(
         columns,
         sql.Identifier(function),

@@ -112,6 +112,8 @@ def test_what_is_right_is_sent(options: Any, recall: Recall) -> None:
         (lambda r: r.get("b", "5"), "memory_ids must be a list of whole numbers, not ['5']"),
         (lambda r: r.forget("b", ["5"]), "memory_ids must be a list of whole numbers, not ['5']"),
         (lambda r: r.forget("b", source_id=7), "source_id must be text, not 7"),
+        (lambda r: r.forget_messages("b", session=7), "session must be text, not 7"),
+        (lambda r: r.why_not("b", "q", "5"), "memory_id must be a whole number, not '5'"),
         (lambda r: r.list_memories("b", during="May"), "during must be a pair (start, end), not"),
         (lambda r: r.list_memories("b", as_of="May"), "as_of must be a datetime, not 'May'"),
         (lambda r: r.list_memories("b", entity=5), "entity must be text, not 5"),

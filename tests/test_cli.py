@@ -649,9 +649,10 @@ def test_arms_are_named_in_the_order_of_their_say() -> None:
 
 
 def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PGRECALL_RERANKER")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     code, out, err = run("demo")
 
@@ -675,10 +676,16 @@ def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
     assert "retain FILE.jsonl --bank mine --create" in out
     assert 'recall mine "Who leads Atlas?"' in out
     assert SHOWN == 3
+    (page,) = tmp_path.glob("pgrecall-demo-*.html")
+    assert page.as_uri() in out
+    assert "Rui Tavora → reports_to → Graça Monteverde" in page.read_text(encoding="utf-8")
 
 
-def test_the_demo_can_be_run_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_can_be_run_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert run("demo", "--bank", "d")[0] == 0
     assert run("demo", "--bank", "d")[0] == 0
@@ -722,6 +729,21 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
     assert [row["text"] for row in listed] == ["Ana leads Atlas"]
     assert isinstance(listed[0]["memory_id"], str)
+
+
+def test_messages_are_forgotten_by_session_and_time(run: Run, bank: str, tmp_path: Path) -> None:
+    said = [
+        {"session": f"s{n}", "text": f"Hour {n}", "sent_at": f"2026-03-05T{n:02}:00Z"}
+        for n in range(4)
+    ]
+    run("retain-messages", write(tmp_path / "messages.jsonl", *said), "--bank", bank)
+    early = ("--until", "2026-03-05T02:00Z")
+
+    assert run("forget-messages", bank, *early, "--dry-run")[1] == "would forget 2 messages\n"
+    assert run("forget-messages", bank, *early)[1] == "forgot 2 messages\n"
+    assert run("forget-messages", bank, "--session", "s3")[1] == "forgot 1 message\n"
+    assert run("forget-messages", bank, "--since", "2026-03-05")[1] == "forgot 1 message\n"
+    assert "nothing says what to forget" in run("forget-messages", bank)[2]
 
 
 def test_what_was_retained_without_an_embedding_gets_one(

@@ -245,6 +245,7 @@ def test_every_command_that_prints_results_prints_json(
         f"update b {second} context=null tags=[] --no-embed",
         f"history b {second}",
         f"forget b {first} 12345",
+        "forget-messages b --session s1",
         "reembed b --cancel",
         "bank drop b --yes",
     ):

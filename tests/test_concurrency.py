@@ -203,6 +203,7 @@ def waiting(bank: Connection, pid: int) -> None:
 CALLS: dict[str, str] = {
     "retain": """retain('b', '[{"text": "x", "entities": ["Ana"]}]')""",
     "forget": "forget('b', '{1}')",
+    "forget_messages": "forget_messages('b', '{1}')",
     "supersede": "supersede('b', (select min(memory_id) from pgrecall.memory))",
     "consolidate": "consolidate('b', false)",
     "unconsolidate": "unconsolidate('b')",

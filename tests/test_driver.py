@@ -31,6 +31,7 @@ from pgrecall import (
     ModelMismatch,
     Recall,
     RecallError,
+    RecallStep,
     UnknownArm,
     UnknownFactType,
     calls,
@@ -1017,6 +1018,45 @@ def test_what_each_arm_finds_is_listed_before_fusion(recall: Recall) -> None:
 
     assert {hit.arm for hit in found} >= {"lexical", "semantic"}
     assert all(hit.named for hit in found)
+
+
+def test_a_memory_is_followed_through_a_recall(recall: Recall) -> None:
+    first, second = recall.retain("b", ["Ana leads Atlas", "Ben saw Atlas"])
+
+    told = {
+        row.memory_id: recall.why_not("b", "who leads Atlas", row.memory_id, top_k=1)
+        for row in (first, second)
+    }
+
+    assert told[first.memory_id][0] == RecallStep("reach", "found", None, None, None)
+    assert [told[row.memory_id][-1].status for row in (first, second)] == ["returned", "left out"]
+    assert told[second.memory_id][-1].reason == "of 2; the answer ends at 1"
+    with pytest.raises(MemoryNotFound, match="has no memory 7"):
+        recall.why_not("b", "who leads Atlas", 7)
+
+
+def test_a_memory_is_followed_through_reranking(connection: psycopg.Connection[Any]) -> None:
+    recall = Recall(
+        connection,
+        embedder=None,
+        reranker=lambda _query, texts: [0.9 if "Ben" in text else 0.1 for text in texts],
+    )
+    recall.create_bank("b")
+    ana, ben, cem = recall.retain("b", ["Ana leads Atlas", "Ben saw Atlas", "Cem is out"])
+
+    first, last, lost = (
+        recall.why_not("b", "who leads Atlas", row.memory_id, top_k=1) for row in (ben, ana, cem)
+    )
+
+    assert [(step.step, step.status, step.rank) for step in first[-2:]] == [
+        ("candidates", "returned", 2),
+        ("answer", "returned", 1),
+    ]
+    (best,) = recall.recall("b", "who leads Atlas", top_k=1)
+    assert (first[-1].score, best.text) == (best.final_score, "Ben saw Atlas")
+    assert (last[-1].status, last[-1].rank) == ("left out", 2)
+    assert last[-1].reason == "of 2, reranked; the answer is 1 to 1"
+    assert lost[-1].reason == "it is not among the candidates that the reranker orders"
 
 
 def test_options_and_arms_are_listed_as_the_database_declares_them(recall: Recall) -> None:

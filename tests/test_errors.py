@@ -42,6 +42,7 @@ CALLS = [
     "add_fact_type({}, 'x')",
     "retain({}, '[]')",
     "forget({}, '{{}}')",
+    "forget_messages({}, '{{}}')",
     "supersede({}, 1)",
     "supersede({}, 1, dry_run => true)",
     "unsupersede({}, 1)",
@@ -80,6 +81,7 @@ CALLS = [
     "explain_recall({}, 'q')",
     "recall_report({}, 'q')",
     "arm_hits({}, 'q')",
+    "why_not({}, 'q', 1)",
     "bank_options({})",
     "bank_models({})",
 ]

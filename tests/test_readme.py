@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -208,6 +209,19 @@ def anchors(path: Path) -> set[str]:
     """Return the anchors that GitHub gives to the headings of a file."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_picture_of_a_recall_names_every_arm(connection: psycopg.Connection[Any]) -> None:
+    picture = (readme.ROOT / "sql" / "recall.svg").read_text(encoding="utf-8")
+    words = [text.text or "" for text in ElementTree.fromstring(picture).iter() if text.text]
+
+    arms = {arm for (arm,) in connection.execute("select arm from pgrecall.arms()")}
+    functions = re.findall(r"(\w+)\(\)", " ".join(words))
+
+    assert arms <= set(words)
+    assert set(functions) <= set(readme.public_functions(connection))
+    assert "prefers-color-scheme: dark" in picture
+    assert "![" in TEMPLATE.split("\n## How a recall works\n")[1].split("\n## ")[0]
 
 
 def test_the_install_table_names_the_current_script() -> None:

@@ -51,6 +51,7 @@ from pgrecall.models import (
     RecallCheck,
     RecallOption,
     RecallReport,
+    RecallStep,
     RecallTimes,
     Reembedding,
     Retained,
@@ -677,6 +678,43 @@ class AsyncRecall:
             )
         ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
         return await self._run(calls.forget(bank, ids))
+
+    async def forget_messages(
+        self,
+        bank: str,
+        message_ids: Iterable[int] | int | None = None,
+        *,
+        session: str | None = None,
+        during: Period | None = None,
+        dry_run: bool | None = None,
+    ) -> int:
+        """Erase the raw messages that meet all conditions given; facts made of them stay.
+
+        A session that is left without messages is erased, too.
+
+        Args:
+            bank: Name of an existing bank.
+            message_ids: Only these.
+            session: Only those of this session.
+            during: Only those sent in [start, end); None leaves a side open. Times without a zone
+                are in the client's.
+            dry_run: True to only count them. Default: False.
+
+        Returns:
+            How many were erased.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: there is no condition.
+
+        """
+        check_type("during", during, Period | None)
+        if during is not None:
+            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
+        ids = [message_ids] if isinstance(message_ids, int) else message_ids
+        return await self._run(
+            calls.forget_messages(bank, ids, session=session, during=during, dry_run=dry_run)
+        )
 
     async def supersede(
         self,
@@ -1447,6 +1485,35 @@ class AsyncRecall:
         """
         question = await self._question(bank, query, options, is_strict=True)
         return await self._run(question.arm_hits_call())
+
+    async def why_not(
+        self, bank: str, query: str, memory_id: int, **options: Unpack[RecallOptions]
+    ) -> list[RecallStep]:
+        """Say why a memory is not in an answer, or where in it.
+
+        Args:
+            bank: Name of an existing bank.
+            query: The question, at most 100,000 characters.
+            memory_id: A memory or message of that bank.
+            options: As for :meth:`recall`.
+
+        Returns:
+            A row for each step of the recall, in order; the last is the answer.
+
+        Raises:
+            MemoryNotFound: the bank has no such memory.
+            RecallError: as :meth:`recall`.
+
+        """
+        check_type("memory_id", memory_id, int)
+        question = await self._question(bank, query, options, is_strict=True)
+        steps = await self._run(question.why_not_call(memory_id))
+        if not question.is_reranked:
+            return steps
+        if steps[-1].status == "returned":
+            for step in question.rerank(await self._run(question.call(), question.trace)):
+                await _settled(step)
+        return question.reranked_steps(steps, memory_id)
 
     async def _answer(
         self, bank: str, query: str, options: RecallOptions, began: float

@@ -54,6 +54,7 @@ from pgrecall.models import (
     QueryEntity,
     RecallCheck,
     RecallOption,
+    RecallStep,
     RecallTimes,
     Reembedding,
     Retained,
@@ -330,6 +331,26 @@ def forget_where(
         filter=_filter_text(filter),
         fact_key=fact_key,
         source_id=source_id,
+        dry_run=dry_run,
+    )
+
+
+def forget_messages(
+    bank: str,
+    message_ids: Iterable[int] | None,
+    *,
+    session: str | None,
+    during: Period | None,
+    dry_run: bool | None,
+) -> Call[int, int]:
+    """Erase raw messages."""
+    return _value(
+        "forget_messages",
+        {"bank": bank},
+        is_repeatable=False,
+        message_ids=None if message_ids is None else list(message_ids),
+        session=session,
+        during=to_range(during),
         dry_run=dry_run,
     )
 
@@ -728,6 +749,11 @@ def explain_recall(
 def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFinding]]:
     """Return what each arm finds, before fusion."""
     return _records(ArmFinding, "arm_hits", None, **arguments)
+
+
+def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+    """Return where a recall has a memory, or what keeps it out."""
+    return _records(RecallStep, "why_not", None, **arguments, memory_id=memory_id)
 
 
 def plain_facts(facts: Iterable[object]) -> list[object]:

@@ -49,6 +49,7 @@ from pgrecall.models import (
     Period,
     Preparation,
     RecallReport,
+    RecallStep,
     Retained,
     RetainedMessage,
     Retention,
@@ -445,6 +446,7 @@ class Question:
         self._start = start if self.trace.timeout is None else on_own_thread
         self._is_strict = bool(given.pop("strict", False))
         self._degradations: list[Degradation] = []
+        self._hits: list[Hit] = []
         self._limit = inf
         self._settings = settings
         self._bank = bank
@@ -636,6 +638,30 @@ class Question:
     def arm_hits_call(self) -> Call[ArmFinding, list[ArmFinding]]:
         """Return the call that says what each arm finds."""
         return calls.arm_hits(self._arguments)
+
+    def why_not_call(self, memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+        """Return the call that follows one memory through the recall."""
+        return calls.why_not(self._arguments, memory_id)
+
+    @property
+    def is_reranked(self) -> bool:
+        """Whether the answer of the database is a list of candidates for the reranker."""
+        return self._reranking.reranker is not None
+
+    def reranked_steps(self, steps: Sequence[RecallStep], memory_id: int) -> list[RecallStep]:
+        """Add to the steps of a memory what became of the candidate."""
+        candidate = replace(steps[-1], step="candidates")
+        places = {hit.memory_id: place for place, hit in enumerate(self._hits, 1)}
+        place = places.get(memory_id) if candidate.status == "returned" else None
+        if place is None:
+            reason = "it is not among the candidates that the reranker orders"
+            return [*steps[:-1], candidate, RecallStep("answer", "left out", None, None, reason)]
+        page, score = self._reranking.page, self._hits[place - 1].final_score
+        reason, status = f"of {len(self._hits)}, reranked", "returned"
+        if not page.start < place <= page.stop:
+            reason += f"; the answer is {page.start + 1} to {page.stop}"
+            status = "left out"
+        return [*steps[:-1], candidate, RecallStep("answer", status, place, score, reason)]
 
     def rerank(self, answer: Answer) -> Iterator[Step[Any]]:
         """Rerank the hits; wait for each step.

@@ -643,6 +643,28 @@ class ArmFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallStep:
+    """Where a step of a recall has one memory or message, or why it has not.
+
+    Attributes:
+        step: "reach" (whether the recall may find it at all), the name of an arm, "fusion",
+            "candidates" where a reranker reads them, or "answer".
+        status: "found", "missed", "left out" or "returned"; of an arm also "skipped", "gated" or
+            "failed".
+        rank: Its place in the step, 1 is best; None where it has none.
+        score: Its score there; of an arm that missed it the one that it gets alone.
+        reason: Why, in words, or None.
+
+    """
+
+    step: str
+    status: str
+    rank: int | None
+    score: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TypeHint:
     """A fact type that the words of a query ask for.
 

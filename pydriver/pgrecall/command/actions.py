@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from pgrecall import schema
 from pgrecall.client import Recall
-from pgrecall.command import demo, doctor, html, indexes, queries, reembed, render
+from pgrecall.command import demo, doctor, explain, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail
 from pgrecall.embedders import (
@@ -178,7 +179,8 @@ def _print_retention(
 
 def ask(options: SimpleNamespace, console: Console) -> int:
     """Ask a bank a question."""
-    with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
+    embedder = embedder_of(options)
+    with Recall.connect(options.dsn, embedder=embedder) as recall:
         given = cast(
             "RecallOptions",
             dict(options.set)
@@ -193,12 +195,20 @@ def ask(options: SimpleNamespace, console: Console) -> int:
         if options.explain or options.html is not None:
             given["explain"] = True
         report = recall.recall_report(options.bank, options.question, **given)
+        steps = {
+            one: recall.why_not(options.bank, options.question, one, **given)
+            for one in options.why or ()
+        }
         if options.html is not None:
-            entities = recall.query_entities(options.bank, options.question)
-            page = html.page(options.bank, options.question, report, entities)
+            model = embedder.model if embedder else None
+            told = explain.gathered(
+                recall, options.bank, options.question, given, report, steps, model
+            )
+            page = html.page(options.bank, options.question, report, told)
             options.html.write_text(page, encoding="utf-8")
     if options.json:
-        print_json(console, report)
+        rows = {field.name: getattr(report, field.name) for field in fields(report)}
+        print_json(console, rows | ({"why": steps} if steps else {}))
         return 0
     if report.hits:
         console.print(render.hits_table(report.hits, is_long=options.explain))
@@ -207,6 +217,9 @@ def ask(options: SimpleNamespace, console: Console) -> int:
         console.print("nothing found")
     if options.explain:
         console.print(render.arms_table(report.arms))
+    for one, where in steps.items():
+        console.print(f"where {one} is:", style="bold")
+        console.print(render.steps_table(where))
     for fact in report.facts:
         console.print(fact, style="dim", markup=False)
     for degradation in report.degradations:

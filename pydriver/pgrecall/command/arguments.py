@@ -195,7 +195,7 @@ Command(
         'pgrecall recall mine "Who leads Atlas?"',
         'pgrecall recall mine "What changed last week?" --at 2026-03-05 --top-k 5',
         'pgrecall recall mine "Atlas" --filter "confidence > 0.8" --set budget=high --explain',
-        'pgrecall recall mine "Who leads Atlas?" --html why.html',
+        'pgrecall recall mine "Who leads Atlas?" --html why.html --why 17',
         'pgrecall recall mine "Who leads Atlas?" --json',
     ],
     BANK(),
@@ -214,6 +214,12 @@ Command(
     option("--at", type=moment, metavar="TIME", help="Ask as if it were that time."),
     flag("--explain", help="Say what each arm did."),
     option("--html", type=_FILE, metavar="FILE", help="Write the explanation as a page."),
+    several(
+        "--why",
+        type=int,
+        metavar="ID",
+        help="Say why this memory is not in the answer, or where in it; can be repeated.",
+    ),
     flag("--no-embed", help="Do without the query's embedding."),
     MODEL(),
 )
@@ -287,6 +293,22 @@ Command(
     FILTER(),
     option("--key", metavar="KEY", help="All facts of this key, former ones too."),
     option("--source", metavar="ID", help="All facts from this source."),
+    flag("--dry-run", help="Only say how many would go."),
+)
+Command(
+    top,
+    "forget-messages",
+    "memories.forget_messages",
+    "Erase raw messages, by id, session or time.\n\nFacts that were made of them stay.",
+    [
+        "pgrecall forget-messages mine --session s1",
+        "pgrecall forget-messages mine --until 2026-01-01 --dry-run",
+    ],
+    BANK(),
+    argument("message_id", type=int, nargs=-1),
+    option("--session", metavar="ID", help="Only those of this session."),
+    option("--since", type=moment, metavar="TIME", help="Only what was sent from then on."),
+    option("--until", type=moment, metavar="TIME", help="Only what was sent before."),
     flag("--dry-run", help="Only say how many would go."),
 )
 Command(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import psycopg
 from rich.console import Console
@@ -23,7 +24,9 @@ from rich.text import Text
 
 from pgrecall import schema
 from pgrecall.client import Recall
-from pgrecall.command import render
+from pgrecall.command import explain, html, render
+from pgrecall.core import RecallOptions
+from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.errors import BankExists
 from pgrecall.models import Hit, RecallReport
 
@@ -31,6 +34,8 @@ REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 ARMS = ("semantic", "lexical", "graph", "relation", "temporal", "key", "message")
 DEPTH = 10
 SHOWN = 3
+ON_PAGE = 4
+"""The question whose answer is explained as a page: a path of two relations leads to it."""
 SURE = 0.45
 """How likely the best hit must be to answer, by its relevance or by the reranker. Of the questions
 here the least sure has 0.57; of ten about the world at large, none over 0.34. Without a reranker
@@ -70,6 +75,10 @@ def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
                 {"question": question.question, "answers": question.answers, "report": report}
             )
         _show_arms(recall, bank, [question for question in questions if question.answers], console)
+        page = _write_page(recall, bank, questions[ON_PAGE - 1].question)
+    console.print()
+    console.print(f"[bold]Why answer {ON_PAGE} is the answer[/], as a page for the browser:")
+    console.print(f"  {page.as_uri()}", style="cyan", soft_wrap=True)
     _show_next(console)
     return told
 
@@ -165,6 +174,18 @@ def _show_arms(
         f"[bold]Each arm alone[/]: the place of an answer, - where not in the first {DEPTH}"
     )
     console.print(table)
+
+
+def _write_page(recall: Recall, bank: str, question: str) -> Path:
+    """Write the page that explains the answer to a question into a file of its own."""
+    given: RecallOptions = {"reference_time": REFERENCE_TIME, "explain": True}
+    report = recall.recall_report(bank, question, **given)
+    told = explain.gathered(recall, bank, question, given, report, {}, DEFAULT_MODEL)
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", prefix="pgrecall-demo-", suffix=".html", delete=False
+    ) as file:
+        file.write(html.page(bank, question, report, told))
+    return Path(file.name)
 
 
 def _place(question: DemoQuestion, hits: Sequence[Hit]) -> int | None:

@@ -75,6 +75,25 @@ def forget(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
+def forget_messages(options: SimpleNamespace, console: Console) -> int:
+    """Erase raw messages by id, session or time."""
+    during = None
+    if options.since is not None or options.until is not None:
+        during = (options.since, options.until)
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        removed = recall.forget_messages(
+            options.bank,
+            list(options.message_id) or None,
+            session=options.session,
+            during=during,
+            dry_run=options.dry_run or None,
+        )
+    verb = "would forget" if options.dry_run else "forgot"
+    said = f"{verb} {removed:,} {'message' if removed == 1 else 'messages'}"
+    print_done(options, console, said, forgotten=removed, dry_run=options.dry_run)
+    return 0
+
+
 def _print(options: SimpleNamespace, console: Console, memories: Sequence[Memory]) -> int:
     if options.json:
         print_json(console, memories)

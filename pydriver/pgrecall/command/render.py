@@ -34,6 +34,7 @@ from pgrecall.models import (
     IndexStep,
     Maintained,
     Memory,
+    RecallStep,
     RecallTimes,
     Timings,
 )
@@ -150,6 +151,20 @@ def arms_table(arms: Sequence[ArmReport]) -> Table:
             "" if arm.best_score is None else f"{arm.best_score:.3f}",
             "" if arm.milliseconds is None else f"{arm.milliseconds:.1f}",
             Text(line(arm.reason or "")),
+        )
+    return table
+
+
+def steps_table(steps: Sequence[RecallStep]) -> Table:
+    """Make a table of where the steps of a recall have a memory."""
+    table = _table("step", "status", "place", "score", "reason")
+    for step in steps:
+        table.add_row(
+            step.step,
+            step.status,
+            str(step.rank or ""),
+            "" if step.score is None else f"{step.score:.3f}",
+            Text(line(step.reason or "")),
         )
     return table
 

@@ -1,0 +1,104 @@
+"""What the page of ``pgrecall recall --html`` tells besides the answer, looked up in the bank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pgrecall.client import Recall
+from pgrecall.command.drawing import ids_of
+from pgrecall.command.html import Told
+from pgrecall.errors import MemoryNotFound
+from pgrecall.models import RecallOption, RecallReport, RecallStep
+
+if TYPE_CHECKING:
+    from pgrecall.core import RecallOptions
+
+
+def gathered(
+    recall: Recall,
+    bank: str,
+    question: str,
+    given: RecallOptions,
+    report: RecallReport,
+    steps: Mapping[int, Sequence[RecallStep]],
+    model: str | None,
+) -> Told:
+    """Look up what the page shows.
+
+    Args:
+        recall: What was asked.
+        bank: Name of the bank.
+        question: The question.
+        given: The options that it was asked with.
+        report: The answer.
+        steps: Those of the memories that were asked about, by id.
+        model: Name of the embedding model; None for none.
+
+    """
+    marks = uuid4().hex, uuid4().hex  # nobody can have written these into a memory
+    marked = {
+        hit.memory_id: recall.highlight(
+            bank, hit.memory_id, question, start_mark=marks[0], end_mark=marks[1]
+        )
+        for hit in report.hits
+        if hit.kind == "memory"
+    }
+    texts = {hit.memory_id: hit.text for hit in report.hits}
+    for one in {fact for hit in report.hits for fact in ids_of(hit)} | steps.keys():
+        if one not in texts:
+            texts[one] = _text(recall, bank, one)
+    values = recall.bank_options(bank)
+    for name, value in given.items():
+        own = values.get(name)
+        if isinstance(value, Mapping) and isinstance(own, Mapping):  # as weights: arm by arm
+            value = {**own, **value}
+        if value is not None and name != "explain":
+            values[name] = value
+    values["model"] = model or "none"
+    return Told(
+        entities=recall.query_entities(bank, question),
+        marked=marked,
+        marks=marks,
+        texts=texts,
+        settings=changed(recall.recall_options(), values),
+        missed=[(one, texts[one], found) for one, found in steps.items()],
+    )
+
+
+def _text(recall: Recall, bank: str, one: int) -> str:
+    with suppress(MemoryNotFound):
+        return recall.get(bank, one).text
+    return recall.message_context(bank, one, before=0, after=0)[0].text
+
+
+def changed(
+    options: Iterable[RecallOption], values: Mapping[str, object]
+) -> list[tuple[str, str, str]]:
+    """List name, value and default of options that differ from their default, depth and budget too.
+
+    Args:
+        options: Those of a recall.
+        values: What they are, and other arguments of the recall.
+
+    """
+    defaults = {option.name: option.default_value for option in options}
+    changed = []
+    for name, value in values.items():
+        default = defaults.get(name)
+        if isinstance(value, Mapping) and isinstance(default, Mapping):
+            value = {key: part for key, part in value.items() if part != default.get(key)}
+            default = {key: default.get(key) for key in value}
+        if value != default or name in ("depth", "budget"):
+            changed.append((name, _value(value), _value(default)))
+    return changed
+
+
+def _value(value: object) -> str:
+    """Write a setting."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)

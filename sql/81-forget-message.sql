@@ -1,0 +1,204 @@
+-- Forgetting raw messages: by id, by session, by time.
+--
+-- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses: a
+-- retention rule may erase most of a bank at once, and the counts of what is left must not wait for
+-- a full refresh. Where a bank sets message_context_weight, the messages beside an erased one lose
+-- its words, too.
+create or replace function pgrecall_internal._message_lexemes(
+  bank pgrecall.bank, message_ids bigint[], upto bigint)
+returns table (lexeme text, documents bigint)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select x.lexeme, count(*)
+  from   pgrecall.message m
+  cross  join lateral pgrecall_internal._field_lexemes(
+           bank.text_search_config::regconfig, m.text,
+           pgrecall_internal._message_context(bank, m), bank.message_context_weight, null, 0) as x
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
+  group  by x.lexeme;
+end;
+$$;
+comment on function pgrecall_internal._message_lexemes is
+'In how many of some messages, those with ids up to upto, each lexeme occurs.';
+
+create or replace function pgrecall_internal._message_length(
+  bank pgrecall.bank, message_ids bigint[], upto bigint)
+returns double precision
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return (
+    select coalesce(sum(m.lexical_length), 0)
+    from   pgrecall.message m
+    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
+  );
+end;
+$$;
+comment on function pgrecall_internal._message_length is
+'The length in lexemes of some messages together, those with ids up to upto.';
+
+create or replace function pgrecall_internal._recount_messages(
+  bank pgrecall.bank, lexemes text[], changes bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  with change as (
+    select u.lexeme, sum(u.documents) as documents
+    from   unnest(lexemes, changes) as u(lexeme, documents)
+    group  by u.lexeme
+    having sum(u.documents) <> 0
+  ),
+  gone as (
+    delete from pgrecall_internal.lexeme l
+    using  change c
+    where  l.bank_id = bank.bank_id and l.kind = 'message' and l.lexeme = c.lexeme
+      and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+      and  l.document_count + c.documents <= 0
+  )
+  update pgrecall_internal.lexeme l
+  set    document_count = l.document_count + c.documents
+  from   change c
+  where  l.bank_id = bank.bank_id and l.kind = 'message' and l.lexeme = c.lexeme
+    and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+    and  l.document_count + c.documents > 0;
+end;
+$$;
+comment on function pgrecall_internal._recount_messages is
+'Changes the number of messages that each lexeme occurs in.';
+
+create or replace function pgrecall_internal._forget_messages(
+  bank pgrecall.bank, message_ids bigint[], sessions text[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  known      pgrecall_internal.statistics;
+  beside     bigint[] := '{}';
+  before     double precision := 0;
+  after      double precision := 0;
+  lexemes    text[];
+  changes    bigint[];
+  counted    bigint;
+  total      double precision;
+  removed    bigint;
+begin
+  select s.* into known
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = bank.bank_id and s.kind = 'message';
+  -- The words of a message count for those beside it.
+  if bank.message_context_weight > 0 then
+    beside := array(
+      select distinct c.message_id
+      from   unnest(message_ids) as u(message_id)
+      cross  join lateral pgrecall.message_context(bank.bank_id, u.message_id, 1, 1) as c
+      where  c.message_id <> all (message_ids)
+    );
+  end if;
+  before := pgrecall_internal._message_length(bank, beside, known.watermark);
+  select array_agg(l.lexeme), array_agg(-l.documents)
+  into   lexemes, changes
+  from   pgrecall_internal._message_lexemes(bank, message_ids || beside, known.watermark) as l;
+  with gone as (
+    delete from pgrecall.message m
+    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
+    returning m.message_id, m.lexical_length
+  )
+  select count(*), count(*) filter (where g.message_id <= known.watermark),
+         coalesce(sum(g.lexical_length) filter (where g.message_id <= known.watermark), 0)
+  into   removed, counted, total
+  from   gone g;
+  delete from pgrecall.session s
+  where  s.bank_id = bank.bank_id and s.session_id = any (sessions)
+    and  not exists (select from pgrecall.message m
+                     where m.bank_id = bank.bank_id and m.session_id = s.session_id);
+  if known.bank_id is null then
+    return removed;
+  end if;
+
+  if beside <> '{}' then
+    perform pgrecall_internal._refresh_neighbour_weights(bank, beside, known.weighted_length);
+    after := pgrecall_internal._message_length(bank, beside, known.watermark);
+    select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
+    into   lexemes, changes
+    from   pgrecall_internal._message_lexemes(bank, beside, known.watermark) as l;
+  end if;
+  perform pgrecall_internal._recount_messages(bank, lexemes, changes);
+  update pgrecall_internal.statistics s
+  set    document_count = greatest(s.document_count - counted, 0),
+         average_length = greatest(s.average_length * s.document_count - total - before + after, 0)
+                          / greatest(s.document_count - counted, 1)
+  where  s.bank_id = bank.bank_id and s.kind = 'message'
+  returning s.document_count into counted;
+  -- As after storing: at once where there are few, else maintain() does it.
+  if counted <= 500 and pgrecall_internal._is_weighing_due(bank.bank_id, 'message') then
+    perform pgrecall_internal._weigh_documents(bank, 'message', null);
+  end if;
+  return removed;
+end;
+$$;
+comment on function pgrecall_internal._forget_messages is
+'Worker of forget_messages(): erases messages, and these sessions where they have none left, and '
+'takes both out of the statistics. The caller has locked the bank.';
+
+create or replace function pgrecall.forget_messages(
+  bank        text,
+  message_ids bigint[] default null,
+  session     text default null,
+  during      pgrecall_internal.period default null,
+  dry_run     boolean default false)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  sent_in  tstzrange := pgrecall_internal._range_of_period(during);
+  locked   pgrecall.bank := pgrecall_internal._bank(bank);
+  ids      bigint[];
+  sessions text[];
+begin
+  if num_nonnulls(message_ids, session, during) = 0 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'nothing says what to forget',
+      hint    = 'Pass message_ids =>, session => or during =>, such as ''[,2026-01-01)''.';
+  end if;
+  if dry_run is not true then
+    locked := pgrecall_internal._locked_bank(bank);
+  end if;
+  select coalesce(array_agg(m.message_id), '{}'),
+         coalesce(array_agg(distinct m.session_id) filter (where m.session_id is not null), '{}')
+  into   ids, sessions
+  from   pgrecall.message m
+  where  m.bank_id = forget_messages.bank
+    and  (message_ids is null or m.message_id = any (message_ids))
+    and  (session is null or m.session_id = session)
+    and  (sent_in is null or m.sent_at <@ sent_in);
+  if dry_run then
+    return cardinality(ids);
+  end if;
+  -- A session that was only logged has no message.
+  if num_nonnulls(message_ids, during) = 0 then
+    sessions := sessions || session;
+  end if;
+  return pgrecall_internal._forget_messages(locked, ids, sessions);
+end;
+$$;
+comment on function pgrecall.forget_messages is
+'Erases the raw messages that meet all conditions given: these ids, this session, sent in this '
+'window, ''[,2026-01-01)'' for all before 2026. Returns how many; dry_run only counts them. A '
+'session that is left without messages is erased, too, so that it no longer counts as a '
+'conversation. Facts that were extracted from them stay: forget_where(source_id =>). BM25 counts '
+'without them at once; the weights of a large bank follow with maintain(). Errors: RC001, 22023 no '
+'condition.';
