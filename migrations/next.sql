@@ -588,8 +588,6 @@ alter table pgrecall.bank add constraint bank_message_context_weight_check
   check (message_context_weight between 0 and 100);
 
 -- A log of recalls.
-alter table pgrecall.bank add column log_share real not null default 0;
-alter table pgrecall.bank add constraint bank_log_share_check check (log_share between 0 and 1);
 alter table pgrecall.recall_log add constraint recall_log_bank_id_fkey
   foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;
 
@@ -641,6 +639,8 @@ alter table pgrecall.bank add column fence_key uuid;
 update pgrecall.bank set fence_key = gen_random_uuid();
 alter table pgrecall.bank alter column fence_key set default gen_random_uuid();
 alter table pgrecall.bank alter column fence_key set not null;
+alter table pgrecall.bank add column log_share real not null default 0;
+alter table pgrecall.bank add constraint bank_log_share_check check (log_share between 0 and 1);
 alter table pgrecall.bank add constraint bank_replace_check
   check (replace in ('none', 'key', 'relation', 'both'));
 alter table pgrecall.bank add constraint bank_single_relations_check
