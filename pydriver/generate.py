@@ -35,6 +35,7 @@ RULES = (
     (r"await asyncio\.wait_for\(asyncio\.wrap_future\((.+?)\), (.+?)\)", r"\1.result(\2)"),
     (r"\bon_own_thread\b", "on_this_thread"),
     (r"await asyncio\.to_thread\(function, \*arguments\)", "function(*arguments)"),
+    (r"from asyncio import Lock", "from threading import Lock"),
     (r"\basyncio\b", "time"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),

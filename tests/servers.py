@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,14 +134,58 @@ def server_under_test() -> Iterator[Server]:
         psql = shutil.which("psql")
         yield _server(dsn, Path(psql).parent if psql else Path(), is_embedded=False)
         return
-    version = int(os.environ.get(VERSION_VARIABLE) or 18)
+    with folder_of_servers() as folder:
+        data = folder / "data"
+        with embedded_server(embedded_version(), data, settings=TEST_SETTINGS) as embedded:
+            yield _server(embedded.dsn, embedded.binaries, is_embedded=True)
+
+
+def embedded_version() -> int:
+    return int(os.environ.get(VERSION_VARIABLE) or 18)
+
+
+@contextmanager
+def folder_of_servers() -> Iterator[Path]:
+    """Make a directory for data of embedded servers."""
     directory = Path(tempfile.mkdtemp(prefix="pgrecall-"))
     directory.chmod(0o711)  # as root the server runs as another user, who must get through
     try:
-        with embedded_server(version, directory / "data", settings=TEST_SETTINGS) as embedded:
-            yield _server(embedded.dsn, embedded.binaries, is_embedded=True)
+        yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def standby_of(data: Path, binaries: Path, copy: Path) -> Iterator[str]:
+    """Run a streaming standby of the embedded server in data, in copy; yields its dsn."""
+    with (data / "pgrecall_hba.conf").open("a") as file:
+        file.write("local replication all peer map=pgrecall\n")
+    dsn = _own_socket(data)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("select pg_reload_conf()")
+    program = binaries / "pg_basebackup"
+    arguments = ["-d", dsn, "-D", str(copy), "-R", "-c", "fast", "-X", "stream"]
+    until = time.monotonic() + 30
+    while True:  # the server reads its files some time after it was told to
+        got = subprocess.run([program, *arguments], capture_output=True, text=True, cwd="/")
+        if got.returncode == 0:
+            break
+        assert "no pg_hba.conf entry" in got.stderr, got.stderr
+        assert time.monotonic() < until
+    owner = data.stat()
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    for left in (".s.PGSQL.5432.lock", ".handle_pids.json"):
+        (copy / left).unlink(missing_ok=True)
+    with (copy / "postgresql.auto.conf").open("a") as file:
+        file.write("max_standby_streaming_delay = 0\nhot_standby_feedback = off\n")
+    with embedded_server(embedded_version(), copy) as standby:
+        yield standby.dsn
+
+
+def _own_socket(data: Path) -> str:
+    lines = (data / "postmaster.pid").read_text().splitlines()
+    return make_conninfo(host=lines[4], user="postgres", dbname="postgres")
 
 
 def _server(dsn: str, binaries: Path, *, is_embedded: bool) -> Server:

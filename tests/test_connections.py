@@ -228,6 +228,15 @@ def test_tasks_share_a_pool(database: str, bank: str) -> None:
     assert set(asyncio.run(body())) == {"Ana leads Atlas."}
 
 
+def test_tasks_share_a_connection_within_a_timeout(database: str, bank: str) -> None:
+    async def body() -> list[str]:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            asked = (memory.recall(bank, "who leads Atlas?", timeout=60) for _ in range(16))
+            return [hits[0].text for hits in await asyncio.gather(*asked)]
+
+    assert set(asyncio.run(body())) == {"Ana leads Atlas."}
+
+
 @needs_pool
 def test_a_busy_pool_is_named_in_one_warning(
     database: str, bank: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

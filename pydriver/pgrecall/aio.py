@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import Lock
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, tzinfo
@@ -98,6 +99,9 @@ class AsyncRecall:
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
+        replicas: Sequence[str | AsyncPool] = (),
+        max_lag: float | None = core.MAX_LAG,
+        read_your_writes: bool = True,
     ) -> None:
         """Keep the connection; nothing is sent, loaded or created yet.
 
@@ -115,15 +119,25 @@ class AsyncRecall:
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
                 with both, and questions with the one that the bank has, before and after the
                 switch. A bank is asked for its models before each call.
+            replicas: Standbys to read from in turn: connection strings, to be opened when they
+                are needed, or pools. The primary answers where none is near enough or reachable,
+                and inside a transaction of the caller. It does all that writes.
+            max_lag: Seconds that a standby may be behind. None: however many.
+            read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: there is no such time zone; or the model of the embedder has no name.
+            InvalidArgument: there is no such time zone; the model of the embedder has no name; or
+                replicas or max_lag are unusable.
 
         """
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
         self._log: RecallLog | None = None  # the same
+        self._turn = Lock()  # of the callers that share a connection
+        self._replicas = core.Replicas(replicas, max_lag, read_your_writes)
+        self._standbys: dict[int, AsyncRecall] = {}
+        self._pool_size: int | None = None
 
     @classmethod
     async def connect(
@@ -136,6 +150,9 @@ class AsyncRecall:
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
         pool_size: int | None = None,
+        replicas: Sequence[str | AsyncPool] = (),
+        max_lag: float | None = core.MAX_LAG,
+        read_your_writes: bool = True,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
 
@@ -150,12 +167,15 @@ class AsyncRecall:
             model: As for the class.
             next_embedder: As for the class.
             pool_size: Open a pool of at most so many connections instead, for calls that run at
-                once; needs the extra ``pool``.
+                once, and one for each replica; needs the extra ``pool``.
+            replicas: As for the class.
+            max_lag: As for the class.
+            read_your_writes: As for the class.
 
         Raises:
             InstallError: the embedded server is needed and cannot be started, or the package for
                 a pool is missing.
-            InvalidArgument: pool_size is below 1.
+            InvalidArgument: pool_size is below 1, or as for the class.
 
         """
         from pgrecall.server import ready_dsn
@@ -170,12 +190,19 @@ class AsyncRecall:
             timezone=timezone,
             model=model,
             next_embedder=next_embedder,
+            replicas=replicas,
+            max_lag=max_lag,
+            read_your_writes=read_your_writes,
         )
         recall._dsn, recall._log = server, RecallLog(server)
+        recall._pool_size = pool_size
         return recall
 
     async def close(self) -> None:
-        """Close the connection or the pool, if :meth:`connect` opened it."""
+        """Close what was opened here: by :meth:`connect`, and for replicas."""
+        while self._standbys:
+            _, standby = self._standbys.popitem()
+            await standby.close()
         if self._dsn is not None:
             self._dsn = None
             if self._log is not None:
@@ -192,8 +219,27 @@ class AsyncRecall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the connection or the pool, if :meth:`connect` opened it."""
+        """Close what was opened here."""
         await self.close()
+
+    async def position(self) -> str:
+        """Return a position in the log of the primary behind all that is committed so far.
+
+        A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
+        """
+        return await self._answered(calls.log_position())
+
+    def read_after(self, position: str) -> None:
+        """Read from replicas only once they have replayed the log up to a position.
+
+        Args:
+            position: As :meth:`position` of any client of the same primary returned it.
+
+        Raises:
+            InvalidArgument: it is no such position.
+
+        """
+        self._replicas.require(position)
 
     async def create_bank(
         self,
@@ -355,7 +401,7 @@ class AsyncRecall:
 
     async def banks(self) -> list[Bank]:
         """List all banks by name."""
-        return await self._run(calls.banks())
+        return await self._read(calls.banks())
 
     async def bank_options(self, bank: str) -> dict[str, object]:
         """Return every option of a recall with its default in a bank.
@@ -364,15 +410,15 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.bank_options(bank))
+        return await self._read(calls.bank_options(bank))
 
     async def recall_options(self) -> list[RecallOption]:
         """List the options of a recall: type, default, range and what each does."""
-        return await self._run(calls.recall_options())
+        return await self._read(calls.recall_options())
 
     async def arms(self) -> list[Arm]:
         """List the retrieval arms, in the order in which they run."""
-        return await self._run(calls.arms())
+        return await self._read(calls.arms())
 
     async def retain(
         self,
@@ -530,7 +576,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        found = await self._run(calls.stored_memories(bank, [memory_id]))
+        found = await self._read(calls.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
                 f'bank "{bank}" has no memory {memory_id}',
@@ -577,7 +623,7 @@ class AsyncRecall:
         check_type("during", during, Period | None)
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
-        return await self._run(
+        return await self._read(
             calls.list_memories(
                 bank,
                 filter=filter,
@@ -606,7 +652,7 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._run(calls.memory_history(bank, memory_id, top_k=top_k))
+        return await self._read(calls.memory_history(bank, memory_id, top_k=top_k))
 
     async def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
@@ -777,7 +823,7 @@ class AsyncRecall:
 
         """
         as_of = self._settings.moment(as_of)
-        return await self._run(
+        return await self._read(
             calls.near_copies(
                 bank,
                 memory_id,
@@ -879,7 +925,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.last_session_end(bank, before=self._settings.moment(before)))
+        return await self._read(calls.last_session_end(bank, before=self._settings.moment(before)))
 
     async def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Refresh the word counts of a bank, on which BM25 weights are based.
@@ -901,7 +947,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.bank_statistics(bank))
+        return await self._read(calls.bank_statistics(bank))
 
     async def highlight(
         self,
@@ -929,7 +975,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        return await self._run(
+        return await self._read(
             calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
         )
 
@@ -943,7 +989,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.vocabulary_drift(bank))
+        return await self._read(calls.vocabulary_drift(bank))
 
     async def snapshot_vocabulary(self, bank: str) -> None:
         """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
@@ -1009,7 +1055,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.recall_stats(bank, since=self._settings.moment(since)))
+        return await self._read(calls.recall_stats(bank, since=self._settings.moment(since)))
 
     async def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
@@ -1211,7 +1257,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.query_entities(bank, query))
+        return await self._read(calls.query_entities(bank, query))
 
     async def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
@@ -1220,7 +1266,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.type_hints(bank, query))
+        return await self._read(calls.type_hints(bank, query))
 
     async def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
@@ -1239,7 +1285,7 @@ class AsyncRecall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return await self._run(calls.message_context(bank, message_id, before=before, after=after))
+        return await self._read(calls.message_context(bank, message_id, before=before, after=after))
 
     async def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Merge other entities into an entity, which takes over their names as aliases.
@@ -1306,7 +1352,7 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._run(calls.duplicate_entities(bank, top_k=top_k))
+        return await self._read(calls.duplicate_entities(bank, top_k=top_k))
 
     async def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.
@@ -1399,7 +1445,7 @@ class AsyncRecall:
         unprepared = [question for question in questions if question.needs_preparation]
         if unprepared:
             call = calls.together([question.preparation_call() for question in unprepared])
-            prepared = await self._run(call, trace)
+            prepared = await self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
         for step in core.embed_together(questions):
@@ -1407,7 +1453,7 @@ class AsyncRecall:
         for question in questions:
             for step in question.embed():
                 await _settled(step)
-        answers = await self._run(calls.together([one.call() for one in questions]), trace)
+        answers = await self._read(calls.together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
             for step in question.rerank(answer):
                 await _settled(step)
@@ -1467,7 +1513,7 @@ class AsyncRecall:
         """
         check_type("is_run", is_run, bool | None)
         question = await self._question(bank, query, options, is_strict=True)
-        return await self._run(question.explain_call(is_run))
+        return await self._read(question.explain_call(is_run))
 
     async def arm_hits(
         self, bank: str, query: str, **options: Unpack[RecallOptions]
@@ -1484,7 +1530,7 @@ class AsyncRecall:
 
         """
         question = await self._question(bank, query, options, is_strict=True)
-        return await self._run(question.arm_hits_call())
+        return await self._read(question.arm_hits_call())
 
     async def why_not(
         self, bank: str, query: str, memory_id: int, **options: Unpack[RecallOptions]
@@ -1519,7 +1565,7 @@ class AsyncRecall:
         self, bank: str, query: str, options: RecallOptions, began: float
     ) -> RecallReport:
         question = await self._question(bank, query, options, began=began)
-        for step in question.rerank(await self._run(question.call(), question.trace)):
+        for step in question.rerank(await self._read(question.call(), question.trace)):
             await _settled(step)
         report = question.report()
         if self._log is not None:
@@ -1540,7 +1586,7 @@ class AsyncRecall:
         question = core.Question(settings, bank, query, options, on_own_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
-            question.prepare(await self._run(call, question.trace))
+            question.prepare(await self._read(call, question.trace))
         for step in question.embed(is_strict=is_strict):
             await _settled(step)
         return question
@@ -1559,7 +1605,50 @@ class AsyncRecall:
         )
 
     async def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
-        """Send a call, and retry it after a delay where that may help."""
+        """Send a call that may write."""
+        try:
+            return await self._answered(call, trace)
+        finally:
+            self._replicas.wrote()
+
+    async def _read(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+        """Send a call that only reads: to a replica that is near enough, else to the primary."""
+        trace = trace or core.Trace()
+        order = self._replicas.order() if self._may_go_on() else []
+        if order and (unseen := self._replicas.unseen()):
+            self._replicas.require(await self._answered(calls.log_position(), trace), unseen)
+        for place in order:
+            trace.is_sent = False
+            try:
+                standby = await self._standby(place, trace)
+                async with standby._connection(trace, core.REPLICA_SECONDS) as connection:
+                    return await self._send(call, connection, trace, self._replicas.gate())
+            except psycopg.Error as error:
+                late = trace.too_late(error)
+                if late is not None:
+                    raise late from error
+                if isinstance(error, psycopg.errors.QueryCanceled):
+                    raise  # it would take too long elsewhere, too
+                self._replicas.note(place, error, trace)
+        return await self._answered(call, trace)
+
+    async def _standby(self, place: int, trace: core.Trace) -> AsyncRecall:
+        """Return a replica, opened when it is first read from."""
+        if place not in self._standbys:
+            source = self._replicas.sources[place]
+            dsn = core.replica_dsn(source) if isinstance(source, str) else None
+            if dsn is not None and self._pool_size is not None:
+                source = await _pool(dsn, self._pool_size)
+            elif dsn is not None:
+                source = await _connected(dsn, trace.left)
+            opened = AsyncRecall(cast("AsyncPool", source), embedder=None, reranker=None)
+            opened._dsn = dsn
+            if self._standbys.setdefault(place, opened) is not opened:
+                await opened.close()  # another caller was faster
+        return self._standbys[place]
+
+    async def _answered(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+        """Send a call to the primary, and retry it after a delay where that may help."""
         trace = trace or core.Trace()
         delays = core.retry_delays()
         while True:
@@ -1595,37 +1684,50 @@ class AsyncRecall:
             return other_version(error, None)
         return other_version(error, schema)
 
-    async def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
+    async def _send(
+        self,
+        call: Call[Row, T],
+        connection: Connection,
+        trace: core.Trace,
+        gate: Call[Any, Any] | None = None,
+    ) -> T:
+        """Send a call, behind a gate that may refuse it, within what is left of the time."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()
-            if limit is None:
+            before = [one for one in (limit, gate) if one is not None]
+            if not before:
                 await cursor.execute(text, call.parameters, prepare=False)
             else:
                 async with connection.pipeline():  # one round trip
-                    await connection.execute(limit.sql.encode(), limit.parameters, prepare=False)
+                    for one in before:
+                        await connection.execute(one.sql.encode(), one.parameters, prepare=False)
                     await cursor.execute(text, call.parameters, prepare=False)
-                    await connection.execute(unlimit.sql.encode(), prepare=False)
+                    if limit is not None:
+                        await connection.execute(unlimit.sql.encode(), prepare=False)
             return call.result(await cursor.fetchall())
 
     @asynccontextmanager
-    async def _connection(self, trace: core.Trace) -> AsyncIterator[Connection]:
+    async def _connection(
+        self, trace: core.Trace, at_most: float | None = None
+    ) -> AsyncIterator[Connection]:
+        """Lend a connection; one of a pool is waited for at_most so many seconds."""
         start = perf_counter()
         trace.is_sent = False
         source = self._source
         if isinstance(source, psycopg.AsyncConnection):
-            if self._dsn is not None:
-                async with source.lock:  # of the callers that wait for it one opens the next
-                    if self._source is source and not core.is_alive(source):
-                        self._source = await _connected(self._dsn, trace.left)
-                        await source.close()
-                        trace.acquired(start)
-            yield cast("Connection", self._source)
+            async with self._turn:  # a pipeline would take in what others send meanwhile
+                source = cast("Connection", self._source)
+                if self._dsn is not None and not core.is_alive(source):
+                    self._source = await _connected(self._dsn, trace.left)
+                    await source.close()
+                    trace.acquired(start)
+                yield cast("Connection", self._source)
             return
-        limit = trace.pool_arguments(source.connection)
+        limit = trace.pool_arguments(source.connection, at_most)
         async with source.connection(**limit) as connection:
             trace.acquired(start, source)
             yield connection

@@ -184,6 +184,16 @@ def version() -> Call[str, str]:
     return _value("version")
 
 
+def log_position() -> Call[str, str]:
+    """Return a position in the log behind all that is committed."""
+    return Call("select pgrecall.log_position()::pg_catalog.text", {}, scalar_row, _single)
+
+
+def replica_lag(*, at_most: float | None, after: str | None) -> Call[float | None, float | None]:
+    """Measure how far a standby is behind, and fail where that is too far."""
+    return _value("replica_lag", at_most=at_most, after=after)
+
+
 def create_bank(
     bank: str,
     *,

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
 from math import ceil
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -98,6 +99,9 @@ class Recall:
         timezone: str | tzinfo | None = None,
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
+        replicas: Sequence[str | Pool] = (),
+        max_lag: float | None = core.MAX_LAG,
+        read_your_writes: bool = True,
     ) -> None:
         """Keep the connection; nothing is sent, loaded or created yet.
 
@@ -115,15 +119,25 @@ class Recall:
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
                 with both, and questions with the one that the bank has, before and after the
                 switch. A bank is asked for its models before each call.
+            replicas: Standbys to read from in turn: connection strings, to be opened when they
+                are needed, or pools. The primary answers where none is near enough or reachable,
+                and inside a transaction of the caller. It does all that writes.
+            max_lag: Seconds that a standby may be behind. None: however many.
+            read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: there is no such time zone; or the model of the embedder has no name.
+            InvalidArgument: there is no such time zone; the model of the embedder has no name; or
+                replicas or max_lag are unusable.
 
         """
         self._source = connection
         self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
         self._log: RecallLog | None = None  # the same
+        self._turn = Lock()  # of the callers that share a connection
+        self._replicas = core.Replicas(replicas, max_lag, read_your_writes)
+        self._standbys: dict[int, Recall] = {}
+        self._pool_size: int | None = None
 
     @classmethod
     def connect(
@@ -136,6 +150,9 @@ class Recall:
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
         pool_size: int | None = None,
+        replicas: Sequence[str | Pool] = (),
+        max_lag: float | None = core.MAX_LAG,
+        read_your_writes: bool = True,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
 
@@ -150,12 +167,15 @@ class Recall:
             model: As for the class.
             next_embedder: As for the class.
             pool_size: Open a pool of at most so many connections instead, for calls that run at
-                once; needs the extra ``pool``.
+                once, and one for each replica; needs the extra ``pool``.
+            replicas: As for the class.
+            max_lag: As for the class.
+            read_your_writes: As for the class.
 
         Raises:
             InstallError: the embedded server is needed and cannot be started, or the package for
                 a pool is missing.
-            InvalidArgument: pool_size is below 1.
+            InvalidArgument: pool_size is below 1, or as for the class.
 
         """
         from pgrecall.server import ready_dsn
@@ -170,12 +190,19 @@ class Recall:
             timezone=timezone,
             model=model,
             next_embedder=next_embedder,
+            replicas=replicas,
+            max_lag=max_lag,
+            read_your_writes=read_your_writes,
         )
         recall._dsn, recall._log = server, RecallLog(server)
+        recall._pool_size = pool_size
         return recall
 
     def close(self) -> None:
-        """Close the connection or the pool, if :meth:`connect` opened it."""
+        """Close what was opened here: by :meth:`connect`, and for replicas."""
+        while self._standbys:
+            _, standby = self._standbys.popitem()
+            standby.close()
         if self._dsn is not None:
             self._dsn = None
             if self._log is not None:
@@ -192,8 +219,27 @@ class Recall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the connection or the pool, if :meth:`connect` opened it."""
+        """Close what was opened here."""
         self.close()
+
+    def position(self) -> str:
+        """Return a position in the log of the primary behind all that is committed so far.
+
+        A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
+        """
+        return self._answered(calls.log_position())
+
+    def read_after(self, position: str) -> None:
+        """Read from replicas only once they have replayed the log up to a position.
+
+        Args:
+            position: As :meth:`position` of any client of the same primary returned it.
+
+        Raises:
+            InvalidArgument: it is no such position.
+
+        """
+        self._replicas.require(position)
 
     def create_bank(
         self,
@@ -353,7 +399,7 @@ class Recall:
 
     def banks(self) -> list[Bank]:
         """List all banks by name."""
-        return self._run(calls.banks())
+        return self._read(calls.banks())
 
     def bank_options(self, bank: str) -> dict[str, object]:
         """Return every option of a recall with its default in a bank.
@@ -362,15 +408,15 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.bank_options(bank))
+        return self._read(calls.bank_options(bank))
 
     def recall_options(self) -> list[RecallOption]:
         """List the options of a recall: type, default, range and what each does."""
-        return self._run(calls.recall_options())
+        return self._read(calls.recall_options())
 
     def arms(self) -> list[Arm]:
         """List the retrieval arms, in the order in which they run."""
-        return self._run(calls.arms())
+        return self._read(calls.arms())
 
     def retain(
         self,
@@ -528,7 +574,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        found = self._run(calls.stored_memories(bank, [memory_id]))
+        found = self._read(calls.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
                 f'bank "{bank}" has no memory {memory_id}',
@@ -575,7 +621,7 @@ class Recall:
         check_type("during", during, Period | None)
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
-        return self._run(
+        return self._read(
             calls.list_memories(
                 bank,
                 filter=filter,
@@ -604,7 +650,7 @@ class Recall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return self._run(calls.memory_history(bank, memory_id, top_k=top_k))
+        return self._read(calls.memory_history(bank, memory_id, top_k=top_k))
 
     def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
@@ -775,7 +821,7 @@ class Recall:
 
         """
         as_of = self._settings.moment(as_of)
-        return self._run(
+        return self._read(
             calls.near_copies(
                 bank,
                 memory_id,
@@ -875,7 +921,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.last_session_end(bank, before=self._settings.moment(before)))
+        return self._read(calls.last_session_end(bank, before=self._settings.moment(before)))
 
     def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Refresh the word counts of a bank, on which BM25 weights are based.
@@ -897,7 +943,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.bank_statistics(bank))
+        return self._read(calls.bank_statistics(bank))
 
     def highlight(
         self,
@@ -925,7 +971,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        return self._run(
+        return self._read(
             calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
         )
 
@@ -939,7 +985,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.vocabulary_drift(bank))
+        return self._read(calls.vocabulary_drift(bank))
 
     def snapshot_vocabulary(self, bank: str) -> None:
         """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
@@ -1005,7 +1051,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.recall_stats(bank, since=self._settings.moment(since)))
+        return self._read(calls.recall_stats(bank, since=self._settings.moment(since)))
 
     def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
@@ -1203,7 +1249,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.query_entities(bank, query))
+        return self._read(calls.query_entities(bank, query))
 
     def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
@@ -1212,7 +1258,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.type_hints(bank, query))
+        return self._read(calls.type_hints(bank, query))
 
     def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
@@ -1231,7 +1277,7 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return self._run(calls.message_context(bank, message_id, before=before, after=after))
+        return self._read(calls.message_context(bank, message_id, before=before, after=after))
 
     def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Merge other entities into an entity, which takes over their names as aliases.
@@ -1294,7 +1340,7 @@ class Recall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return self._run(calls.duplicate_entities(bank, top_k=top_k))
+        return self._read(calls.duplicate_entities(bank, top_k=top_k))
 
     def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.
@@ -1388,7 +1434,7 @@ class Recall:
         unprepared = [question for question in questions if question.needs_preparation]
         if unprepared:
             call = calls.together([question.preparation_call() for question in unprepared])
-            prepared = self._run(call, trace)
+            prepared = self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
         for step in core.embed_together(questions):
@@ -1396,7 +1442,7 @@ class Recall:
         for question in questions:
             for step in question.embed():
                 _settled(step)
-        answers = self._run(calls.together([one.call() for one in questions]), trace)
+        answers = self._read(calls.together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
             for step in question.rerank(answer):
                 _settled(step)
@@ -1456,7 +1502,7 @@ class Recall:
         """
         check_type("is_run", is_run, bool | None)
         question = self._question(bank, query, options, is_strict=True)
-        return self._run(question.explain_call(is_run))
+        return self._read(question.explain_call(is_run))
 
     def arm_hits(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[ArmFinding]:
         """List what each arm finds before fusion, whatever its weight.
@@ -1471,7 +1517,7 @@ class Recall:
 
         """
         question = self._question(bank, query, options, is_strict=True)
-        return self._run(question.arm_hits_call())
+        return self._read(question.arm_hits_call())
 
     def why_not(
         self, bank: str, query: str, memory_id: int, **options: Unpack[RecallOptions]
@@ -1504,7 +1550,7 @@ class Recall:
 
     def _answer(self, bank: str, query: str, options: RecallOptions, began: float) -> RecallReport:
         question = self._question(bank, query, options, began=began)
-        for step in question.rerank(self._run(question.call(), question.trace)):
+        for step in question.rerank(self._read(question.call(), question.trace)):
             _settled(step)
         report = question.report()
         if self._log is not None:
@@ -1525,7 +1571,7 @@ class Recall:
         question = core.Question(settings, bank, query, options, on_this_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
-            question.prepare(self._run(call, question.trace))
+            question.prepare(self._read(call, question.trace))
         for step in question.embed(is_strict=is_strict):
             _settled(step)
         return question
@@ -1542,7 +1588,50 @@ class Recall:
         return not isinstance(connection, psycopg.Connection) or (core.owns_transaction(connection))
 
     def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
-        """Send a call, and retry it after a delay where that may help."""
+        """Send a call that may write."""
+        try:
+            return self._answered(call, trace)
+        finally:
+            self._replicas.wrote()
+
+    def _read(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+        """Send a call that only reads: to a replica that is near enough, else to the primary."""
+        trace = trace or core.Trace()
+        order = self._replicas.order() if self._may_go_on() else []
+        if order and (unseen := self._replicas.unseen()):
+            self._replicas.require(self._answered(calls.log_position(), trace), unseen)
+        for place in order:
+            trace.is_sent = False
+            try:
+                standby = self._standby(place, trace)
+                with standby._connection(trace, core.REPLICA_SECONDS) as connection:
+                    return self._send(call, connection, trace, self._replicas.gate())
+            except psycopg.Error as error:
+                late = trace.too_late(error)
+                if late is not None:
+                    raise late from error
+                if isinstance(error, psycopg.errors.QueryCanceled):
+                    raise  # it would take too long elsewhere, too
+                self._replicas.note(place, error, trace)
+        return self._answered(call, trace)
+
+    def _standby(self, place: int, trace: core.Trace) -> Recall:
+        """Return a replica, opened when it is first read from."""
+        if place not in self._standbys:
+            source = self._replicas.sources[place]
+            dsn = core.replica_dsn(source) if isinstance(source, str) else None
+            if dsn is not None and self._pool_size is not None:
+                source = _pool(dsn, self._pool_size)
+            elif dsn is not None:
+                source = _connected(dsn, trace.left)
+            opened = Recall(cast("Pool", source), embedder=None, reranker=None)
+            opened._dsn = dsn
+            if self._standbys.setdefault(place, opened) is not opened:
+                opened.close()  # another caller was faster
+        return self._standbys[place]
+
+    def _answered(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+        """Send a call to the primary, and retry it after a delay where that may help."""
         trace = trace or core.Trace()
         delays = core.retry_delays()
         while True:
@@ -1578,37 +1667,48 @@ class Recall:
             return other_version(error, None)
         return other_version(error, schema)
 
-    def _send(self, call: Call[Row, T], connection: Connection, trace: core.Trace) -> T:
+    def _send(
+        self,
+        call: Call[Row, T],
+        connection: Connection,
+        trace: core.Trace,
+        gate: Call[Any, Any] | None = None,
+    ) -> T:
+        """Send a call, behind a gate that may refuse it, within what is left of the time."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             calls.adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()
-            if limit is None:
+            before = [one for one in (limit, gate) if one is not None]
+            if not before:
                 cursor.execute(text, call.parameters, prepare=False)
             else:
                 with connection.pipeline():  # one round trip
-                    connection.execute(limit.sql.encode(), limit.parameters, prepare=False)
+                    for one in before:
+                        connection.execute(one.sql.encode(), one.parameters, prepare=False)
                     cursor.execute(text, call.parameters, prepare=False)
-                    connection.execute(unlimit.sql.encode(), prepare=False)
+                    if limit is not None:
+                        connection.execute(unlimit.sql.encode(), prepare=False)
             return call.result(cursor.fetchall())
 
     @contextmanager
-    def _connection(self, trace: core.Trace) -> Iterator[Connection]:
+    def _connection(self, trace: core.Trace, at_most: float | None = None) -> Iterator[Connection]:
+        """Lend a connection; one of a pool is waited for at_most so many seconds."""
         start = perf_counter()
         trace.is_sent = False
         source = self._source
         if isinstance(source, psycopg.Connection):
-            if self._dsn is not None:
-                with source.lock:  # of the callers that wait for it one opens the next
-                    if self._source is source and not core.is_alive(source):
-                        self._source = _connected(self._dsn, trace.left)
-                        source.close()
-                        trace.acquired(start)
-            yield cast("Connection", self._source)
+            with self._turn:  # a pipeline would take in what others send meanwhile
+                source = cast("Connection", self._source)
+                if self._dsn is not None and not core.is_alive(source):
+                    self._source = _connected(self._dsn, trace.left)
+                    source.close()
+                    trace.acquired(start)
+                yield cast("Connection", self._source)
             return
-        limit = trace.pool_arguments(source.connection)
+        limit = trace.pool_arguments(source.connection, at_most)
         with source.connection(**limit) as connection:
             trace.acquired(start, source)
             yield connection

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -23,11 +24,11 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import calls, telemetry
 from pgrecall._version import __version__
-from pgrecall.arguments import check_recall
+from pgrecall.arguments import check_recall, check_type
 from pgrecall.calls import Answer, Call
 from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
 from pgrecall.errors import (
@@ -92,6 +93,9 @@ STREAM_BATCH = 1000
 MOST_QUERIES = 1000
 SLOW_CONNECTION_SECONDS = 0.05
 WARN_EVERY_SECONDS = 60.0
+MAX_LAG = 10.0
+REPLICA_SECONDS = 2  # to wait for a connection to a replica; libpq takes no less
+REST_SECONDS = 5.0  # of one that cannot be reached
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
@@ -99,6 +103,7 @@ _CONNECTION_LOST = ("08", "57P01", "57P02")
 _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """What a server says that takes connections again before long; it has no code for it then."""
 _LAST_SESSION = "last_session"
+_POSITION = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}")
 _LEAST_SECONDS = 0.002  # a limit of 0 would be none, and the server counts milliseconds
 
 
@@ -244,9 +249,11 @@ class Trace:
             return None
         return max(0.0, self.start + self.timeout - perf_counter())
 
-    def pool_arguments(self, connection: Callable[..., object]) -> dict[str, float]:
+    def pool_arguments(
+        self, connection: Callable[..., object], at_most: float | None = None
+    ) -> dict[str, float]:
         """Return the time limit for borrowing a connection, where the pool knows of one."""
-        left = self.left
+        left = min((one for one in (self.left, at_most) if one is not None), default=None)
         if left is None or "timeout" not in signature(connection).parameters:
             return {}
         return {"timeout": max(left, _LEAST_SECONDS)}
@@ -297,6 +304,98 @@ class Trace:
             raise
         finally:
             self.database += perf_counter() - start
+
+
+class Replicas:
+    """The standbys of a client: whose turn it is, who rests, what they must have replayed.
+
+    Attributes:
+        sources: Their connection strings or pools.
+
+    """
+
+    def __init__(
+        self, sources: Sequence[object], max_lag: float | None, reads_own_writes: bool
+    ) -> None:
+        """Open nothing yet.
+
+        Raises:
+            InvalidArgument: replicas is one text, or max_lag below 0.
+
+        """
+        check_type("replicas", sources, Sequence)
+        check_type("max_lag", max_lag, float | None)
+        check_type("read_your_writes", reads_own_writes, bool)
+        if isinstance(sources, str):
+            raise InvalidArgument("replicas is a text, not a list of them", hint="Give a list.")
+        if max_lag is not None and not max_lag >= 0:
+            raise InvalidArgument(
+                f"max_lag must be at least 0, not {max_lag}", hint="Give seconds."
+            )
+        self.sources = [*sources]
+        self._max_lag = max_lag
+        self._reads_own_writes = reads_own_writes
+        self._rest_until = [-inf] * len(self.sources)
+        self._turn = 0
+        self._written = self._seen = 0  # counts of writes
+        self._after: str | None = None
+
+    def order(self) -> list[int]:
+        """List the places of those to ask, in the order of asking."""
+        self._turn += 1
+        count, now = len(self.sources), perf_counter()
+        turns = ((self._turn + n) % count for n in range(count))
+        return [place for place in turns if self._rest_until[place] <= now]
+
+    def wrote(self) -> None:
+        """Note that something may have been written."""
+        self._written += 1
+
+    def unseen(self) -> int | None:
+        """Return the count of writes, where it is not known up to where they reach in the log."""
+        is_needed = self._reads_own_writes and self._seen < self._written
+        return self._written if is_needed else None
+
+    def require(self, position: str, written: int = 0) -> None:
+        """Keep reads behind a position, and so many writes before it.
+
+        Raises:
+            InvalidArgument: it is no position in a log.
+
+        """
+        check_type("position", position, str)
+        if not _POSITION.fullmatch(position):
+            raise InvalidArgument(
+                f'"{position}" is no position in the log of a server',
+                hint='Pass what position() returned, such as "0/3000060".',
+            )
+        self._after = max(self._after or position, position, key=_log_bytes)
+        self._seen = max(self._seen, written)
+
+    def gate(self) -> Call[Any, Any]:
+        """Return the call that fails where a standby is not near enough."""
+        return calls.replica_lag(at_most=self._max_lag, after=self._after)
+
+    def note(self, place: int, error: psycopg.Error, trace: Trace) -> None:
+        """Let one that cannot be reached rest; one that is behind may soon have caught up."""
+        is_reached = trace.is_sent and not trace.is_lost
+        level = logging.DEBUG if is_reached else logging.WARNING
+        logger.log(level, "replica %d did not answer: %s", place, error)
+        if not is_reached:
+            self._rest_until[place] = perf_counter() + REST_SECONDS
+
+
+def _log_bytes(position: str) -> int:
+    high, low = position.split("/")
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+def replica_dsn(dsn: str) -> str:
+    """Name the connection as :func:`named_dsn` does, and do not wait long for it."""
+    named = named_dsn(dsn)
+    if conninfo_to_dict(named).get("connect_timeout"):
+        return named
+    return make_conninfo(named, connect_timeout=REPLICA_SECONDS)
 
 
 def retry_delays() -> Iterator[float]:
