@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,15 +15,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import build, schema
-from pgrecall.server import DSN_VARIABLE, SETTINGS, VERSION_VARIABLE, embedded_server
+from pgrecall.postmaster import Postmaster
+from pgrecall.server import (
+    DSN_VARIABLE,
+    SETTINGS,
+    VERSION_VARIABLE,
+    EmbeddedServer,
+    embedded_server,
+)
 
 ROUTES = ("extension", "psql", "driver")
+ROUTER_PACKAGES = ("postgresql-15", "postgresql-15-plproxy")
 
 # Nothing that a test writes needs to outlive the machine, and a table that is analysed in the midst
 # of a test has other plans than before.
@@ -242,3 +252,54 @@ def fingerprint(dsn: str) -> list[tuple[str, str, str]]:
     query = Path(__file__).with_name("fingerprint.sql").read_bytes()
     with psycopg.connect(dsn) as connection:
         return connection.execute(query).fetchall()
+
+
+def router_programs() -> Path:
+    """Return the programs of a PostgreSQL with PL/Proxy: those of Debian, unpacked once."""
+    own = platformdirs.user_cache_path("pgrecall", appauthor=False)
+    # As root the server runs as another user, who must get through to it.
+    cache = (Path("/var/cache/pgrecall") if os.geteuid() == 0 else own) / "plproxy"
+    programs = cache / "usr" / "lib" / "postgresql" / "15" / "bin"
+    if not (cache / "done").exists():
+        if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+            pytest.skip("there is no apt-get to get PL/Proxy with")
+        cache.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            got = subprocess.run(
+                ["apt-get", "download", *ROUTER_PACKAGES],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            if got.returncode != 0:
+                pytest.skip(f"apt-get cannot download PL/Proxy: {got.stderr.strip()[-200:]}")
+            for package in Path(folder).glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", package, cache], check=True)
+        (cache / "done").touch()
+    for binary in (programs / "postgres", programs.parent / "lib" / "plproxy.so"):
+        needed = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
+        missing = [line.strip() for line in needed.splitlines() if "not found" in line]
+        if missing:
+            pytest.skip(f"the PostgreSQL of Debian does not run here: {missing[0]}")
+    return programs
+
+
+@contextmanager
+def router_server(data: Path) -> Iterator[str]:
+    """Run a server with PL/Proxy, as the embedded one is run, never as root; yields its dsn."""
+    postmaster = Postmaster(data, router_programs())
+    postmaster.init()
+    with EmbeddedServer(postmaster) as server:
+        # Release 15 cannot map roles to "all"; the socket is in a directory of one user.
+        (data / "pgrecall_hba.conf").write_text("local all all trust\n")
+        os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGHUP)
+        until = time.monotonic() + 30
+        while True:
+            try:
+                psycopg.connect(server.dsn).close()
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        yield server.dsn

@@ -68,6 +68,7 @@ top = _Top(
 click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(top)
 
 banks = Group("bank", help="Create, list, show and drop banks.")
+shards = Group("shard", help="Spread banks over several servers.")
 
 Command(
     top,
@@ -612,4 +613,54 @@ Command(
     argument("shell", type=click.Choice(SHELLS), metavar="SHELL"),
     has_json=False,
     has_dsn=False,
+)
+
+top.add_command(shards)
+Command(
+    shards,
+    "init",
+    "shard.init",
+    "Make an empty database the router. Needs PL/Proxy and a superuser there.",
+    ["pgrecall shard init --dsn postgresql://router/memory"],
+)
+Command(
+    shards,
+    "add",
+    "shard.add",
+    "Add a server with pgrecall, and the banks that it has.",
+    ['pgrecall shard add one "host=db1 dbname=memory"'],
+    argument("name"),
+    argument("shard_dsn"),
+    flag("--closed", help="It takes no new banks."),
+)
+Command(
+    shards,
+    "list",
+    "shard.list_banks",
+    "List the banks, each with its shard.",
+    ["pgrecall shard list", "pgrecall shard list --shard one --json"],
+    option("--shard", metavar="NAME", help="Only those of this shard."),
+)
+Command(
+    shards,
+    "move",
+    "shard.move",
+    "Move a bank to another shard; recalls go on, its writers wait.",
+    ["pgrecall shard move mine two"],
+    BANK(),
+    argument("to"),
+)
+Command(
+    shards,
+    "status",
+    "shard.status",
+    "Show how each shard is. Exit status 1 where one has a problem.",
+    ["pgrecall shard status", "pgrecall shard status --json"],
+)
+Command(
+    shards,
+    "migrate",
+    "shard.migrate",
+    "Upgrade pgrecall on the shards, one after the other, then on the router.",
+    ["pgrecall shard migrate"],
 )

@@ -38,6 +38,7 @@ from pgrecall.models import (
     RecallTimes,
     Timings,
 )
+from pgrecall.shards import ShardStatus
 
 WIDTH = 100
 TEXT_LENGTH = 240
@@ -312,6 +313,29 @@ def figure(value: Figure, *, is_signed: bool = False) -> str:
     """Write a mean with its interval."""
     form = "+.3f" if is_signed else ".3f"
     return f"{value.mean:{form}} ({value.low:{form}} to {value.high:{form}})"
+
+
+def shard_banks_table(banks: Iterable[tuple[str, str]]) -> Table:
+    """List banks, each with its shard."""
+    table = _table("bank", "shard")
+    for bank, shard in banks:
+        table.add_row(Text(bank), shard)
+    return table
+
+
+def shards_table(shards: Iterable[ShardStatus]) -> Table:
+    """List shards and how they are."""
+    table = _table("shard", "banks", "new banks", "version", "size", "problem")
+    for one in shards:
+        table.add_row(
+            one.shard,
+            f"{one.banks:,}",
+            "yes" if one.is_open else "no",
+            one.version or "-",
+            "-" if one.bytes is None else size(one.bytes),
+            Text(one.problem or ""),
+        )
+    return table
 
 
 def index_table(steps: Iterable[IndexStep]) -> Table:
