@@ -17,11 +17,9 @@ from psycopg.rows import namedtuple_row
 
 Connection = psycopg.Connection[Any]
 
-# What concerns one server and not its banks: to be called on each.
-PER_SERVER = frozenset(
-    "create_roles disable_row_security enable_row_security index_plan lexical_index_plan"
-    " log_position replica_lag row_security_status to_embedding".split()
-)
+# What concerns one server and not its banks, to be called on each; as does what writes without
+# naming a bank.
+PER_SERVER = frozenset(("index_plan", "lexical_index_plan", "row_security_status", "to_embedding"))
 _BEFORE = {  # a new bank is entered first
     "create_bank": "perform pgrecall_router.placed(create_bank.bank);",
     "import_rows": "perform pgrecall_router.placed(import_rows.bank);",
@@ -32,7 +30,8 @@ _NOW = "'4714-11-24 00:00:00+00 BC'::pg_catalog.timestamptz"  # the default now(
 _ATTEMPTS = 20
 
 _FUNCTIONS = """
-select p.proname as name, p.proretset as is_set, p.proargnames as names,
+select p.proname as name, p.proretset as is_set, p.provolatile = 'v' as is_volatile,
+       p.proargnames as names,
        array(select pgrecall_type(a.type) from unnest(p.proargtypes) with ordinality as a(type, n)
              order by a.n) as types,
        array(select pg_get_function_arg_default(p.oid, n::integer)
@@ -80,6 +79,7 @@ return case when exists (select from pg_depend d join pg_extension x on x.oid = 
 class _Function(NamedTuple):
     name: str
     is_set: bool
+    is_volatile: bool
     names: list[str] | None
     types: list[str]
     defaults: list[str | None]
@@ -120,7 +120,7 @@ def statements(router: Connection, shard: Connection) -> Iterator[str]:
                 f" with function {cast.function} as implicit"
             )
     for function in functions:
-        if function.name not in PER_SERVER:
+        if is_routed(function):
             yield from _function(function)
     yield from _overview(overview)
 
@@ -145,6 +145,12 @@ def _type(router: Connection, one: Any) -> Iterator[str]:
         )
         for attribute in one.attributes[count:]:  # they are only ever added, at the end
             yield f"alter type {one.name} add attribute {attribute}"
+
+
+def is_routed(one: _Function) -> bool:
+    """Tell whether a function is one of the router: of a bank, or the same on every shard."""
+    is_of_bank = (one.names or [])[:1] == ["bank"]
+    return one.name not in PER_SERVER and (is_of_bank or not one.is_volatile)
 
 
 def _function(one: _Function) -> Iterator[str]:
@@ -243,7 +249,7 @@ def _overview(columns: Iterable[Any]) -> Iterator[str]:
         "create or replace function pgrecall_router.bank_overview(shard text, a0 text)"
         f" returns table ({declared}) language plproxy as {_proxied(asked)}"
     )
-    one = _Function("overview", True, ["bank"], ["text"], [None], "", names, "")
+    one = _Function("overview", True, True, ["bank"], ["text"], [None], "", names, "")
     body = _body(one, "pgrecall_router.bank_overview(_shard, overview.bank)")
     yield (
         f"create or replace function pgrecall_router.overview(bank text) returns table ({declared})"
