@@ -96,6 +96,7 @@ VALUES: dict[str, list[Any]] = {
     "anycompatible": [*VECTORS, None],
     "jsonb": [json.dumps(value).replace("Infinity", "1e400") for value in JSON] + [None],
     "regconfig": ["english", "simple", None],
+    "pg_lsn": ["0/0", "FFFFFFFF/FFFFFFFF", None],
     "pgrecall.arm_hit[]": HITS,
 }
 # These define objects, and are for owners.
