@@ -51,7 +51,7 @@ SPREAD_BANKS = {False: 8, True: 2}  # of each shard
 DIRECTORY_ROWS = {False: 200_000, True: 20_000}
 WORDS = [f"word{n}" for n in range(3_000)]
 # Measured with --router, as README.md says; used where it is not given.
-HOP = {"hop_ratio": 1.1, "hop_router_ms": 0.4, "spread_ratio": 1.0}
+HOP = {"hop_ratio": 1.0, "hop_router_ms": 0.8, "spread_ratio": 1.1}
 USED = 0.6  # share of a processor, of memory and of a disk that is planned with
 
 
@@ -296,7 +296,7 @@ def plan(figures: dict[str, float], options: Namespace) -> list[tuple[str, str, 
     ]  # fmt: skip
 
 
-# A part breaks where it exceeds this; the first is the one that exceeds it by most.
+# A part breaks where it exceeds this, an assumption; the first is what exceeds it by most.
 LIMITS = {
     "GB of the directory": ("of memory on the router: look-ups read the disk", 64.0),
     "connections a shard": ("take smaller pools before the routers", 500.0),
