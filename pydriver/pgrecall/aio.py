@@ -1553,7 +1553,7 @@ class AsyncRecall:
         """
         check_type("memory_id", memory_id, int)
         question = await self._question(bank, query, options, is_strict=True)
-        steps = await self._run(question.why_not_call(memory_id))
+        steps = await self._read(question.why_not_call(memory_id))
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":

@@ -1540,7 +1540,7 @@ class Recall:
         """
         check_type("memory_id", memory_id, int)
         question = self._question(bank, query, options, is_strict=True)
-        steps = self._run(question.why_not_call(memory_id))
+        steps = self._read(question.why_not_call(memory_id))
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":
