@@ -411,6 +411,10 @@ begin
       hint    = case when model = bank.next_model
         then format('It is being re-embedded; use "%s" until reembed_finish() was called.',
                     coalesce(bank.embedding_model, ''))
+        -- The driver names the prompts of a model behind its name.
+        when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
+          then format('In square brackets are the prompts before a question and before a passage: '
+                      'embed the %s with those of "%s".', name, bank.embedding_model)
         else format('Embed the %s with "%s".', name, bank.embedding_model) end;
   end if;
   if embedding is null then

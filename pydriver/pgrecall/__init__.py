@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         FunctionEmbedder,
         OpenAIEmbedder,
         PackagedEmbedder,
+        PromptedEmbedder,
+        RoleEmbedder,
         SentenceTransformerEmbedder,
     )
     from pgrecall.errors import (
@@ -127,6 +129,7 @@ __all__ = [
     "OutOfTime",
     "PackagedEmbedder",
     "Progress",
+    "PromptedEmbedder",
     "QueryEntity",
     "Recall",
     "RecallCheck",
@@ -143,6 +146,7 @@ __all__ = [
     "Retained",
     "RetainedMessage",
     "Retention",
+    "RoleEmbedder",
     "SentenceTransformerEmbedder",
     "Timings",
     "Turn",

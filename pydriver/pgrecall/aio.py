@@ -1547,7 +1547,7 @@ class AsyncRecall:
 
     async def _settings_for(self, bank: str) -> core.Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
-        if self._settings.next_embedder is None:
+        if not self._settings.depends_on_bank:
             return self._settings
         return self._settings.for_bank(await self._run(calls.bank_models(bank)))
 

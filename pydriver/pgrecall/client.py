@@ -1532,7 +1532,7 @@ class Recall:
 
     def _settings_for(self, bank: str) -> core.Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
-        if self._settings.next_embedder is None:
+        if not self._settings.depends_on_bank:
             return self._settings
         return self._settings.for_bank(self._run(calls.bank_models(bank)))
 
