@@ -438,3 +438,25 @@ end;
 $$;
 comment on function pgrecall_internal._check_embedding is
 'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
+
+create or replace function pgrecall_internal._centred(
+  bank pgrecall.bank, name text, embedding halfvec)
+returns halfvec
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  centred halfvec := l2_normalize(embedding) - bank.embedding_mean;
+begin
+  if l2_norm(centred) = 0 then
+    raise exception using
+      errcode = 'RC006',
+      message = format('%s: unusable embedding: it is the mean of its model', name),
+      hint    = 'Pass the finite numbers that the embedding model returned.';
+  end if;
+  return centred;
+end;
+$$;
+comment on function pgrecall_internal._centred is
+'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
+'the mean. Errors: RC006 nothing is left.';

@@ -21,7 +21,7 @@ from pgrecall import (
     SentenceTransformerEmbedder,
 )
 from pgrecall.embedders import embed_as, read_prompts
-from pgrecall.evaluation.measure import _CachedEmbedder
+from pgrecall.evaluation.measure import CachedEmbedder
 from toys import save_embedder, toy_embed
 
 Connection = psycopg.Connection[Any]
@@ -144,7 +144,7 @@ def test_a_bank_is_re_embedded_to_have_prompts(
 def test_evaluation_keeps_questions_and_passages_apart(
     prompted: PromptedEmbedder, seen: list[str]
 ) -> None:
-    cached = _CachedEmbedder(prompted)
+    cached = CachedEmbedder(prompted)
 
     for _ in range(2):
         embed_as(cached, "query", ["a"])

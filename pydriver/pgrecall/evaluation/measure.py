@@ -491,7 +491,7 @@ def _name(memory_id: int, name: object) -> str:
     return f"\1{memory_id}" if name is None else str(name)
 
 
-class _CachedEmbedder:
+class CachedEmbedder:
     """An embedder that embeds a text once, however often it is asked for."""
 
     prompts: Mapping[str, str] = {}
@@ -501,19 +501,23 @@ class _CachedEmbedder:
         self._known: dict[tuple[Role, str], Vector] = {}
         self.model = embedder.model
         bare = getattr(embedder, "unprompted", None)
-        self.unprompted = None if bare is None else _CachedEmbedder(bare)
+        self.unprompted = None if bare is None else CachedEmbedder(bare)
 
     @property
     def dimensions(self) -> int | None:
+        """Length of each embedding, as the embedder says."""
         return self._embedder.dimensions
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per text, in order, as of passages."""
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
         return self._embed("document", texts)
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per question, in order."""
         return self._embed("query", texts)
 
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
@@ -528,7 +532,7 @@ def _remembering(recall: Recall) -> Recall:
     """Return a client that differs in remembering embeddings."""
     twin = copy(recall)
     if recall._settings.embedder is not None:
-        embedder = _CachedEmbedder(recall._settings.embedder)
+        embedder = CachedEmbedder(recall._settings.embedder)
         twin._settings = replace(recall._settings, embedder=embedder)
     return twin
 
