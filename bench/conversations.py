@@ -25,7 +25,8 @@ from typing import Any
 import harness
 
 from pgrecall import Recall
-from pgrecall.embedders import SentenceTransformerEmbedder, Vector
+from pgrecall.embedders import SentenceTransformerEmbedder
+from pgrecall.evaluation.measure import CachedEmbedder
 
 MEASURES = ("ndcg10", "recall10", "recall20")
 
@@ -85,23 +86,11 @@ class Conversation:
         return [f"{a} {b}".strip() for a, b in zip(said, said[2:], strict=False)]
 
 
-class CachingEmbedder:
+class CachingEmbedder(CachedEmbedder):
     """Embeds a text once, however often it is asked for: the model is not what is measured."""
 
-    def __init__(self) -> None:
-        self._embedder = SentenceTransformerEmbedder()
-        self._known: dict[str, Vector] = {}
-        self.model = self._embedder.model
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._embedder.dimensions
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        if new:
-            self._known.update(zip(new, self._embedder.embed(new), strict=True))
-        return [self._known[text] for text in texts]
+    def __init__(self, model: str | None = None) -> None:
+        super().__init__(SentenceTransformerEmbedder(model))
 
 
 def read(path: Path, at_most: int | None = None) -> list[Conversation]:

@@ -4,6 +4,7 @@
     python bench/quality.py --full --json quality.json
     python bench/quality.py --data /path/to/conversations.json
     python bench/quality.py --ablate
+    python bench/quality.py --full --model /path/to/e5-small --calibrate
 
 The file is that of bench/conversations.py, which reads it and fills the banks.
 
@@ -21,6 +22,9 @@ Figures are means over the questions, those without a relevant turn left out:
 * gain, gain_low, gain_high: of what is reranked, nDCG@10 minus that of the order before, with the
   95% interval of a bootstrap over the questions.
 
+With --model, another embedding model of sentence-transformers; with --calibrate its banks are given
+the constants that pgrecall.calibrate() measures on the turns of the file.
+
 With --ablate, the fused recall without each of its signals instead: an arm by a weight of 0, a part
 of the graph arm by taking away what it lives on. graph_gain.<category>.<measure> is what the graph
 arm adds, graph_gain.worst the least that it adds to nDCG@10 or recall@10 of any category.
@@ -28,6 +32,7 @@ arm adds, graph_gain.worst the least that it adds to nDCG@10 or recall@10 of any
 
 from __future__ import annotations
 
+import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +45,7 @@ import harness
 import psycopg
 from conversations import MEASURES, Conversation, Question, Turn
 
-from pgrecall import Embedder, Recall
+from pgrecall import Embedder, Recall, calibrate
 from pgrecall.evaluation import intervals
 
 SIGNALS = {
@@ -192,12 +197,16 @@ def table(name: str, figures: harness.Figures) -> None:
 
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser.add_argument("--model", metavar="NAME", help="name or directory of an embedding model")
+    parser.add_argument("--calibrate", action="store_true", help="the banks, on their turns")
     parser.add_argument("--ablate", action="store_true", help="without each signal")
     parser.add_argument("--only", nargs="+", choices=CONFIGURATIONS, help="these configurations")
     options = parser.parse_args()
     path = options.data
     given = conversations.read(path, 1 if options.smoke else None)
     variants = ["no_context", *(["passages"] if is_long(given) else [])]
+    if options.only:
+        variants = [name for name in variants if any(one.endswith(name) for one in options.only)]
     left_out = tuple(VARIANTS.keys() - variants)
     configurations = {
         name: configuration
@@ -205,10 +214,20 @@ def main() -> None:
         if not (left_out and name.endswith(left_out)) and name in (options.only or CONFIGURATIONS)
     }
     figures: harness.Figures = {}
-    embedder = conversations.CachingEmbedder()
+    embedder = conversations.CachingEmbedder(options.model)
+    calibration = None
+    if options.calibrate:
+        texts = sorted(turn.said for conversation in given for turn in conversation.turns)
+        random.Random(7).shuffle(texts)
+        calibration = calibrate(embedder, texts)
+        print(f"{embedder.model}: {calibration.low_cosine:.3f}, {calibration.high_cosine:.3f}")
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
         for conversation in given:
             load(recall, conversation, variants)
+        for bank in recall.banks() if calibration else ():
+            recall.calibrate_bank(bank.bank_id, calibration)
+        while recall.maintain():
+            pass
         asked = conversations.questions(given)
         if options.smoke:
             asked = asked[:40]
@@ -227,7 +246,12 @@ def main() -> None:
             if RERANKED.get(name) in by_question:
                 found |= gain(asked, by_question[name], by_question[RERANKED[name]])
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
-        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
+        settings = {
+            "data": path.name,
+            "model": embedder.model,
+            "questions": len(asked),
+            "smoke": options.smoke,
+        }
         harness.write(options.json, figures, settings, dsn)
 
 

@@ -249,7 +249,7 @@ def main() -> None:
     asked = variants(given)
     figures: harness.Figures = {}
     embedder = conversations.CachingEmbedder()
-    embedder.embed([one.text for one in asked])
+    embedder.embed_query([one.text for one in asked])
     with harness.database() as dsn:
         with Recall.connect(dsn, embedder=embedder) as recall:
             for conversation in given:

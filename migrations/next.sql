@@ -647,6 +647,17 @@ alter table pgrecall.bank add constraint bank_single_relations_check
   check (array_position(single_relations, null) is null);
 alter table pgrecall.memory add column corrections jsonb;
 
+-- Calibration of embedding models.
+alter table pgrecall.bank add column calibrations jsonb not null default '{}';
+alter table pgrecall.bank add column embedding_mean halfvec generated always as
+  ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;
+alter table pgrecall.bank add column low_cosine double precision generated always as
+  ((calibrations -> embedding_model ->> 'low_cosine')::double precision) stored;
+alter table pgrecall.bank add column high_cosine double precision generated always as
+  ((calibrations -> embedding_model ->> 'high_cosine')::double precision) stored;
+alter table pgrecall.bank add constraint bank_calibrations_check
+  check (jsonb_typeof(calibrations) = 'object');
+
 -- Not with its table, for that would lock entity for longer.
 alter table pgrecall_internal.entity_count
   add constraint entity_count_bank_id_entity_id_fkey

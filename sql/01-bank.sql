@@ -34,6 +34,15 @@ create table pgrecall.bank (
   single_relations     text[] not null default '{}',
   fence_key            uuid not null default gen_random_uuid(),
   log_share            real not null default 0,
+  calibrations         jsonb not null default '{}',
+  embedding_mean       halfvec generated always as
+                         ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
+  low_cosine           double precision generated always as
+                         ((calibrations -> embedding_model ->> 'low_cosine')::double precision)
+                         stored,
+  high_cosine          double precision generated always as
+                         ((calibrations -> embedding_model ->> 'high_cosine')::double precision)
+                         stored,
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -57,7 +66,8 @@ create table pgrecall.bank (
   constraint bank_lexical_backend_check check (lexical_backend in ('sparsevec', 'pg_textsearch')),
   constraint bank_replace_check check (replace in ('none', 'key', 'relation', 'both')),
   constraint bank_single_relations_check check (array_position(single_relations, null) is null),
-  constraint bank_log_share_check check (log_share between 0 and 1)
+  constraint bank_log_share_check check (log_share between 0 and 1),
+  constraint bank_calibrations_check check (jsonb_typeof(calibrations) = 'object')
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -128,6 +138,15 @@ comment on column pgrecall.bank.fence_key is
 'searches without it. enable_row_security() changes it.';
 comment on column pgrecall.bank.log_share is
 'Which share of the recalls of the driver is logged in recall_log, 0 to 1; 0: none.';
+comment on column pgrecall.bank.calibrations is
+'By name of model: what calibrate_bank() stored. Embeddings of such a model are stored as vectors '
+'of length 1 minus its mean.';
+comment on column pgrecall.bank.embedding_mean is
+'Vector that is subtracted from the embeddings of embedding_model. Null: none.';
+comment on column pgrecall.bank.low_cosine is
+'Cosine of embedding_model that counts as a similarity of 0.2. Null: similarities are cosines.';
+comment on column pgrecall.bank.high_cosine is
+'Cosine of embedding_model that counts as a similarity of 0.7.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

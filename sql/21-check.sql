@@ -411,6 +411,10 @@ begin
       hint    = case when model = bank.next_model
         then format('It is being re-embedded; use "%s" until reembed_finish() was called.',
                     coalesce(bank.embedding_model, ''))
+        -- The driver names the prompts of a model behind its name.
+        when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
+          then format('In square brackets are the prompts before a question and before a passage: '
+                      'embed the %s with those of "%s".', name, bank.embedding_model)
         else format('Embed the %s with "%s".', name, bank.embedding_model) end;
   end if;
   if embedding is null then
@@ -434,3 +438,25 @@ end;
 $$;
 comment on function pgrecall_internal._check_embedding is
 'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
+
+create or replace function pgrecall_internal._centred(
+  bank pgrecall.bank, name text, embedding halfvec)
+returns halfvec
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  centred halfvec := l2_normalize(embedding) - bank.embedding_mean;
+begin
+  if l2_norm(centred) = 0 then
+    raise exception using
+      errcode = 'RC006',
+      message = format('%s: unusable embedding: it is the mean of its model', name),
+      hint    = 'Pass the finite numbers that the embedding model returned.';
+  end if;
+  return centred;
+end;
+$$;
+comment on function pgrecall_internal._centred is
+'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
+'the mean. Errors: RC006 nothing is left.';

@@ -268,6 +268,11 @@ begin
   perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
   perform pgrecall_internal._check_embedding(
     request.bank, 'hypothetical', request.hypothetical, model);
+  if (request.bank).embedding_mean is not null then
+    request.embedding := pgrecall_internal._centred(request.bank, 'embedding', embedding);
+    request.hypothetical := pgrecall_internal._centred(
+      request.bank, 'hypothetical', request.hypothetical);
+  end if;
   perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
   request.top_k := top_k;
   request.as_of := coalesce(as_of, now());

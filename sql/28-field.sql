@@ -198,8 +198,12 @@ begin
                 '"[0.1, 0.2]".';
   end;
   perform pgrecall_internal._check_embedding(bank, place, embedding, null);
+  if bank.embedding_mean is not null then
+    embedding := pgrecall_internal._centred(bank, place, embedding);
+  end if;
   return embedding;
 end;
 $$;
 comment on function pgrecall_internal._embedding_field is
-'An embedding of the bank''s model, array or string, null when absent. Errors: RC004, RC006.';
+'An embedding of the bank''s model, array or string, as it is stored; null when absent. Errors: '
+'RC004, RC006.';

@@ -192,8 +192,7 @@ begin
   own.embedding := pgrecall_internal._embedding_field(place || '.embedding', own_json, bank);
   own.text := content;
   if bank.next_model is not null then
-    bank.embedding_model := bank.next_model;
-    bank.embedding_dimensions := bank.next_dimensions;
+    bank := pgrecall_internal._as_next(bank);
     following := own;
     following.model := bank.next_model;
     following.embedding := pgrecall_internal._embedding_field(

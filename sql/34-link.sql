@@ -1,8 +1,9 @@
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, semantic links to the 5 most similar facts (cosine similarity of
--- 0.7 or more), and one temporal link to the preceding fact.
+-- links as given by the caller, semantic links to the 5 most similar facts (similarity of 0.7 or
+-- more: the cosine, or what calibrate_bank() counts so), and one temporal link to the preceding
+-- fact.
 -- Causal links are written by retain() at once. The others are written by _link_memories(): by
 -- retain(), or later by link_pending() for facts retained with link => 'deferred'.
 -- A bank without HNSW index is linked by comparing all its vectors, a hundred facts at a time; one
@@ -67,6 +68,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   model_name text := coalesce(bank.embedding_model, '');
+  farthest   double precision := coalesce(1 - bank.high_cosine, 0.3);
 begin
   -- Each vector of the bank is read once per hundred facts rather than once per fact. Few pairs are
   -- similar enough; they are sorted afterwards. Order by id makes a planner without statistics use
@@ -86,7 +88,9 @@ begin
       ) as v
       where  v.memory_id = u.memory_id
     )
-    select bank.bank_id, n.from_id, 'semantic', n.to_id, least(1 - n.distance, 1)
+    select bank.bank_id, n.from_id, 'semantic', n.to_id,
+           least(pgrecall_internal._similarity(
+                   1 - n.distance, bank.low_cosine, bank.high_cosine), 1)
     from (
       select f.memory_id as from_id, e.memory_id as to_id, f.distance,
              row_number() over (
@@ -95,7 +99,7 @@ begin
       cross  join lateral (
         select v.memory_id, e.embedding <=> v.embedding as distance
         from   fresh v
-        where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= 0.3
+        where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= farthest
         offset 0
       ) as f
       where  e.bank_id = bank.bank_id and e.model = model_name and e.kind = 'text'
@@ -141,7 +145,7 @@ begin
         limit  1
       ) as v
       cross  join lateral (
-        select u.memory_id, 1 - u.distance as similarity
+        select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
         from   (%s) as u
         order  by u.distance, u.memory_id desc
         limit  5
@@ -183,7 +187,8 @@ begin
         $sql$,
         array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
   )
-  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, '');
+  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
+        bank.high_cosine;
 end;
 $$;
 comment on function pgrecall_internal._link_by_type is

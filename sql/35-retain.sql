@@ -469,7 +469,12 @@ begin
     limit  1
   ) as known
   cross  join lateral (
-    select x.kind, x.ordinal, x.model, x.embedding
+    select x.kind, x.ordinal, x.model,
+           -- As the model gave it, but for its length: retain() subtracts the mean again.
+           coalesce(x.embedding + case x.model
+             when searched.embedding_model then searched.embedding_mean
+             else (searched.calibrations -> x.model ->> 'mean')::halfvec
+           end, x.embedding) as embedding
     from   pgrecall.embedding x
     where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
       and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])

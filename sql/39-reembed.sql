@@ -37,6 +37,23 @@ $$;
 comment on function pgrecall_internal._check_reembedding is
 'Raises RC014 unless a bank is being re-embedded.';
 
+create or replace function pgrecall_internal._as_next(bank pgrecall.bank)
+returns pgrecall.bank
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+begin
+  bank.embedding_model := bank.next_model;
+  bank.embedding_dimensions := bank.next_dimensions;
+  bank.embedding_mean := bank.calibrations -> bank.next_model ->> 'mean';
+  bank.low_cosine := bank.calibrations -> bank.next_model ->> 'low_cosine';
+  bank.high_cosine := bank.calibrations -> bank.next_model ->> 'high_cosine';
+  return bank;
+end;
+$$;
+comment on function pgrecall_internal._as_next is
+'A bank as it is to be when it is re-embedded.';
+
 create or replace function pgrecall.reembed_start(bank text, model text, dimensions integer)
 returns void
 language plpgsql volatile parallel unsafe
@@ -156,7 +173,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
-  next   pgrecall.bank := locked;
+  next   pgrecall.bank := pgrecall_internal._as_next(locked);
   stored bigint;
 begin
   perform pgrecall_internal._check_reembedding(locked);
@@ -168,8 +185,6 @@ begin
       hint    = format('Embed what reembed_pending() returns with "%s".', locked.next_model);
   end if;
   perform pgrecall_internal._check_array('embeddings', embeddings);
-  next.embedding_model := locked.next_model;
-  next.embedding_dimensions := locked.next_dimensions;
 
   -- Memories forgotten in the meantime are skipped.
   with stored as (

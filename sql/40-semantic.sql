@@ -34,6 +34,8 @@ declare
   depth       integer := request.depth;
   model       text := coalesce(bank.embedding_model, '');
   floor       double precision := (request.options ->> 'similarity_floor')::double precision;
+  low         double precision := bank.low_cosine;
+  high        double precision := bank.high_cosine;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
   -- Leaves room for ended memories, which are removed afterwards; a filter removes these itself.
   -- Candidates by signs or leading elements are compared again.
@@ -142,7 +144,8 @@ begin
                and t.count < case when request.filter is null then fetched else depth end)
     into   horizon, short_types
     from (
-      select f.fact_type, count(*), 1 - max(f.distance) as score
+      select f.fact_type, count(*),
+             pgrecall_internal._similarity(1 - max(f.distance), low, high) as score
       from   unnest(found_types, distances) as f(fact_type, distance)
       group  by f.fact_type
     ) as t;
@@ -158,10 +161,11 @@ begin
     select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
     into   memory_ids, scores
     from (
-      select u.memory_id, 1 - min(u.distance) as score
+      select u.memory_id,
+             pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
       from   unnest(found_ids, distances) as u(memory_id, distance)
       group  by u.memory_id
-      having 1 - min(u.distance) >= floor
+      having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
       order  by 2 desc, 1 desc
     ) as f;
     if filter is null then
@@ -263,11 +267,11 @@ begin
 end;
 $$;
 comment on function pgrecall.semantic_arm is
-'Memories nearest in meaning. score is the cosine similarity, -1 to 1, not below the bank''s '
-'option similarity_floor. A memory with anticipated questions counts once, by its best vector. A '
-'fact type with an index, see index_plan(), is searched by it where that is faster; warning 01RC2: '
-'it gave up before enough memories passed the filter. Errors: RC001, RC004, RC005, RC006, RC008, '
-'RC011, 22023.';
+'Memories nearest in meaning. score is the cosine similarity, -1 to 1, or what calibrate_bank() '
+'counts it as, not below the bank''s option similarity_floor. A memory with anticipated questions '
+'counts once, by its best vector. A fact type with an index, see index_plan(), is searched by it '
+'where that is faster; warning 01RC2: it gave up before enough memories passed the filter. Errors: '
+'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

@@ -86,7 +86,8 @@ begin
                  as score
         from   (%1$s) as u
         left   join lateral (
-          select max(1 - (e.embedding <=> $6)) as similarity
+          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $10, $11)
+                   as similarity
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
             and  $6 is not null
@@ -144,7 +145,8 @@ begin
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
         request.embedding, coalesce((request.bank).embedding_model, ''), request.fact_types,
-        pgrecall_internal._slack_after(during_at);
+        pgrecall_internal._slack_after(during_at), (request.bank).low_cosine,
+        (request.bank).high_cosine;
 end;
 $$;
 comment on function pgrecall_internal._temporal_search is

@@ -102,7 +102,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return 0.1 + 0.4 * greatest(0, (
-    select max(1 - (e.embedding <=> request.embedding))
+    select pgrecall_internal._similarity(
+             max(1 - (e.embedding <=> request.embedding)), (request.bank).low_cosine,
+             (request.bank).high_cosine)
     from   unnest(memory_ids[1:20]) as f(memory_id)
     cross  join lateral (
       select x.embedding
@@ -132,7 +134,9 @@ begin
       select m.memory_id,
              greatest(
                coalesce((
-                 select max(1 - (e.embedding <=> $5)) from pgrecall.embedding e
+                 select pgrecall_internal._similarity(
+                          max(1 - (e.embedding <=> $5)), $10, $11)
+                 from   pgrecall.embedding e
                  where  e.bank_id = $1 and e.memory_id = m.memory_id and e.model = $6
                    and  $5 is not null), 0),
                coalesce(-(m.lexical_weights <#> $7) / $8, 0))
@@ -161,7 +165,8 @@ begin
         pgrecall_internal._to_sparsevec(
           coalesce((request.memory_terms).dimensions, '{}'),
           coalesce((request.memory_terms).idfs, '{}')),
-        nullif((request.memory_terms).idf_sum, 0), request.fact_types;
+        nullif((request.memory_terms).idf_sum, 0), request.fact_types,
+        (request.bank).low_cosine, (request.bank).high_cosine;
 end;
 $$;
 comment on function pgrecall_internal._about_reached is

@@ -38,7 +38,8 @@ begin
     limit  1;
     places := places || chosen;
     nearness := array(
-      select greatest(u.nearness, 1 - (u.vector <=> vectors[chosen]))
+      select greatest(u.nearness, pgrecall_internal._similarity(
+               1 - (u.vector <=> vectors[chosen]), bank.low_cosine, bank.high_cosine))
       from   unnest(vectors, nearness) with ordinality as u(vector, nearness, n)
       order  by u.n
     );
@@ -157,7 +158,9 @@ begin
     select r.n, r.at
     from   row r
     cross  join (select * from row order by n limit 1) as b
-    where  coalesce(1 - (r.embedding <=> b.embedding), 0) >= 0.6
+    where  coalesce(pgrecall_internal._similarity(
+             1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
+             (request.bank).high_cosine), 0) >= 0.6
        or  coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4
        or  r.chain_score = b.chain_score and r.via = b.via
   )

@@ -416,8 +416,7 @@ begin
   perform pgrecall_internal._check_range('depth', depth, k, 10000);
   if is_next then
     perform pgrecall_internal._check_reembedding(searched);
-    searched.embedding_model := searched.next_model;
-    searched.embedding_dimensions := searched.next_dimensions;
+    searched := pgrecall_internal._as_next(searched);
     request.bank := searched;
   end if;
 

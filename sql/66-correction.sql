@@ -45,7 +45,8 @@ comment on function pgrecall_internal._text_embedding is
 'The embedding of a memory''s text by the model of the bank; null where it has none.';
 
 create or replace function pgrecall_internal._similarities(
-  embedding halfvec, other_embedding halfvec, weights sparsevec, other_weights sparsevec,
+  bank pgrecall.bank, embedding halfvec, other_embedding halfvec, weights sparsevec,
+  other_weights sparsevec,
   out similarity double precision, out words double precision)
 language plpgsql immutable parallel safe
 set search_path from current
@@ -53,12 +54,13 @@ as $$
 begin
   -- A text without words has a zero vector, whose cosine distance is NaN.
   words := coalesce(nullif(1 - (weights <=> other_weights), 'NaN'), 0);
-  similarity := coalesce(1 - (embedding <=> other_embedding), words);
+  similarity := coalesce(pgrecall_internal._similarity(
+    1 - (embedding <=> other_embedding), bank.low_cosine, bank.high_cosine), words);
 end;
 $$;
 comment on function pgrecall_internal._similarities is
-'similarity: cosine of the embeddings of two memories, or words where one has none. words: cosine '
-'of their BM25 weights.';
+'similarity: that of the embeddings of two memories, as the semantic arm has it, or words where '
+'one has none. words: cosine of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -160,7 +162,7 @@ begin
       offset 0
     ) as v
     cross  join lateral pgrecall_internal._similarities(
-             vector, v.embedding, memory.lexical_weights, m.lexical_weights) as a
+             found_bank, vector, v.embedding, memory.lexical_weights, m.lexical_weights) as a
     cross  join lateral (
       select coalesce(array_agg(n.name order by n.name), '{}') as names,
              count(*) = cardinality(entity_ids) as has_all
@@ -176,7 +178,7 @@ begin
            = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c
   left   join lateral pgrecall_internal._similarities(
-           next_vector, c.embedding, successor.lexical_weights, c.lexical_weights) as o
+           found_bank, next_vector, c.embedding, successor.lexical_weights, c.lexical_weights) as o
     on   successor.memory_id is not null
   where  c.similarity >= near_copies.min_similarity
     and  (c.has_all or c.is_same_source and c.names <> '{}')

@@ -181,7 +181,9 @@ begin
         when 'superseded'
           then 'jsonb_build_object(''memory_id'', t.memory_id, ''superseded_by'', t.superseded_by)'
         when 'memory' then 'to_jsonb(t) - ''bank_id'' - ''superseded_by'''
-        else 'to_jsonb(t) - ''bank_id'' - ''fence_key''' end,
+        when 'bank'
+          then 'to_jsonb(t) - ''{bank_id,fence_key,embedding_mean,low_cosine,high_cosine}''::text[]'
+        else 'to_jsonb(t) - ''bank_id''' end,
       case part.name when 'superseded' then ' and t.superseded_by is not null' end,
       case when part.is_begun
         then format(' and (%s) > (%s)', part.key_of_row, part.key_before) end,

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 Connection = psycopg.Connection[Any]
 
-JSON = {"facts", "messages", "weights", "gates", "settings", "options"}
+JSON = {"facts", "messages", "weights", "gates", "settings", "options", "calibration"}
 VECTORS = {"embedding", "hypothetical"}
 
 # The recall family takes these by name, and everything else as a key of its argument options.

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import cast
 
@@ -17,8 +17,11 @@ import click
 import psycopg
 import pytest
 
+from pgrecall import FunctionEmbedder
+from pgrecall.build import PACKAGE
 from pgrecall.command import actions, agents, arguments, main
 from pgrecall.command.parameters import Command
+from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.evaluation import measure
 from pgrecall.importing import READERS, SOURCES
 
@@ -195,6 +198,7 @@ def test_every_command_that_prints_results_prints_json(
     (tmp_path / "chat.jsonl").write_text('{"text": "hello", "speaker": "Ana"}\n')
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "Who leads Atlas?", "relevant": ["lead"]}\n' * 5)
+    sample = PACKAGE / "demo" / "facts.jsonl"
     seen: set[str] = set()
     printed: dict[str, object] = {}
 
@@ -226,6 +230,7 @@ def test_every_command_that_prints_results_prints_json(
         f"export b '{out}'",
         f"import '{out}' --bank copy",
         f"import '{facts}' --bank other --create --no-embed",
+        f"calibrate all-MiniLM-L6-v2 '{sample}' --bank b",
         "index b",
         "stats b --share 1",
         "consolidate b",
@@ -318,3 +323,50 @@ def test_an_entry_of_a_windows_program_is_read_back_as_it_was(
     config = tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())
     assert servers["pgrecall"]["command"] == program
     assert config["mcp_servers"]["pgrecall"]["command"] == program
+
+
+def test_a_model_is_calibrated_on_a_sample(
+    database: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The packaged one, with a large component that is the same for all texts."""
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[*vector, 2.0] for vector in DEFAULT_EMBEDDER.embed(texts)]
+
+    flat = FunctionEmbedder(embed, "flat")
+    for module in ("actions", "calibrate"):
+        monkeypatch.setattr(f"pgrecall.command.{module}.named_embedder", lambda name: flat)
+    sample, questions = str(PACKAGE / "demo" / "facts.jsonl"), tmp_path / "questions.jsonl"
+    questions.write_text(
+        "".join(f'{{"question": "What does Maya think of number {n}?"}}\n' for n in range(30))
+    )
+    bank = ["--bank", "b", "--dsn", database]
+    assert main(["retain", sample, "--create", "--model", "flat", *bank]) == 0
+    capsys.readouterr()
+
+    assert main(["calibrate", "flat", sample, "--questions", str(questions)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    code = main(["calibrate", "flat", sample, *bank])
+
+    assert (printed["model"], len(printed["mean"])) == ("flat", 385)
+    assert -0.2 < printed["low_cosine"] < 0.2 < printed["high_cosine"] < 0.7
+    assert (code, capsys.readouterr().out[:17]) == (0, 'bank "b": cosines')
+    with psycopg.connect(database) as connection:
+        rows = connection.execute(
+            "select calibrations ? 'flat', (select count(*) from pgrecall.memory"
+            " where not is_linked) from pgrecall.bank"
+        ).fetchall()
+    assert rows == [(True, 0)]
+
+
+def test_a_sample_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = tmp_path / "sample.jsonl"
+    sample.write_text('{"text": "one"}\n{"title": "two"}\n')
+
+    assert main(["calibrate", "all-MiniLM-L6-v2", str(sample)]) == 1
+    assert f'{sample}, line 2: it has no "text"' in capsys.readouterr().err

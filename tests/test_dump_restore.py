@@ -119,6 +119,8 @@ def fill(connection: psycopg.Connection) -> None:
         connection.execute("select pgrecall.log_session(%s, 'standup')", [bank])
         connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
         log_recalls(connection, SAMPLE, bank=bank)
+    scale = {"mean": [0.1, 0.1, 0.2], "low_cosine": 0.3, "high_cosine": 0.6}
+    connection.execute("select pgrecall.calibrate_bank('second', %s)", [json.dumps(scale)])
     connection.execute(
         "select pgrecall.supersede('first', %s, %s)", retain(connection, "first", FACTS)
     )

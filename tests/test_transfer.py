@@ -79,6 +79,9 @@ def bank(connection: Connection) -> Connection:
     retain(connection, [{"text": "not linked", "fact_key": "k"}], link="deferred")
     retain(connection, [{"text": "in its place", "fact_key": "k"}], replace="key")
     call(connection, "reembed_start", bank="b", model="next", dimensions=3)
+    scale = {"low_cosine": 0.3, "high_cosine": 0.6}
+    call(connection, "calibrate_bank", bank="b", calibration={"mean": [0.5, 0.25], **scale})
+    call(connection, "calibrate_bank", bank="b", calibration={"model": "next", **scale})
     call(connection, "refresh_statistics", bank="b", is_full=True)
     call(connection, "snapshot_vocabulary", bank="b")
     return connection

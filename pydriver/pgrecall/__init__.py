@@ -11,6 +11,7 @@ from pgrecall._version import __version__
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
+    from pgrecall.calibration import Calibration, calibrate
     from pgrecall.client import Recall
     from pgrecall.core import Fact, Progress, RecallOptions
     from pgrecall.embedders import (
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
         FunctionEmbedder,
         OpenAIEmbedder,
         PackagedEmbedder,
+        PromptedEmbedder,
+        RoleEmbedder,
         SentenceTransformerEmbedder,
     )
     from pgrecall.errors import (
@@ -95,6 +98,7 @@ __all__ = [
     "BankExists",
     "BankNotFound",
     "BankStatistics",
+    "Calibration",
     "Consolidated",
     "Context",
     "Corrected",
@@ -127,6 +131,7 @@ __all__ = [
     "OutOfTime",
     "PackagedEmbedder",
     "Progress",
+    "PromptedEmbedder",
     "QueryEntity",
     "Recall",
     "RecallCheck",
@@ -143,6 +148,7 @@ __all__ = [
     "Retained",
     "RetainedMessage",
     "Retention",
+    "RoleEmbedder",
     "SentenceTransformerEmbedder",
     "Timings",
     "Turn",
@@ -150,11 +156,12 @@ __all__ = [
     "UnknownArm",
     "UnknownFactType",
     "__version__",
+    "calibrate",
     "connect",
     "connect_async",
 ]
 
-_HOMES = ("aio", "client", "core", "embedders", "errors", "models", "rerankers")
+_HOMES = ("aio", "calibration", "client", "core", "embedders", "errors", "models", "rerankers")
 
 
 def __getattr__(name: str) -> object:

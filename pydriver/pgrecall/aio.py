@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls, core, telemetry
 from pgrecall.arguments import check_type
+from pgrecall.calibration import Calibration
 from pgrecall.calls import Call
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.core import Fact, Progress, RecallOptions
@@ -1113,6 +1114,32 @@ class AsyncRecall:
             if progress:
                 progress(len(texts))
 
+    async def calibrate_bank(
+        self, bank: str, calibration: Calibration | Mapping[str, object] | None
+    ) -> int:
+        """Give the model of a bank, or its next one, constants for its similarities.
+
+        What :func:`pgrecall.calibrate` measured: then floors, links and relevance mean the same as
+        with the packaged model. Stored embeddings are rewritten in place.
+
+        Args:
+            bank: Name of an existing bank.
+            calibration: The constants; None to take them back.
+
+        Returns:
+            How many facts :meth:`maintain` has to link again.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            DimensionMismatch: the mean does not have the bank's number of dimensions.
+            ModelMismatch: the bank is embedded with another model, or one without a name.
+            InvalidEmbedding: the mean is no vector.
+            InvalidArgument: a constant is out of its range.
+
+        """
+        given = calibration.as_json() if isinstance(calibration, Calibration) else calibration
+        return await self._run(calls.calibrate_bank(bank, given))
+
     async def reembed_fill(
         self,
         bank: str,
@@ -1593,7 +1620,7 @@ class AsyncRecall:
 
     async def _settings_for(self, bank: str) -> core.Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
-        if self._settings.next_embedder is None:
+        if not self._settings.depends_on_bank:
             return self._settings
         return self._settings.for_bank(await self._run(calls.bank_models(bank)))
 

@@ -587,6 +587,11 @@ def embed_store(
     return _value("embed_store", {"bank": bank, "embeddings": Jsonb(embeddings), "model": model})
 
 
+def calibrate_bank(bank: str, calibration: Mapping[str, object] | None) -> Call[int, int]:
+    """Give the model of a bank its constants."""
+    return _value("calibrate_bank", {"bank": bank, "calibration": Jsonb(calibration)})
+
+
 def reembed_start(bank: str, *, model: str, dimensions: int) -> Call[Any, None]:
     """Begin to re-embed a bank, or continue."""
     return _command("reembed_start", {"bank": bank, "model": model, "dimensions": dimensions})

@@ -30,7 +30,16 @@ from pgrecall import calls, telemetry
 from pgrecall._version import __version__
 from pgrecall.arguments import check_recall, check_type
 from pgrecall.calls import Answer, Call
-from pgrecall.embedders import Embedder, EmbedFunction, WorkedEmbedder, as_embedder
+from pgrecall.embedders import (
+    Embedder,
+    EmbedFunction,
+    Role,
+    RoleEmbedder,
+    WorkedEmbedder,
+    as_embedder,
+    embed_as,
+    submit_as,
+)
 from pgrecall.errors import (
     ArmFailed,
     InvalidArgument,
@@ -144,14 +153,26 @@ class Settings:
             as_embedder(next_embedder, None) if next_embedder is not None else None,
         )
 
+    @property
+    def depends_on_bank(self) -> bool:
+        """Whether the models of a bank say which embedder there is for it."""
+        return self.next_embedder is not None or self._unprompted is not None
+
+    @property
+    def _unprompted(self) -> Embedder | None:
+        return cast("Embedder | None", getattr(self.embedder, "unprompted", None))
+
     def for_bank(self, models: BankModels) -> Settings:
         """Keep the embedders that fit a bank of this model and this next model.
 
         The next embedder becomes the embedder once the bank was switched to it, and is left out
-        while the bank is not being re-embedded with it.
+        while the bank is not being re-embedded with it. A bank that was filled without the prompts
+        of a model goes on without.
         """
         current, following = models.embedding_model, models.next_model
-        new = self.next_embedder
+        new, bare = self.next_embedder, self._unprompted
+        if bare is not None and bare.model == current:
+            return replace(self, embedder=bare).for_bank(models)
         if new is None:
             return self
         if new.model == following:
@@ -673,24 +694,25 @@ class Question:
                 self._leave_out(name, f"{name} was left out: ", error)
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
-        if not texts:
-            return
         options = cast("dict[str, object]", self._arguments["options"])
-        begin = partial(self._begun_embedding, embedder, [*texts.values()])
         try:
-            vectors = yield from self._waited("embed", begin, self._share())
-            read = checked(embedder.model, [*vectors], len(texts))
-            for name, vector in zip(texts, read, strict=True):
-                place = self._arguments if name == "embedding" else options
-                place[name] = vector
-            self._arguments.setdefault("model", embedder.model)
+            for role, names in _by_role(embedder, texts):
+                begin = partial(
+                    self._begun_embedding, embedder, role, [texts[name] for name in names]
+                )
+                vectors = yield from self._waited("embed", begin, self._share())
+                read = checked(embedder.model, [*vectors], len(names))
+                for name, vector in zip(names, read, strict=True):
+                    place = self._arguments if name == "embedding" else options
+                    place[name] = vector
+                self._arguments.setdefault("model", embedder.model)
         except Exception as error:  # whatever it is, the other arms answer
             self._leave_out("embedder", "nothing was searched by embedding: ", error)
 
-    def _begun_embedding(self, embedder: Embedder, texts: list[str]) -> Future[Any]:
+    def _begun_embedding(self, embedder: Embedder, role: Role, texts: list[str]) -> Future[Any]:
         if isinstance(embedder, WorkedEmbedder):
-            return embedder.submit(texts)
-        return self._start(lambda: [*embedder.embed(texts)])
+            return submit_as(embedder, role, texts)
+        return self._start(lambda: [*embed_as(embedder, role, texts)])
 
     def _share(self) -> float | None:
         left = self.trace.left
@@ -840,6 +862,8 @@ class Question:
 class _Known:
     """An embedder that has embedded the queries before, all in one go."""
 
+    prompts: Mapping[str, str] = {}
+
     def __init__(
         self, embedder: Embedder, vectors: Mapping[str, list[float]], error: Exception | None
     ) -> None:
@@ -850,12 +874,32 @@ class _Known:
         self._error = error
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         if self._error is not None:
             raise self._error
-        new = [text for text in texts if text not in self._vectors]
-        vectors = embedded(self._embedder, new) if new else []
-        known = {**self._vectors, **dict(zip(new, vectors, strict=True))}
-        return [known[text] for text in texts]
+        return embedded(self._embedder, texts)
+
+    def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
+        if self._error is not None:
+            raise self._error
+        return [self._vectors[text] for text in texts]
+
+
+def _by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:
+    """Say which of the texts of a recall are embedded in one go, and as what.
+
+    A made-up answer is a passage.
+    """
+    if not isinstance(embedder, RoleEmbedder):
+        if texts:
+            yield "query", [*texts]
+        return
+    if "embedding" in texts:
+        yield "query", ["embedding"]
+    if answers := [name for name in texts if name != "embedding"]:
+        yield "document", answers
 
 
 def embed_together(questions: Sequence[Question]) -> Iterator[Step[Any]]:
@@ -871,7 +915,7 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Step[Any]]:
     vectors: dict[str, list[float]] = {}
     failed = None
     try:
-        begin = partial(first._begun_embedding, embedder, texts)
+        begin = partial(first._begun_embedding, embedder, "query", texts)
         found = yield from first._waited("embed", begin, first._share())
         vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
     except Exception as error:  # whatever it is, the other arms answer
@@ -1045,14 +1089,14 @@ def _degradation(arm: ArmReport) -> Degradation:
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
-    """Embed texts, and check what came out.
+    """Embed passages, and check what came out.
 
     Raises:
         InvalidEmbedding: the embedder did not give one usable vector for each text.
         Exception: what it raised.
 
     """
-    return checked(embedder.model, [*embedder.embed(texts)], len(texts))
+    return checked(embedder.model, [*embed_as(embedder, "document", texts)], len(texts))
 
 
 def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[float]]:

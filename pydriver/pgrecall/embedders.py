@@ -2,6 +2,11 @@
 
 The default is all-MiniLM-L6-v2, which comes with the driver and runs offline, on onnxruntime. Any
 object with a model name, a number of dimensions and ``embed`` is accepted, and so is a function.
+
+Some models embed questions otherwise than passages, mostly by a prompt in front of the text. Their
+embedders have ``embed_query`` and ``embed_documents`` as well. The prompts are part of the name of
+the model, for vectors made with other prompts cannot be compared: so a bank, which keeps to one
+name, keeps to its prompts.
 """
 
 from __future__ import annotations
@@ -11,11 +16,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from hashlib import sha256
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
 from pgrecall.loading import limit_torch, quiet_loading, settled
@@ -34,7 +40,13 @@ _WEIGHTS = "model.safetensors"
 _UNUSED = "pooler."
 _DIMENSIONS = 384
 _TOKENS = 256  # as sentence-transformers cuts it off
+_CONFIG = "config_sentence_transformers.json"
+_PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""What sentence-transformers calls the prompt of each role; the first that there is counts."""
+_LONGEST = 120  # each row of an embedding holds the name of its model
 
+Role = Literal["query", "document"]
+"""What a text is embedded as: a question, or a passage that may answer one."""
 Vector = Iterable[float]
 """One embedding: a list, a tuple, a numpy array, ..."""
 EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable[Vector]]"]
@@ -60,11 +72,32 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
+class RoleEmbedder(Protocol):
+    """An embedder that embeds questions otherwise than passages.
+
+    Its model is named for both: where the prompts differ, the name must.
+    """
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """What it writes before a text, by "query" and "document"; empty where it is no text."""
+        ...
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per question, in order."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        ...
+
+
+@runtime_checkable
 class WorkedEmbedder(Protocol):
     """An embedder that the worker of the process runs."""
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let it embed texts."""
+        """Let it embed texts, with their prompts where it has any."""
         ...
 
 
@@ -87,6 +120,53 @@ class FunctionEmbedder:
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per text, in order."""
         return settled(self._function(texts))
+
+
+class PromptedEmbedder:
+    """An embedder that writes one prompt before questions and another before passages.
+
+    For models that were trained so and stand behind an endpoint or a function;
+    SentenceTransformerEmbedder reads the prompts of its model by itself.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder | EmbedFunction,
+        prompts: Mapping[str, str],
+        *,
+        model: str | None = None,
+    ) -> None:
+        """Wrap an embedder.
+
+        Args:
+            embedder: What embeds the texts, with their prompts in front.
+            prompts: {"query": "query: ", "document": "passage: "}; what is left out is empty.
+            model: Name of the model, where a function has none of its own.
+
+        Raises:
+            InvalidArgument: a prompt is for neither role, or no text.
+
+        """
+        self._embedder = as_embedder(embedder, model)
+        self.prompts = read_prompts(prompts)
+        self.model = _prompted_name(self._embedder.model, self.prompts)
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of each embedding, as the embedder says."""
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per text, in order, as of passages."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        return self._embedder.embed(_with_prompts(self.prompts, "document", texts))
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per question, in order."""
+        return self._embedder.embed(_with_prompts(self.prompts, "query", texts))
 
 
 class PackagedEmbedder:
@@ -176,15 +256,30 @@ class PackagedEmbedder:
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model, loaded when it is first used and never from the network."""
+    """A sentence-transformers model, loaded when it is first used and never from the network.
 
-    def __init__(self, name_or_path: str | Path | None = None, *, batch_size: int = 32) -> None:
-        """Choose a model; nothing is imported or loaded yet.
+    Questions and passages get the prompts that the model's own configuration names for them, as by
+    ``encode_query`` and ``encode_document``. A bank that was filled without them goes on without.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path | None = None,
+        *,
+        batch_size: int = 32,
+        prompts: Mapping[str, str] | None = None,
+    ) -> None:
+        """Choose a model, of which only the configuration is read yet.
 
         Args:
             name_or_path: A directory, or the name of a model that has been downloaded before;
                 None for the all-MiniLM-L6-v2 that comes with the driver.
             batch_size: Texts per forward pass, of all callers, at least 1.
+            prompts: {"query": "query: ", "document": "passage: "}, instead of the model's own; {}
+                for none.
+
+        Raises:
+            InvalidArgument: a prompt is for neither role, or no text.
 
         """
         self._name_or_path = name_or_path
@@ -193,7 +288,16 @@ class SentenceTransformerEmbedder:
         self._reader = Model(self._read, batch_size=2 * batch_size, at_once=1)
         self._loaded: SentenceTransformer | None = None
         self._lock = threading.Lock()
-        self.model = Path(name_or_path).name if name_or_path else DEFAULT_MODEL
+        name = Path(name_or_path).name if name_or_path else DEFAULT_MODEL
+        own = _own_prompts(name_or_path) if prompts is None and name_or_path else {}
+        self.prompts = own if prompts is None else read_prompts(prompts)
+        self.model = _prompted_name(name, self.prompts)
+        self.unprompted = (
+            SentenceTransformerEmbedder(name_or_path, batch_size=batch_size, prompts={})
+            if own
+            else None
+        )
+        """The same model for a bank that was filled before its prompts were read."""
 
     @property
     def dimensions(self) -> int | None:
@@ -206,16 +310,37 @@ class SentenceTransformerEmbedder:
         return len(list(next(iter(self.embed(["dimensions"])))))
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per text, in order.
+        """Return one embedding of length 1 per text, in order, as of passages.
 
         Raises:
             EmbedderUnavailable: a package or the model is missing.
 
         """
-        return self.submit(texts).result().found
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per passage, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per question, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let the worker of the process embed texts, in batches with those of other callers."""
+        """Let the worker of the process embed texts, in batches with those of other callers.
+
+        They have their prompts already.
+        """
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
@@ -224,6 +349,8 @@ class SentenceTransformerEmbedder:
             batch_size=self._batch_size,
             normalize_embeddings=True,
             show_progress_bar=False,
+            # Where there are none the model adds its default prompt, if it has one.
+            prompt="" if self.prompts else None,
         )
         return cast("Sequence[Vector]", vectors)
 
@@ -256,6 +383,86 @@ class SentenceTransformerEmbedder:
         limit_torch()
         logger.debug("loaded embedding model %s", self.model)
         return model
+
+
+def read_prompts(prompts: Mapping[str, str]) -> dict[str, str]:
+    """Read the prompt of each role, by any of the names of sentence-transformers.
+
+    Args:
+        prompts: Prompts by name.
+
+    Returns:
+        The prompts of both roles; empty where there are none.
+
+    Raises:
+        InvalidArgument: a prompt is for neither role, or no text.
+
+    """
+    names = [name for role in _PROMPT_NAMES.values() for name in role]
+    for name, prompt in prompts.items():
+        if name not in names or not isinstance(prompt, str):
+            raise InvalidArgument(
+                f'prompts: "{name}" is not the name of a role, or its prompt no text: {prompt!r}',
+                hint='Pass {"query": "query: ", "document": "passage: "}, for example.',
+            )
+    found = {
+        role: next((prompts[name] for name in of_role if prompts.get(name)), "")
+        for role, of_role in _PROMPT_NAMES.items()
+    }
+    return found if any(found.values()) else {}
+
+
+def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
+    """Embed questions or passages; return one embedding per text, in order."""
+    if not isinstance(embedder, RoleEmbedder):
+        return embedder.embed(texts)
+    return embedder.embed_query(texts) if role == "query" else embedder.embed_documents(texts)
+
+
+def submit_as(
+    embedder: WorkedEmbedder, role: Role, texts: Sequence[str]
+) -> Future[Reading[Vector]]:
+    """Let an embedder that the worker runs embed questions or passages."""
+    prompts = embedder.prompts if isinstance(embedder, RoleEmbedder) else {}
+    return embedder.submit(_with_prompts(prompts, role, texts))
+
+
+def _with_prompts(prompts: Mapping[str, str], role: Role, texts: Sequence[str]) -> Sequence[str]:
+    prompt = prompts.get(role, "")
+    return [prompt + text for text in texts] if prompt else texts
+
+
+def _prompted_name(model: str, prompts: Mapping[str, str]) -> str:
+    """Name a model with its prompts, so that a bank does not take vectors made with others."""
+    if not prompts:
+        return model
+    written = json.dumps([prompts["query"], prompts["document"]], ensure_ascii=False)
+    if len(written) > _LONGEST:
+        written = f"[{sha256(written.encode()).hexdigest()[:16]}]"
+    return f"{model} {written}"
+
+
+def _own_prompts(name_or_path: str | Path) -> dict[str, str]:
+    """Read the prompts that a model's configuration names, without loading it."""
+    path: Any = Path(name_or_path) / _CONFIG
+    if not Path(name_or_path).is_dir():
+        try:
+            from huggingface_hub import try_to_load_from_cache
+
+            found = [
+                try_to_load_from_cache(f"{owner}{name_or_path}", _CONFIG)
+                for owner in ("", "sentence-transformers/")
+            ]
+        except (ImportError, ValueError):  # no name of a model there; loading will say so
+            return {}
+        path = next((one for one in found if isinstance(one, str)), None)
+    try:
+        config = json.loads(Path(path).read_text("utf-8")) if path else {}
+    except (OSError, ValueError):
+        return {}
+    prompts = config.get("prompts") or {}
+    known = [name for names in _PROMPT_NAMES.values() for name in names]
+    return read_prompts({name: prompts[name] for name in known if prompts.get(name)})
 
 
 def packaged_model() -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall import calls
+from pgrecall.embedders import embed_as
 
 if TYPE_CHECKING:
     from pgrecall.core import Settings
@@ -46,13 +47,13 @@ def embedded_changes(
     if embedder is None or not bare:
         return fact, model
     texts = [str(place["text"]) for place in bare]
-    vectors = [calls.vector_text(vector) for vector in embedder.embed(texts)]
+    vectors = [calls.vector_text(vector) for vector in embed_as(embedder, "document", texts)]
     if following is None:
         for place, vector in zip(bare, vectors, strict=True):
             place["embedding"] = vector
         return fact, model or embedder.model
     # By name: the bank may be switched to the next model before this arrives.
-    later = [calls.vector_text(vector) for vector in following.embed(texts)]
+    later = [calls.vector_text(vector) for vector in embed_as(following, "document", texts)]
     for place, vector, next_vector in zip(bare, vectors, later, strict=True):
         place["embeddings"] = {embedder.model: vector, following.model: next_vector}
     return fact, model

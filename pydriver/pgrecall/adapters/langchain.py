@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 try:
@@ -19,7 +19,7 @@ except ImportError as error:
 
 from pgrecall.adapters.conditions import as_condition
 from pgrecall.client import Recall
-from pgrecall.embedders import FunctionEmbedder
+from pgrecall.embedders import FunctionEmbedder, Vector
 from pgrecall.models import Hit, Memory
 
 LIMIT = 100_000
@@ -237,7 +237,23 @@ def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbe
     name = model or getattr(embedding, "model", None) or getattr(embedding, "model_name", None)
     if not name:
         raise ValueError('the embeddings do not name their model: pass model="..."')
-    return FunctionEmbedder(lambda texts: embedding.embed_documents([*texts]), str(name))
+    return _LangChainEmbedder(embedding, str(name))
+
+
+class _LangChainEmbedder(FunctionEmbedder):
+    """LangChain's embeddings, which know questions from documents."""
+
+    prompts: Mapping[str, str] = {}
+
+    def __init__(self, embedding: Embeddings, name: str) -> None:
+        super().__init__(lambda texts: embedding.embed_documents([*texts]), name)
+        self._embedding = embedding
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        return self.embed(texts)
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        return [self._embedding.embed_query(text) for text in texts]
 
 
 def _document(one: Hit | Memory) -> Document:

@@ -450,7 +450,7 @@ def reembed_bank(options: SimpleNamespace, console: Console) -> int:
         return 0
     if options.model is None:
         return fail("no model was named", "Name it with --model, or give up with --cancel.")
-    embedder = _named_embedder(options.model)
+    embedder = named_embedder(options.model)
     dsn = resolve_dsn(options.dsn)
     try:
         state = reembed.change_model(
@@ -530,10 +530,11 @@ def embedder_of(options: SimpleNamespace) -> Embedder | None:
     """Choose the embedder that the arguments ask for."""
     if getattr(options, "no_embed", False):
         return None
-    return _named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
+    return named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
 
 
-def _named_embedder(name: str) -> Embedder:
+def named_embedder(name: str) -> Embedder:
+    """Choose an embedder by the name or directory of its model."""
     return DEFAULT_EMBEDDER if name == DEFAULT_MODEL else SentenceTransformerEmbedder(name)
 
 

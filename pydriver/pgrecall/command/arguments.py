@@ -478,6 +478,25 @@ Command(
 )
 Command(
     top,
+    "calibrate",
+    "calibrate.calibrate_model",
+    "Measure the similarities of an embedding model.",
+    [
+        "pgrecall calibrate ./e5-small facts.jsonl",
+        "pgrecall calibrate ./e5-small facts.jsonl --questions questions.jsonl --bank mine",
+    ],
+    argument("model"),
+    argument("sample", type=_FILE, metavar="SAMPLE.jsonl"),
+    option(
+        "--questions",
+        type=_FILE,
+        metavar="FILE",
+        help='What is asked, {"question": "..."} a line; it tells little from much less.',
+    ),
+    option("--bank", metavar="NAME", help="Give it to this bank; default: print it."),
+)
+Command(
+    top,
     "index",
     "actions.index",
     "Say which vector indexes are due, or build them.",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgrecall.core import Progress, RecallOptions
-from pgrecall.embedders import Embedder, Vector
+from pgrecall.embedders import Embedder, Role, Vector, embed_as
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.models import Arm, ArmFinding, Degradation, Hit
@@ -491,31 +491,48 @@ def _name(memory_id: int, name: object) -> str:
     return f"\1{memory_id}" if name is None else str(name)
 
 
-class _CachedEmbedder:
+class CachedEmbedder:
     """An embedder that embeds a text once, however often it is asked for."""
+
+    prompts: Mapping[str, str] = {}
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._known: dict[str, Vector] = {}
+        self._known: dict[tuple[Role, str], Vector] = {}
         self.model = embedder.model
+        bare = getattr(embedder, "unprompted", None)
+        self.unprompted = None if bare is None else CachedEmbedder(bare)
 
     @property
     def dimensions(self) -> int | None:
+        """Length of each embedding, as the embedder says."""
         return self._embedder.dimensions
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        new = [text for text in unique(texts) if text not in self._known]
+        """Return one embedding per text, in order, as of passages."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        return self._embed("document", texts)
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per question, in order."""
+        return self._embed("query", texts)
+
+    def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
+        new = [text for text in unique(texts) if (role, text) not in self._known]
         if new:
-            vectors = map(list, self._embedder.embed(new))
-            self._known.update(zip(new, vectors, strict=True))
-        return [self._known[text] for text in texts]
+            vectors = map(list, embed_as(self._embedder, role, new))
+            self._known.update(zip([(role, text) for text in new], vectors, strict=True))
+        return [self._known[role, text] for text in texts]
 
 
 def _remembering(recall: Recall) -> Recall:
     """Return a client that differs in remembering embeddings."""
     twin = copy(recall)
     if recall._settings.embedder is not None:
-        embedder = _CachedEmbedder(recall._settings.embedder)
+        embedder = CachedEmbedder(recall._settings.embedder)
         twin._settings = replace(recall._settings, embedder=embedder)
     return twin
 
