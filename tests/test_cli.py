@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -531,6 +532,30 @@ def test_doctor_names_who_may_create_functions_beside_pgvector(run: Run, databas
     found = 'its schema "public" lets others create functions there, which pgrecall could call: '
     assert ("warning", found + "pg_monitor") in {(x["status"], x["found"]) for x in named}
     assert ("bad", found + "pg_monitor, public") in {(x["status"], x["found"]) for x in everybody}
+
+
+def test_doctor_notices_connections_that_run_out_and_sessions_that_are_stuck(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> set[str]:
+        return {x["found"] for x in json.loads(run("doctor", "--json", dsn=database)[1])}
+
+    monkeypatch.setattr(doctor, "_STUCK_SECONDS", 0.0)
+    with psycopg.connect(database) as connection, psycopg.connect(database) as other:
+        pids = [one.info.backend_pid for one in (connection, other)]
+        connection.execute("create table held ()")
+        quiet = found()
+        waiter = threading.Thread(target=other.execute, args=[b"create table held ()"])
+        waiter.start()
+        while f"waiting for a lock for 0 minutes or longer: {pids[1]}" not in found():
+            assert waiter.is_alive()
+        connection.rollback()
+        waiter.join()
+
+    assert f"idle in a transaction for 0 minutes or longer: {pids[0]}" in quiet
+    assert not any(re.search("are taken|waiting", text) for text in quiet)
+    monkeypatch.setattr(doctor, "_CROWDED", 0.0)
+    assert any(text.endswith(" are taken") for text in found())
 
 
 def test_doctor_calls_a_server_that_is_too_old_bad() -> None:

@@ -26,6 +26,8 @@ _OLDEST_VECTOR = (0, 8, 4)
 _INDEX = re.compile(r"^\s*create (?:unique )?index (\w+)\s+on ", re.MULTILINE)
 _LEAST_SIMILARITY = 0.7
 _SAMPLE = 20
+_CROWDED = 0.8
+_STUCK_SECONDS = 300.0
 _MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
 
 
@@ -55,6 +57,7 @@ def examine(dsn: str) -> list[Finding]:
         findings += [_embedder(), _reranker()]
         if findings[2].status != "bad":
             findings += [*_vector_schema(recall), *_row_security(recall)]
+            findings += _sessions(recall)
             findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
             findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
@@ -165,6 +168,38 @@ def _row_security(recall: Recall) -> list[Finding]:
     ]
 
 
+def _sessions(recall: Recall) -> list[Finding]:
+    """Look for connections that run out, and for sessions that hold up others."""
+    taken, most, idle, waiting = recall._run(queries.sessions(_STUCK_SECONDS))
+    findings = []
+    if taken >= _CROWDED * most:
+        findings.append(
+            Finding(
+                "warning",
+                "connections",
+                f"{taken} of {most} are taken",
+                "Share them: Recall.connect(pool_size=4) in each process, or PgBouncer; or raise"
+                " max_connections.",
+            )
+        )
+    since = f"for {_STUCK_SECONDS / 60:.0f} minutes"
+    for pids, problem, advice in (
+        (idle, "idle in a transaction", "set idle_in_transaction_session_timeout"),
+        (waiting, "waiting for a lock", "see who holds it: select pg_blocking_pids({0})"),
+    ):
+        if pids:
+            listed = ", ".join(map(str, pids))
+            findings.append(
+                Finding(
+                    "warning",
+                    "sessions",
+                    f"{problem} {since} or longer: {listed}",
+                    f"End them: select pg_terminate_backend({pids[0]}); {advice.format(pids[0])}.",
+                )
+            )
+    return findings
+
+
 def _missing(recall: Recall) -> list[Finding]:
     """Compare the indexes and primary keys with those that the installation script creates."""
     expected = set(_INDEX.findall(schema.script(f"pgrecall--{__version__}.sql")))
@@ -204,7 +239,7 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
         add(
             "bad" if bare == bank.memories else "warning",
             f"{bare:,} of {bank.memories:,} memories have no embedding: only their words find them",
-            "Restore the table pgrecall.embedding, or retain these facts again with an embedder.",
+            f"Run: pgrecall embed {bank.bank_id}; or restore the table pgrecall.embedding.",
         )
     for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
         if orphans:

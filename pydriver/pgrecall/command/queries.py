@@ -144,5 +144,29 @@ def orphans(bank: str) -> Call[Any, tuple[int, int, int]]:
     )
 
 
+def sessions(seconds: float) -> Call[Any, tuple[int, int, list[int], list[int]]]:
+    """Return how many connections are taken, and how many there may be but for superusers.
+
+    With the processes of this database that have been idle in a transaction, and those that have
+    waited for a lock, for at least so many seconds; a caller who may not see it sees none.
+    """
+    return Call(
+        "select count(*) filter (where a.backend_type = 'client backend'),"
+        " current_setting('max_connections')::integer"
+        " - current_setting('superuser_reserved_connections')::integer"
+        " - current_setting('reserved_connections')::integer,"
+        " coalesce(pg_catalog.array_agg(a.pid order by a.pid) filter (where s.is_here"
+        " and a.state like 'idle in transaction%%' and a.state_change <= s.since), '{}'),"
+        " coalesce(pg_catalog.array_agg(a.pid order by a.pid) filter (where s.is_here"
+        " and a.wait_event_type = 'Lock' and a.query_start <= s.since), '{}')"
+        " from pg_catalog.pg_stat_activity a cross join lateral"
+        " (select a.datname = current_database() as is_here,"
+        " clock_timestamp() - pg_catalog.make_interval(secs => %(seconds)s) as since) as s",
+        {"seconds": seconds},
+        tuple_row,
+        lambda rows: rows[0],
+    )
+
+
 def _value(sql: str) -> Call[Any, Any]:
     return Call(sql, {}, scalar_row, lambda rows: rows[0])
