@@ -13,6 +13,8 @@ turn; --plain leaves out those that name somebody or ask for a cause. Figures of
 * functions, calls: functions of pgrecall entered by one recall, and how often, as track_functions
   counts them: not those that the planner inlines. The mean of the questions.
 * ratio, cpu_ratio: now / before, the median over all pairs.
+* driver.added_ms: what Recall.recall() with the same vector and window takes, less what psycopg
+  takes for all columns of the rows; in turns on one connection, the median over all pairs.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ import harness
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from pgrecall import Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER as MODEL
 from pgrecall.temporal import extract_temporal_constraint
 
@@ -51,6 +54,7 @@ select h.memory_id from pgrecall.hybrid_recall(
   bank => 'demo', query => %(query)s, embedding => %(embedding)s::halfvec,
   during => %(during)s::tstzrange, top_k => 10) as h
 """
+WHOLE = RECALL.replace("h.memory_id", "h.*")
 EMBEDDED = "select embedded_text from pgrecall.prepare_recall('demo', %s)"
 IS_PLAIN = """
 select pgrecall_internal._named_entities('demo', %(query)s) = '{}'
@@ -90,7 +94,8 @@ def questions(connection: Connection) -> list[dict[str, Any]]:
         (vector,) = embedded(connection.execute(EMBEDDED, [query]).fetchone() or ())
         found = extract_temporal_constraint(query, REFERENCE_TIME)
         during = found and f"[{found.start or ''},{found.end or ''})"
-        asked.append({"query": query, "embedding": str(vector), "during": during})
+        period = found and (found.start, found.end)
+        asked.append({"query": query, "embedding": str(vector), "during": during, "period": period})
     return asked
 
 
@@ -141,6 +146,28 @@ def measure(sides: dict[str, Connection], rounds: int, only_plain: bool = False)
     return {name: round(value, 3) for name, value in figures.items()}
 
 
+def added(connection: Connection, rounds: int) -> float:
+    """Return the milliseconds that the driver adds to the call."""
+    recall = Recall(connection, embedder=None, reranker=None)
+    pairs = [
+        (question, json.loads(question["embedding"])) for question in questions(connection)
+    ] * (WARMING + rounds)
+    taken = []
+    for question, vector in pairs:
+        began = time.perf_counter()
+        connection.execute(WHOLE, question).fetchall()
+        between = time.perf_counter()
+        recall.recall(
+            "demo",
+            question["query"],
+            embedding=vector,
+            during=question["period"],
+            temporal=False,
+        )
+        taken.append((time.perf_counter() - between - (between - began)) * 1000)
+    return round(median(taken[len(pairs) // 10 :]), 3)
+
+
 def main() -> None:
     parser = harness.arguments(__doc__, "")
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
@@ -162,7 +189,9 @@ def main() -> None:
         for connection in sides.values():
             for statement in FILL:
                 connection.execute(statement, values)
-        figures = measure(sides, 5 if options.smoke else 60, options.plain)
+        rounds = 5 if options.smoke else 60
+        figures = measure(sides, rounds, options.plain)
+        figures["driver.added_ms"] = added(sides["now"], rounds)
         for name, value in figures.items():
             print(f"{name:20} {value:9.3f}")
         harness.write(options.json, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
