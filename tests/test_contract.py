@@ -675,7 +675,11 @@ def test_the_settings_of_a_stock_server_change_neither_indexes_nor_answers(
     bank: Connection,
 ) -> None:
     facts = [
-        {"text": f"Boat {n} was seen at pier {n % 50}", "entities": [f"Pier {n % 50}"]}
+        {
+            "text": f"Boat {n} was seen at pier {n % 50}",
+            "entities": [f"Pier {n % 50}"],
+            "embedding": [n % 7 + 1, n % 11, n % 13],  # of few, any index is as good as another
+        }
         for n in range(2000)
     ]
     call(bank, "retain", bank="b", facts=facts)

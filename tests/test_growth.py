@@ -127,6 +127,8 @@ OPTIONS: dict[str, Shape] = {
     "gates": lambda n: {"gates": OBJECT(n)},
     "hypothetical": lambda n: {"hypothetical": [1.0] * n},
 }
+TIMES = ("total_ms", "wait_ms", "embed_ms", "database_ms", "rerank_ms", "hits")
+SAMPLE = {"asked_at": "2026-03-05", "share": 0.5, **dict.fromkeys(TIMES, 1)}
 JSON: dict[str, dict[str, Shape]] = {
     "facts": FACTS,
     "messages": {
@@ -149,6 +151,14 @@ JSON: dict[str, dict[str, Shape]] = {
         "others": lambda n: list(range(n)),
     },
     "weights": {"weights": OBJECT},
+    "calibration": {
+        "mean": lambda n: {"model": "m", "mean": [0.5 / n] * n},
+        "unknown": OBJECT,
+    },
+    "samples": {
+        "samples": lambda n: [SAMPLE] * n,
+        "left out": lambda n: [{**SAMPLE, "left_out": texts(n)}],
+    },
     "after": {"list": lambda n: list(range(n)), "object": OBJECT},
 }
 ARMS = ("lexical", "semantic", "graph")

@@ -289,7 +289,7 @@ def test_who_interrupts_reembed_is_told_how_to_go_on(
 ) -> None:
     old, new = models
     embedded_texts: list[str] = []
-    embed = SentenceTransformerEmbedder.embed
+    embed = SentenceTransformerEmbedder.embed_documents
 
     def interrupted(self: SentenceTransformerEmbedder, texts: Any) -> Any:
         if len(embedded_texts) >= 2:
@@ -297,7 +297,7 @@ def test_who_interrupts_reembed_is_told_how_to_go_on(
         embedded_texts.extend(texts)
         return embed(self, texts)
 
-    monkeypatch.setattr(SentenceTransformerEmbedder, "embed", interrupted)
+    monkeypatch.setattr(SentenceTransformerEmbedder, "embed_documents", interrupted)
     code, _, err = run("reembed", "b", "--model", new, "--batch-size", "1")
     monkeypatch.undo()
 
