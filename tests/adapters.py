@@ -28,6 +28,7 @@ LIBRARIES = {
     "langgraph": (["langgraph-checkpoint"], ["langgraph-checkpoint==2.0.20"]),
     "llama_index": (["llama-index-core"], ["llama-index-core==0.13.0"]),
     "google_adk": (["google-adk"], ["google-adk==1.5.0"]),
+    "agno": (["agno"], ["agno==2.4.0"]),
     "hindsight": (["hindsight-api-slim"], ["hindsight-api-slim==1.1.0"]),
     "telemetry": (["opentelemetry-sdk"], ["opentelemetry-sdk==1.30.0"]),
     "endpoints": (["openai"], ["openai==1.56.0"]),

@@ -22,6 +22,7 @@ PACKAGES = {
     "LangGraph": "langgraph",
     "LlamaIndex": "llama_index",
     "Google ADK": "google.adk",
+    "Agno": "agno",
     "SQLAlchemy": "sqlalchemy",
     "asyncpg": "asyncpg",
 }

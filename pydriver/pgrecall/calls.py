@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from psycopg import DataError
@@ -917,6 +918,7 @@ def _row(kind: type[Record]) -> BaseRowFactory[Record]:
     return factory
 
 
+@cache
 def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
@@ -1021,6 +1023,9 @@ def checked(**parameters: object) -> dict[str, object]:
             value = str(value)
         elif isinstance(value, Mapping):
             value = Jsonb(_jsonable(value, name, error))
+        elif isinstance(value, list) and name == "embedding":
+            # As text: psycopg would look at each number several times.
+            value = f"{{{','.join(map(repr, value))}}}"
         elif isinstance(value, list):
             for position, element in enumerate(value):
                 if isinstance(element, str):

@@ -59,8 +59,8 @@ _MODEL = "model.onnx"
 _REMEMBERED = 10_000
 _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
-_LEAST = 12  # hits that are read at least, and
-_MORE = 1.5  # times as many as are returned
+_LEAST = 12  # hits that are read at least, and of those returned
+_FAR = 20  # so many for which twice as many are read: of ten half as many again
 _PLACES = 3  # first places that are settled, where no other hit would come even with
 _HIGH = 0.88  # this relevance: see bench/README.md
 _PRIOR = 2.5  # power of the share of the best fused score
@@ -647,7 +647,7 @@ class FirstPlaces:
 
     That is where a high relevance would lead none of the hits that are left to the first three: the
     fused score of a hit bounds how high it can come. Where the first ones answer the question half
-    as many again are read as are returned, and all of them where none does.
+    as many again are read as are returned, twice as many from 20 on, and all where none does.
 
     Attributes:
         are_settled: Whether they are.
@@ -665,7 +665,8 @@ class FirstPlaces:
         """
         self.are_settled = False
         self._order = order
-        self._least = max(_LEAST, _MORE * (candidates if returned is None else returned))
+        most = candidates if returned is None else returned
+        self._least = max(_LEAST, most + most**2 / _FAR)
         self._first: list[float] = []
         self._read = 0
         highest = (order.final(place, _HIGH) for place in reversed(range(candidates)))

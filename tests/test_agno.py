@@ -1,0 +1,109 @@
+"""A bank as the knowledge of an agent of agno, which runs with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from pgrecall import Recall
+
+pytest.importorskip("agno.knowledge.protocol", reason="agno is not installed: make test-adapters")
+
+from agno.agent import Agent
+from agno.knowledge.protocol import KnowledgeProtocol
+from agno.models.base import Model
+from agno.models.response import ModelResponse
+
+from pgrecall.adapters.agno import PgrecallKnowledge
+
+
+class Scripted(Model):
+    """Says what it is told to, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(id="scripted")
+        self.asked: list[str] = []
+
+    def invoke(self, messages: list[Any], *_args: Any, **_kwargs: Any) -> ModelResponse:
+        self.asked.extend(str(message.content) for message in messages)
+        return ModelResponse(role="assistant", content="done")
+
+    async def ainvoke(self, messages: list[Any], *args: Any, **kwargs: Any) -> ModelResponse:
+        return self.invoke(messages, *args, **kwargs)
+
+    def invoke_stream(self, *_args: Any, **_kwargs: Any) -> Iterator[ModelResponse]:
+        raise NotImplementedError
+
+    def ainvoke_stream(self, *_args: Any, **_kwargs: Any) -> AsyncIterator[ModelResponse]:
+        raise NotImplementedError
+
+    def _parse_provider_response(self, response: Any, **_kwargs: Any) -> ModelResponse:
+        return ModelResponse(content=str(response))
+
+    def _parse_provider_response_delta(self, response: Any) -> ModelResponse:
+        return ModelResponse(content=str(response))
+
+
+@pytest.fixture
+def memory(database: str) -> Iterator[Recall]:
+    with Recall.connect(database, embedder=None, pool_size=2) as memory:
+        memory.create_bank("agent")
+        memory.retain(
+            "agent",
+            [
+                {"text": "Maya leads Atlas.", "metadata": {"team": "core"}, "source_id": "notes"},
+                {"text": "Atlas has a boat.", "metadata": {"team": "sea"}},
+            ],
+        )
+        yield memory
+
+
+def test_it_is_a_knowledge_of_agno(memory: Recall) -> None:
+    assert isinstance(PgrecallKnowledge(memory, "agent"), KnowledgeProtocol)
+
+
+def test_what_is_retrieved_is_what_a_recall_finds(memory: Recall) -> None:
+    knowledge = PgrecallKnowledge(memory, "agent", top_k=1)
+
+    [found] = knowledge.retrieve("Who leads Atlas?")
+    both = asyncio.run(knowledge.aretrieve("Atlas", max_results=5))
+    of_sea = knowledge.retrieve("Atlas", max_results=5, filters={"team": "sea"})
+
+    assert (found.content, found.name, found.meta_data) == (
+        "Maya leads Atlas.",
+        "notes",
+        {"team": "core"},
+    )
+    assert {one.content for one in both} == {"Maya leads Atlas.", "Atlas has a boat."}
+    assert [one.content for one in of_sea] == ["Atlas has a boat."]
+    with pytest.raises(ValueError, match="filters must be a mapping of metadata"):
+        knowledge.retrieve("Atlas", filters=["team"])
+
+
+def test_the_tools_recall_and_retain(memory: Recall) -> None:
+    recall_memories, retain_memory = PgrecallKnowledge(memory, "agent").get_tools()
+
+    assert retain_memory("Ben left Porto.") == "Kept."
+    assert retain_memory("Ben left Porto.") == "That was known already."
+    assert "Ben left Porto." in recall_memories("Who left Porto?")
+    assert recall_memories("zebra") == "No memory answers this."
+    assert len(PgrecallKnowledge(memory, "agent", may_retain=False).get_tools()) == 1
+
+
+def test_an_agent_is_given_what_the_bank_knows(memory: Recall) -> None:
+    model = Scripted()
+    agent = Agent(
+        model=model,
+        knowledge=PgrecallKnowledge(memory, "agent"),
+        add_knowledge_to_context=True,
+        telemetry=False,
+    )
+
+    agent.run("Who leads Atlas?")
+
+    sent = "\n".join(model.asked)
+    assert "Maya leads Atlas." in sent
+    assert "recall_memories" in sent
