@@ -821,6 +821,11 @@ def vector_text(embedding: object, where: str = "embedding") -> str:
     return f"[{','.join(format(number, '.6g') for number in to_floats(embedding, where))}]"
 
 
+def array_text(numbers: Sequence[float]) -> str:
+    """Write numbers as an array, exactly enough for a halfvec; psycopg is slow to write a list."""
+    return "{" + ("%.6g," * len(numbers) % tuple(numbers))[:-1] + "}"
+
+
 def to_range(during: Period | None) -> TimestamptzRange | None:
     """Make a range of a period.
 
@@ -1023,9 +1028,6 @@ def checked(**parameters: object) -> dict[str, object]:
             value = str(value)
         elif isinstance(value, Mapping):
             value = Jsonb(_jsonable(value, name, error))
-        elif isinstance(value, list) and name == "embedding":
-            # As text: psycopg would look at each number several times.
-            value = f"{{{','.join(map(repr, value))}}}"
         elif isinstance(value, list):
             for position, element in enumerate(value):
                 if isinstance(element, str):

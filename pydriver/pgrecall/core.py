@@ -593,7 +593,8 @@ class Question:
         arguments = {name: given.pop(name) for name in ARGUMENTS if name in given}
         has_embedding = "embedding" in arguments
         if has_embedding:
-            arguments["embedding"] = calls.to_floats(arguments["embedding"])
+            vector = calls.to_floats(arguments["embedding"])
+            arguments["embedding"] = calls.array_text(vector)
             arguments.setdefault("model", settings.model)
         # A reference time in the past also sets what was known.
         arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
@@ -704,8 +705,10 @@ class Question:
                 vectors = yield from self._waited("embed", begin, self._share())
                 read = checked(embedder.model, [*vectors], len(names))
                 for name, vector in zip(names, read, strict=True):
-                    place = self._arguments if name == "embedding" else options
-                    place[name] = vector
+                    if name == "embedding":
+                        self._arguments[name] = calls.array_text(vector)
+                    else:
+                        options[name] = vector
                 self._arguments.setdefault("model", embedder.model)
         except Exception as error:  # whatever it is, the other arms answer
             self._leave_out("embedder", "nothing was searched by embedding: ", error)
