@@ -69,8 +69,7 @@ def forget(options: SimpleNamespace, console: Console) -> int:
     if options.memory_id:
         said = f"forgot {removed:,} of {len(options.memory_id):,} memories"
     else:
-        verb = "would forget" if options.dry_run else "forgot"
-        said = f"{verb} {removed:,} {'memory' if removed == 1 else 'memories'}"
+        said = _forgotten(options, removed, "memory", "memories")
     print_done(options, console, said, forgotten=removed, dry_run=options.dry_run)
     return 0
 
@@ -88,10 +87,14 @@ def forget_messages(options: SimpleNamespace, console: Console) -> int:
             during=during,
             dry_run=options.dry_run or None,
         )
-    verb = "would forget" if options.dry_run else "forgot"
-    said = f"{verb} {removed:,} {'message' if removed == 1 else 'messages'}"
+    said = _forgotten(options, removed, "message", "messages")
     print_done(options, console, said, forgotten=removed, dry_run=options.dry_run)
     return 0
+
+
+def _forgotten(options: SimpleNamespace, count: int, one: str, many: str) -> str:
+    verb = "would forget" if options.dry_run else "forgot"
+    return f"{verb} {count:,} {one if count == 1 else many}"
 
 
 def _print(options: SimpleNamespace, console: Console, memories: Sequence[Memory]) -> int:

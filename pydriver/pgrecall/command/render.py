@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -38,7 +39,9 @@ from pgrecall.models import (
     RecallTimes,
     Timings,
 )
-from pgrecall.shards import ShardStatus
+
+if TYPE_CHECKING:
+    from pgrecall.shards import ShardStatus
 
 WIDTH = 100
 TEXT_LENGTH = 240
