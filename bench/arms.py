@@ -106,7 +106,7 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
         asked, about_dates = asked[:30], about_dates[:5]
     if not about_dates:
         sys.exit(f"no turn in {path} has a time (at): its months cannot be asked about")
-    embedder = conversations.CachingEmbedder()
+    embedder = conversations.caching_embedder()
     with Recall.connect(dsn, embedder=embedder) as recall:
         for conversation in given:
             conversations.fill_in_context(recall, conversation)

@@ -30,7 +30,7 @@ def main() -> None:
     given = conversations.read(options.data, 1 if options.smoke else None)
     asked = conversations.questions(given)[: 40 if options.smoke else None]
     figures: harness.Figures = {}
-    embedder = conversations.CachingEmbedder()
+    embedder = conversations.caching_embedder()
     with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
         for conversation in given:
             conversations.fill_in_context(recall, conversation)

@@ -214,7 +214,7 @@ def main() -> None:
         if not (left_out and name.endswith(left_out)) and name in (options.only or CONFIGURATIONS)
     }
     figures: harness.Figures = {}
-    embedder = conversations.CachingEmbedder(options.model)
+    embedder = conversations.caching_embedder(options.model)
     calibration = None
     if options.calibrate:
         texts = sorted(turn.said for conversation in given for turn in conversation.turns)

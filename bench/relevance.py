@@ -248,7 +248,7 @@ def main() -> None:
         sys.exit(f"{path} has one conversation: questions are asked of another one, too")
     asked = variants(given)
     figures: harness.Figures = {}
-    embedder = conversations.CachingEmbedder()
+    embedder = conversations.caching_embedder()
     embedder.embed_query([one.text for one in asked])
     with harness.database() as dsn:
         with Recall.connect(dsn, embedder=embedder) as recall:

@@ -102,7 +102,7 @@ def difference(onnx: Reranker, torch: Reranker, given: Sequence[Conversation]) -
     gains = []
     with (
         harness.database() as dsn,
-        Recall.connect(dsn, embedder=conversations.CachingEmbedder()) as recall,
+        Recall.connect(dsn, embedder=conversations.caching_embedder()) as recall,
     ):
         for conversation in given:
             conversations.fill_in_context(recall, conversation)
@@ -140,7 +140,7 @@ def economy(given: Sequence[Conversation], every: int) -> harness.Figures:
     measured: list[tuple[float, ...]] = []
     with (
         harness.database() as dsn,
-        Recall.connect(dsn, embedder=conversations.CachingEmbedder()) as recall,
+        Recall.connect(dsn, embedder=conversations.caching_embedder()) as recall,
     ):
         for conversation in given:
             conversations.fill_in_context(recall, conversation)

@@ -35,7 +35,7 @@ from time import perf_counter
 from typing import Any
 
 import harness
-from conversations import CachingEmbedder
+from conversations import caching_embedder
 from worlds_build import ASKED_AT, Question
 from worlds_make import HUB, TEMPLATES, generate
 
@@ -243,7 +243,7 @@ def main() -> None:
     if options.bank_dump:
         dump(options.bank_dump, worlds)
     is_reranked = not (options.no_rerank or options.smoke)
-    with harness.database() as dsn, Recall.connect(dsn, embedder=CachingEmbedder()) as recall:
+    with harness.database() as dsn, Recall.connect(dsn, embedder=caching_embedder()) as recall:
         if options.explain:
             explain(recall, worlds, options.explain, is_reranked)
             return
