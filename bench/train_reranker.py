@@ -20,9 +20,10 @@ of the negatives as of the positive, or a context would give the answer away.
 
 --mine writes groups with harder negatives: what hybrid_recall() and the packaged reranker find for
 a question among all texts of its source, but for what the reranker is sure of: an answer nobody
-marked is no negative. --start goes on from a model that was trained before; with fewer --layers it
-keeps some of them, at even distances. --teacher is a trained model whose scores are to be met as
-well (Hinton et al. 2015).
+marked is no negative. --start goes on from a model that was trained before, the packaged one too;
+with fewer --layers it keeps the first and the last of them and some between, at even distances.
+--teacher is a trained model whose scores are to be met as well (Hinton et al. 2015). Both may be
+the directory of an int8 ONNX model that --export made, such as the packaged one.
 
 The learning rate falls with the minutes spent, not with the steps done: the run ends when it has
 to, and a pause of the process is not counted. --out holds the last state (last.pt), the log, and
@@ -41,7 +42,7 @@ import re
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -51,17 +52,17 @@ from typing import Any
 
 import harness
 import onnx
+import onnx.numpy_helper
 import reranker_graph
 import torch
 from torch.nn import functional
-from transformers import BertForSequenceClassification, BertTokenizerFast
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from pgrecall import Recall
 from pgrecall.embedders import packaged_model
-from pgrecall.rerankers import in_context, written_date
+from pgrecall.rerankers import OnnxReranker, in_context, written_date
 
-TOKENS = 160
-READ = 112  # tokens of a pair, of the exported model: as good on LoCoMo and better on BEAM
+TOKENS = 112  # of a pair: as good on LoCoMo as more, and better on BEAM
 BATCH = 16  # groups in a step
 PAIRS = 20  # of a forward pass, of like length
 WARM_UP = 0.06
@@ -299,18 +300,76 @@ class Stream:
         return self._queue.pop()
 
 
+def dequantised(exported: Path) -> BertForSequenceClassification:
+    """Return the model that export() wrote, its weights as they were rounded."""
+    tensors = {
+        tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
+        for tensor in onnx.load(exported).graph.initializer
+    }
+    weights: dict[str, torch.Tensor] = {}
+    for name, tensor in tensors.items():
+        place, _, part = name.rpartition(".")
+        if part == "weight_quantized":
+            scale, zero = (tensors[f"{place}.weight_{of}"] for of in ("scale", "zero_point"))
+            weights[f"{place}.weight"] = (tensor.float() - zero.float()) * scale
+        elif part in ("weight", "bias") and f"{place}.quantized" not in tensors:
+            weights[name] = tensor
+        elif part == "quantized":
+            scale, zero, bias = (tensors[f"{place}.{of}"] for of in ("scale", "zero_point", "bias"))
+            matrix = (tensor.float() - zero.float()) * scale
+            for joined_name, rows, its_bias in _parted(place, matrix.T, bias):
+                weights[f"{joined_name}.weight"] = rows.contiguous()
+                weights[f"{joined_name}.bias"] = its_bias
+    layers = sum(name.endswith(".intermediate.dense.weight") for name in weights)
+    words, width = weights["bert.embeddings.word_embeddings.weight"].shape
+    config = BertConfig(
+        vocab_size=words,
+        hidden_size=width,
+        intermediate_size=weights["bert.encoder.layer.0.intermediate.dense.bias"].numel(),
+        num_hidden_layers=layers,
+        num_attention_heads=reranker_graph.HEADS,
+        num_labels=1,
+    )
+    model = BertForSequenceClassification(config)
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    if missing or unexpected:
+        raise ValueError(f"{exported} is none of ours: missing {missing}, unexpected {unexpected}")
+    return model
+
+
+def _parted(
+    place: str, matrix: torch.Tensor, bias: torch.Tensor
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Part what reranker_graph.py put side by side: query, key and value, or key and value."""
+    base, _, last = place.rpartition(".")
+    names = [place]
+    if ".self." in place and len(matrix) > matrix.shape[1]:
+        all_of_them = ("query", "key", "value")
+        names = [f"{base}.{name}" for name in all_of_them[all_of_them.index(last) :]]
+    yield from zip(names, matrix.chunk(len(names)), bias.chunk(len(names)), strict=True)
+
+
 class Scorer:
     """The model with its tokenizer: logits of pairs, those of like length together."""
 
     def __init__(self, path: str, layers: int | None, device: torch.device) -> None:
-        model = BertForSequenceClassification.from_pretrained(path, num_labels=1)
-        stack = model.bert.encoder.layer
+        exported = Path(path, "model.onnx")
+        model = (
+            dequantised(exported)
+            if exported.exists()
+            else BertForSequenceClassification.from_pretrained(path, num_labels=1)
+        )
         if layers:
-            model.bert.encoder.layer = stack[:: len(stack) // layers][:layers]
+            stack = model.bert.encoder.layer
+            step = (len(stack) - 1) / max(layers - 1, 1)
+            kept = [stack[round(len(stack) - 1 - step * n)] for n in reversed(range(layers))]
+            model.bert.encoder.layer = torch.nn.ModuleList(kept)
             model.config.num_hidden_layers = layers
         self.model = model.to(device).eval()
         self.model.bert.embeddings.word_embeddings.requires_grad_(False)
-        self.tokenizer = BertTokenizerFast.from_pretrained(path)
+        self.tokenizer = BertTokenizerFast.from_pretrained(
+            packaged_model() if exported.exists() else path
+        )
         self._device = device
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
@@ -327,6 +386,22 @@ class Scorer:
                 logits.append(self.model(**batch).logits[:, 0].float())
         back = torch.tensor(order, device=self._device).argsort()
         return torch.cat(logits)[back]
+
+
+def teacher_of(
+    path: str | None, device: torch.device
+) -> Callable[[Sequence[tuple[str, str]]], torch.Tensor] | None:
+    """Return what answers pairs with the logits of a trained model."""
+    if path is None or not Path(path, "model.onnx").exists():
+        return Scorer(path, None, device) if path else None
+    reader = OnnxReranker(path)  # quicker by half than the model in bf16
+
+    def taught(pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
+        asked = [reader.submit(question, [text]) for question, text in pairs]
+        scores = [score for answer in asked for score in answer.result().found]
+        return torch.tensor(scores, device=device).logit(1e-6)
+
+    return taught
 
 
 def loss_of(
@@ -406,7 +481,7 @@ def export(model: Path, directory: Path) -> None:
         )
         onnx.save(reranker_graph.fused(onnx.load(quantised)), directory / "model.onnx")
     tokenizer = BertTokenizerFast.from_pretrained(model).backend_tokenizer
-    tokenizer.enable_truncation(READ)
+    tokenizer.enable_truncation(TOKENS)
     tokenizer.save(str(directory / "tokenizer.json"))
 
 
@@ -448,7 +523,7 @@ def train(options: argparse.Namespace) -> None:
     held_out = random.Random(7).sample(held_out, min(20 if options.smoke else 250, len(held_out)))
     minutes = 0.5 if options.smoke else options.minutes
     scorer = Scorer(options.start, options.layers, device)
-    teacher = Scorer(options.teacher, None, device) if options.teacher else None
+    teacher = teacher_of(options.teacher, device)
     trained = [p for p in scorer.model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=0.01)
     writer = Writer(around, 7)
