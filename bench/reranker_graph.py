@@ -18,7 +18,6 @@ activations are quantised, so that answers differ by 0.06 on average (logits).
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +74,9 @@ class Graph:
         parts = (self.given(f"{name}_{part}") for part in ("scale", "zero_point"))
         return self.run("DequantizeLinear", rows, *parts)
 
-    def dense(self, x: str, *names: str, matrices: Sequence[str] = ()) -> str:
+    def dense(self, x: str, *names: str) -> str:
         """Add linear layers of one input side by side, activations quantised as they come."""
-        found = matrices or [self._matrix(name) for name in names]
+        found = [self._matrix(name) for name in names]
         columns = [self._given[f"{matrix}_quantized"].shape[1] for matrix in found]
 
         def joined(suffix: str) -> str:
@@ -173,9 +172,8 @@ def fused(exported: ModelProto) -> ModelProto:
     for number in range(graph.layers):
         x = graph.layer(x, f"{ENCODER}.{number}", is_last=number == graph.layers - 1)
     first = graph.run("Squeeze", x, "one")
-    pooler = "bert.pooler.dense"
-    pooled = graph.run("Tanh", graph.dense(first, pooler, matrices=[f"{pooler}.weight"]))
-    return graph.model(graph.dense(pooled, "classifier", matrices=["classifier.weight"]))
+    pooled = graph.run("Tanh", graph.dense(first, "bert.pooler.dense"))
+    return graph.model(graph.dense(pooled, "classifier"))
 
 
 if __name__ == "__main__":

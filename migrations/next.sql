@@ -34,6 +34,7 @@ alter function pgrecall._dimension(text) set schema pgrecall_internal;
 
 alter type pgrecall.arm_hit add attribute named real;
 alter type pgrecall.arm_hit add attribute via jsonb;
+alter type pgrecall.arm_hit add attribute background double precision;
 alter type pgrecall.recalled add attribute relevance double precision;
 alter type pgrecall.recalled add attribute proof_count integer;
 alter type pgrecall.recalled add attribute occurred_start timestamptz;
@@ -187,7 +188,8 @@ create type pgrecall_internal.arm_result as (
   hint       text,
   memory_ids bigint[],
   scores     double precision[],
-  vias       jsonb[]
+  vias       jsonb[],
+  background double precision
 );
 create type pgrecall_internal.chain_word as (
   entity_id bigint,

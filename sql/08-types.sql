@@ -11,18 +11,20 @@
 --
 -- The types of the other public functions are in 09-result.sql.
 create type pgrecall.arm_hit as (
-  arm       text,
-  memory_id bigint,
-  rank      integer,
-  score     double precision,
-  named     real,
-  via       jsonb
+  arm        text,
+  memory_id  bigint,
+  rank       integer,
+  score      double precision,
+  named      real,
+  via        jsonb,
+  background double precision
 );
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
 'in the query; null where it does not. via: the path that led there, {"entities": [...], '
-'"relations": [...], "facts": [...]}; null where there is none.';
+'"relations": [...], "facts": [...]}; null where there is none. background: the similarity that a '
+'quarter of the bank has at least, of the arms that compare embeddings; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -297,7 +299,8 @@ create type pgrecall_internal.arm_result as (
   hint       text,
   memory_ids bigint[],
   scores     double precision[],
-  vias       jsonb[]
+  vias       jsonb[],
+  background double precision
 );
 comment on type pgrecall_internal.arm_result is
 'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '

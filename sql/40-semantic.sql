@@ -13,6 +13,7 @@ create or replace function pgrecall_internal._semantic_search(
   hnsw_types text[] default null,
   out memory_ids bigint[],
   out scores     double precision[],
+  out background double precision,
   out note       text,
   out hint       text)
 language plpgsql stable parallel unsafe
@@ -196,6 +197,18 @@ begin
     fetched := 10 * fetched;
   end loop;
 
+  -- Of less than half a sample, the best hits are too large a part.
+  select case when count(*) >= 50 then
+           greatest(floor, percentile_cont(0.75) within group (order by s.score)) end
+  into   background
+  from (
+    select pgrecall_internal._similarity(
+             1 - (e.embedding <=> _semantic_search.embedding), low, high) as score
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.fact_type = any (request.fact_types)
+      and  e.model = coalesce(bank.embedding_model, '')
+    limit  100
+  ) as s;
   note := concat_ws('; ',
     (select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
        bank, t, model, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
@@ -213,10 +226,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
-'Hits of the semantic arms, nearest first; note: the access path of each type. hnsw_types: types '
-'to search by index; null: where there is one and it is cheaper. hint, and warning 01RC2: an index '
-'gave up before enough candidates passed the filter. It is longer than 100 lines because its '
-'statement is built once and run again with other types or a larger limit.';
+'Hits of the semantic arms, nearest first; background: the similarity that a quarter of a sample '
+'of 100 has at least; null: fewer than 50 are there; note: the access path of each type. '
+'hnsw_types: types to search by index; null: where there is one and it is cheaper. hint, and '
+'warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than 100 '
+'lines because its statement is built once and run again with other types or a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -238,6 +252,7 @@ begin
     search := pgrecall_internal._semantic_search(request, request.embedding);
     result.memory_ids := search.memory_ids;
     result.scores := search.scores;
+    result.background := search.background;
     result.reason := search.note;
     result.hint := search.hint;
   end if;

@@ -48,7 +48,7 @@ begin atomic
                    'rank', h.rank, 'score', h.score, 'contribution', h.contribution)
                    || case when h.via is null then '{}' else jsonb_build_object('via', h.via) end)
           from   unnest(f.hits, f.contributions)
-                   as h(arm, memory_id, rank, score, named, via, contribution))
+                   as h(arm, memory_id, rank, score, named, via, background, contribution))
   from   fused f
   where  kept is null or f.rank <= kept
   order  by f.score desc, f.memory_id desc;
@@ -186,6 +186,45 @@ $$;
 comment on function pgrecall_internal._ungated is
 'The hits of the arms that pass their gates.';
 
+create or replace function pgrecall_internal._doubted_weights(
+  weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
+returns jsonb
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  words     double precision[] := array(
+    select h.score from unnest(hits) as h where h.arm = 'lexical' order by h.score desc limit 11);
+  sureness  double precision;
+  certainty double precision;
+  doubted   record;
+begin
+  if doubt = 0 or coalesce(words[1], 0) <= 0 then
+    return weights;
+  end if;
+  sureness := (1 - coalesce(words[11], 0) / words[1] - 0.5) / 0.2;
+  for doubted in
+    select h.arm, max(h.score) as best, max(h.background) as background
+    from   unnest(hits) as h
+    where  h.background is not null
+    group  by h.arm
+    having max(h.score) > 0
+  loop
+    certainty := (1 - doubted.background / doubted.best - 0.3) / 0.3;
+    weights := weights || jsonb_build_object(
+      doubted.arm,
+      coalesce((weights ->> doubted.arm)::double precision, 1)
+      * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
+  end loop;
+  return weights;
+end;
+$$;
+comment on function pgrecall_internal._doubted_weights is
+'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
+'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
+'0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
+'up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * (1 - certainty).';
+
 create or replace function pgrecall.fuse(hits pgrecall.arm_hit[], options jsonb default '{}')
 returns setof pgrecall.fused
 language plpgsql stable parallel safe
@@ -193,7 +232,7 @@ set search_path from current
 as $$
 declare
   unusable text;
-  named    text[] := '{fusion,rrf_k,weights,gates,named_boost}';
+  named    text[] := '{fusion,rrf_k,weights,gates,named_boost,doubt}';
   given    jsonb;
 begin
   perform pgrecall_internal._check_options(coalesce(options, '{}'));
@@ -215,14 +254,16 @@ begin
   return query
   select *
   from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, given -> 'gates'), given -> 'weights',
+           pgrecall_internal._ungated(hits, given -> 'gates'),
+           pgrecall_internal._doubted_weights(
+             given -> 'weights', hits, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;
 $$;
 comment on function pgrecall.fuse is
-'Fuses the hits of arm_hits() as a recall does, best first: options fusion, rrf_k, weights, gates '
-'and named_boost, each as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
+'Fuses the hits of arm_hits() as a recall does, best first: options fusion, rrf_k, weights, gates, '
+'named_boost and doubt, as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
 
 create or replace function pgrecall_internal._checked_half_life(half_life interval, decay text)
 returns interval

@@ -102,6 +102,10 @@ begin atomic
        'How much more a memory counts that mentions an entity named in the query: its '
        'contributions are multiplied by 1 + named_boost * the confidence in the entity.',
        0, 10, null, true),
+      ('doubt', 'number', '0.75', '0 to 1',
+       'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
+       'words can: in a language, say, that the embedding model does not know.',
+       0, 1, null, true),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',
        -1, 1, null, true),

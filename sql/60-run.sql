@@ -32,7 +32,7 @@ language sql immutable parallel safe
 return array(
   -- Equal scores share a rank: the order of storing is no evidence.
   select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
-          u.via)::pgrecall.arm_hit
+          u.via, (result).background)::pgrecall.arm_hit
   from   unnest((result).memory_ids, (result).scores, (result).vias)
            with ordinality as u(id, score, via, n)
   order  by u.n

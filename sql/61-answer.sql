@@ -13,12 +13,8 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  gated text[];
+  gated text[] := pgrecall_internal._gated_arms(hits, gates);
 begin
-  if gates = '{}' then
-    return reports;
-  end if;
-  gated := pgrecall_internal._gated_arms(hits, gates);
   for n in 1 .. cardinality(reports) loop
     if (reports[n]).arm = any (gated) then
       reports[n].status := 'gated';
@@ -64,8 +60,10 @@ begin
     group  by h.memory_id
   ) as n;
   return array(
-    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via)::pgrecall.arm_hit
-    from   unnest(hits) with ordinality as h(arm, memory_id, rank, score, named, via, place)
+    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
+            h.background)::pgrecall.arm_hit
+    from   unnest(hits) with ordinality
+             as h(arm, memory_id, rank, score, named, via, background, place)
     left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
     order  by h.place
   );
@@ -218,7 +216,9 @@ begin
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
   from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
+           pgrecall_internal._ungated(hits, options -> 'gates'),
+           pgrecall_internal._doubted_weights(
+             options -> 'weights', hits, (options ->> 'doubt')::double precision),
            (options ->> 'rrf_k')::integer, options ->> 'fusion',
            (options ->> 'named_boost')::double precision,
            case when not is_arranged and min_relevance = 0 and options ->> 'prefer' = 'relevant'
@@ -292,7 +292,9 @@ begin
     if exists (select from unnest(hits) as h where h.via is not null) then
       hits := pgrecall_internal._with_path_texts(request, hits);
     end if;
-    arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
+    if request.options -> 'gates' <> '{}' then
+      arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
+    end if;
   end if;
 end;
 $$;

@@ -98,10 +98,12 @@ begin
     return step;
   end if;
   select count(*) filter (where h.arm = arm.arm), min(h.score) filter (where h.arm = arm.arm),
-         array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via)::pgrecall.arm_hit
+         array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
+                    h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)
   into   found, worst, before
-  from   unnest(hits) with ordinality as h(arm, memory_id, rank, score, named, via, n)
+  from   unnest(hits) with ordinality
+           as h(arm, memory_id, rank, score, named, via, background, n)
   join   pgrecall.arms() as a on a.arm = h.arm;
   -- Alone it competes with nothing, so only its score counts.
   if arm.finds = 'memory' then
@@ -151,7 +153,9 @@ begin
   from (
     select u.*, count(*) over () as others
     from   pgrecall_internal._fuse(
-             pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
+             pgrecall_internal._ungated(hits, options -> 'gates'),
+             pgrecall_internal._doubted_weights(
+               options -> 'weights', hits, (options ->> 'doubt')::double precision),
              (options ->> 'rrf_k')::integer, options ->> 'fusion',
              (options ->> 'named_boost')::double precision) as u
   ) as f

@@ -436,6 +436,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "named_boost": (5, {}, "b"),
     "arm_timeout": ("1 microsecond", {}, "b"),
+    "doubt": (0, {"query": "crate 7", "embedding": [1, 0, 0]}, "alike"),
     "similarity_floor": (0.94, {}, "b"),
     "hypothetical": ([0, 0, 1], {}, "b"),
     "explain": (True, {}, "b"),
@@ -491,7 +492,7 @@ REACH: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def asked_bank(server: Server, installed_template: str) -> Any:
-    """A database with banks b and reach, and bank many: 3,000 vectors with a poor index."""
+    """Banks b and reach; many: 3,000 vectors with a poor index; alike: 60 that are nearly one."""
     vectors = np.random.default_rng(5).normal(size=(3000, 8))
     with server.database(installed_template) as dsn:
         with psycopg.connect(dsn) as connection:
@@ -513,6 +514,12 @@ def asked_bank(server: Server, installed_template: str) -> Any:
             ]
             retain(connection, facts, "many", link="deferred")
             build_planned(connection)
+            create(connection, "alike")
+            crates = [
+                {"text": f"crate {n}", "embedding": [1, n / 100, 0], "mentioned_at": "2026-01-01"}
+                for n in range(60)
+            ]
+            retain(connection, crates, "alike")
             connection.execute("analyze")
         yield dsn
 
@@ -524,7 +531,9 @@ def outcome(connection: Connection, bank: str, arguments: dict[str, Any]) -> Any
     """
     asked = {**ASKED, "bank": bank}
     embeddings: list[Any] = [ASKED["embedding"]]
-    if bank == "many":
+    if bank == "alike":
+        asked.pop("during")
+    elif bank == "many":
         asked.pop("during")
         embeddings = np.random.default_rng(6).normal(size=(20, 8)).tolist()
     elif bank == "reach":

@@ -23,6 +23,7 @@ Hit = (
     tuple[str, int, int, float]
     | tuple[str, int, int, float, float]  # the last: named
     | tuple[str, int, int, float, None, Via]
+    | tuple[str, int, int, float, None, None, float]  # the last: background
 )
 
 
@@ -31,7 +32,8 @@ def fused(connection: Connection, function: str, hits: list[Hit], **options: Any
         options.pop("k", None)
     statement = sql.SQL(
         "select * from pgrecall.{}(array(select (h ->> 0, (h ->> 1)::bigint, (h ->> 2)::integer,"
-        " (h ->> 3)::double precision, (h ->> 4)::real, h -> 5)::pgrecall.arm_hit"
+        " (h ->> 3)::double precision, (h ->> 4)::real, h -> 5,"
+        " (h ->> 6)::double precision)::pgrecall.arm_hit"
         " from jsonb_array_elements(%(hits)s::jsonb) as h){})"
     ).format(
         sql.Identifier(function),
@@ -275,6 +277,43 @@ def test_who_is_named_counts_more_by_how_sure_that_is(connection: Connection, bo
     assert {row.memory_id: row.score for row in rows} == pytest.approx(
         {1: (1 + boost * 0.5) / 61, 2: 1 / 62}
     )
+
+
+@pytest.mark.parametrize(
+    ("background", "eleventh", "doubt", "share"),
+    [
+        (0.36, 1.0, 1, 1.0),  # the best, 0.9, stands out by 0.6 of itself
+        (0.63, 1.0, 1, 0.0),  # it does by 0.3 of itself
+        (0.495, 1.0, 1, 0.5),
+        (0.63, 3.0, 1, 0.0),  # words do by 0.7 of themselves
+        (0.63, 5.0, 1, 1.0),  # they do by 0.5 of themselves
+        (0.63, 4.0, 1, 0.5),
+        (0.63, 1.0, 0.75, 0.25),
+        (0.63, 1.0, 0, 1.0),
+        (None, 1.0, 1, 1.0),
+    ],
+)
+def test_doubt_takes_weight_from_similarities_that_hardly_differ(
+    connection: Connection, background: Any, eleventh: float, doubt: float, share: float
+) -> None:
+    hits: list[Any] = [("semantic", 1, 1, 0.9, None, None, background)]
+    hits += [("lexical", 100 + n, n, 10.0 if n < 11 else eleventh) for n in range(1, 12)]
+
+    rows = fused(connection, "fuse", hits, options={"fusion": "rrf", "doubt": doubt})
+
+    scores = {row.memory_id: row.score for row in rows}
+    assert scores.get(1, 0) == pytest.approx(share / 61)
+    assert scores[101] == pytest.approx(1 / 61)
+
+
+def test_few_words_that_match_are_sure_and_none_are_not(connection: Connection) -> None:
+    vague: Any = ("semantic", 1, 1, 0.9, None, None, 0.9)
+
+    (alone,) = fused(connection, "fuse", [vague], options={"doubt": 0.5})
+    rows = fused(connection, "fuse", [vague, ("lexical", 2, 1, 3.0)], options={"doubt": 0.5})
+
+    assert alone.score == pytest.approx(1 / 61)
+    assert {row.memory_id: row.score for row in rows} == pytest.approx({1: 0.5 / 61, 2: 1 / 61})
 
 
 @pytest.mark.parametrize(

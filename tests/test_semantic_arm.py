@@ -561,3 +561,36 @@ def test_bad_input_is_an_error_that_says_what(
 
     assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
     assert caught.value.diag.message_hint
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(49, False), (50, True), (400, True)])
+def test_hits_say_what_a_quarter_of_the_bank_has(
+    connection: Connection, count: int, is_known: bool
+) -> None:
+    rows = vectors(count)
+    query = vectors(1, seed=8)[0]
+    create(connection, settings={"similarity_floor": -1})
+    retain(connection, facts(rows), link="deferred")
+
+    hits = call(
+        connection, "arm_hits", bank="b", query="", embedding=query.tolist(), arms=["semantic"]
+    )
+
+    (background,) = {hit.background for hit in hits}
+    if is_known:
+        sample = np.quantile(cosine(rows, query)[:100], 0.75)
+        assert background == pytest.approx(sample, abs=1e-3)
+    else:
+        assert background is None
+
+
+def test_a_background_is_not_below_the_floor(connection: Connection) -> None:
+    rows = vectors(60)
+    create(connection, settings={"similarity_floor": 0.5})
+    retain(connection, facts(rows), link="deferred")
+
+    hits = call(
+        connection, "arm_hits", bank="b", query="", embedding=rows[0].tolist(), arms=["semantic"]
+    )
+
+    assert {hit.background for hit in hits} == {0.5}

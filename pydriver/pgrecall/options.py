@@ -37,6 +37,9 @@ class SqlOptions(TypedDict, total=False):
         diversity: Puts off what is like the rows before it (maximal marginal relevance among the
             first 200): rows are then not in the order of their scores. Range: 0 to 1. Default: the
             bank's, else 0.
+        doubt: Share of its weight that a semantic arm loses where it can hardly tell memories apart
+            and words can: in a language, say, that the embedding model does not know. Range: 0 to
+            1. Default: the bank's, else 0.75.
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
             Null: as many as it is to find, twice depth, five times by signs or leading elements.
             Range: 1 to 1000.
@@ -107,6 +110,7 @@ class SqlOptions(TypedDict, total=False):
     collapse: bool | None
     depth: int | None
     diversity: float | None
+    doubt: float | None
     ef_search: int | None
     exact_limit: int | None
     explain: bool | None
