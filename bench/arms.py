@@ -54,6 +54,7 @@ def dates(conversation: Conversation) -> list[Question]:
             f"What happened in {month}?",
             "date",
             frozenset(turns),
+            frozenset(),
             conversation.asked_at,
         )
         for month, turns in months.items()

@@ -36,6 +36,7 @@ class Turn:
     speaker: str
     text: str
     caption: str
+    session: str
     at: datetime | None
 
     @property
@@ -66,6 +67,8 @@ class Question:
     text: str
     category: str
     relevant: frozenset[str]
+    sessions: frozenset[str]
+    """Those of the relevant turns."""
     asked_at: datetime | None
 
 
@@ -123,23 +126,27 @@ def _conversation(row: Mapping[str, Any], place: str) -> Conversation:
             _text(turn.get("speaker"), f"{place}: turn {n}: speaker"),
             _text(turn.get("text"), f"{place}: turn {n}: text"),
             _text(turn.get("caption"), f"{place}: turn {n}: caption"),
+            str(turn.get("session") or ""),
             _moment(turn.get("at"), f"{place}: turn {n}: at"),
         )
         for n, turn in enumerate(_objects(row.get("turns"), f"{place}: turns"), 1)
     ]
     turns = [turn for turn in turns if turn.text.strip()]
-    known = {turn.turn_id for turn in turns}
+    session_of = {turn.turn_id: turn.session for turn in turns}
     asked_at = max((turn.at for turn in turns if turn.at is not None), default=None)
-    questions = [
-        Question(
-            bank,
-            _text(question.get("question"), f"{place}: question {n}")[: harness.LONGEST],
-            _text(question.get("category"), f"{place}: question {n}: category") or "all",
-            _relevant(question, f"{place}: question {n}") & known,
-            asked_at,
+    questions = []
+    for n, question in enumerate(_objects(row.get("questions"), f"{place}: questions"), 1):
+        relevant = _relevant(question, f"{place}: question {n}") & session_of.keys()
+        questions.append(
+            Question(
+                bank,
+                _text(question.get("question"), f"{place}: question {n}")[: harness.LONGEST],
+                _text(question.get("category"), f"{place}: question {n}: category") or "all",
+                relevant,
+                frozenset(session_of[turn] for turn in relevant),
+                asked_at,
+            )
         )
-        for n, question in enumerate(_objects(row.get("questions"), f"{place}: questions"), 1)
-    ]
     return Conversation(
         bank,
         tuple(_text(name, f"{place}: speakers") for name in row.get("speakers") or ()),
@@ -238,6 +245,15 @@ def fill_in_context(recall: Recall, conversation: Conversation) -> None:
     fill(recall, conversation, _in_context(conversation))
 
 
+def fill_by_session(recall: Recall, conversation: Conversation, suffix: str) -> None:
+    """Fill a bank with the turns in context, whose source is their session."""
+    facts = (
+        {**fact, "source_id": turn.session}
+        for turn, fact in zip(conversation.turns, _in_context(conversation), strict=True)
+    )
+    fill(recall, conversation, facts, suffix)
+
+
 def _in_context(conversation: Conversation) -> Iterator[dict[str, Any]]:
     for turn, context in zip(conversation.turns, conversation.contexts(), strict=True):
         yield turn.fact(context)
@@ -245,7 +261,11 @@ def _in_context(conversation: Conversation) -> Iterator[dict[str, Any]]:
 
 def measures(ranking: Sequence[str], relevant: frozenset[str]) -> tuple[float, ...]:
     """Return the figures of MEASURES for one question."""
-    gain = sum(1 / math.log2(i + 2) for i, turn in enumerate(ranking[:10]) if turn in relevant)
-    ideal = sum(1 / math.log2(i + 2) for i in range(min(10, len(relevant))))
     found10, found20 = (len(relevant & set(ranking[:n])) / len(relevant) for n in (10, 20))
-    return gain / ideal, found10, found20
+    return ndcg(ranking, relevant, 10), found10, found20
+
+
+def ndcg(ranking: Sequence[str], relevant: frozenset[str], depth: int) -> float:
+    """Return the nDCG of the first rows."""
+    gain = sum(1 / math.log2(i + 2) for i, turn in enumerate(ranking[:depth]) if turn in relevant)
+    return gain / sum(1 / math.log2(i + 2) for i in range(min(depth, len(relevant))))

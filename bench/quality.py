@@ -12,12 +12,14 @@ The turns before and after stand as the `context` of a turn. Measured are each a
 fusions, over banks without that context too (`no_context`), and both reranked, by what
 PGRECALL_RERANKER names or else by the packaged cross-encoder. Where a tenth of the turns are longer
 than 100 words, they are also cut at ends of sentences into `passages` of about as many, each a fact
-of its own, of which the best of each turn is kept.
+of its own, of which the best of each turn is kept. Where conversations have sessions, `session`
+asks for these: the session is the source of each turn, and the best turn of each is kept.
 
 Figures are means over the questions, those without a relevant turn left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.
+* hit1, ndcg5: of sessions, the share of questions whose first one is relevant, and nDCG@5.
 * database_p50_ms, database_p95_ms: of the one call, as the client sees it.
 * gain, gain_low, gain_high: of what is reranked, nDCG@10 minus that of the order before, with the
   95% interval of a bootstrap over the questions.
@@ -71,15 +73,22 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "reranked": {"rerank": True, "rerank_seconds": 60},  # the machine's haste is not measured
     "reranked_no_context": {"rerank": True, "rerank_seconds": 60},
     "reranked_passages": {"collapse": True, "rerank": True, "rerank_seconds": 60},
+    "fused_session": {"collapse": True},
+    "session": {"collapse": True, "rerank": True, "rerank_seconds": 60},
 }
 # What was ranked before.
 RERANKED = {
     "reranked": "fused",
     "reranked_no_context": "no_context",
     "reranked_passages": "passages",
+    "session": "fused_session",
 }
 # What banks are filled with, beside turns in context: the end of their names, as of configurations.
-VARIANTS = {"no_context": " without context", "passages": " in passages"}
+VARIANTS = {
+    "no_context": " without context",
+    "passages": " in passages",
+    "session": " by session",
+}
 PASSAGE_WORDS = 100
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
@@ -104,6 +113,11 @@ def is_long(given: Iterable[Conversation]) -> bool:
     return tenth > PASSAGE_WORDS
 
 
+def has_sessions(given: Iterable[Conversation]) -> bool:
+    """Tell whether each conversation has sessions that can be told apart."""
+    return all(len({turn.session for turn in c.turns}) > 1 for c in given)
+
+
 def load(recall: Recall, conversation: Conversation, variants: Iterable[str]) -> None:
     """Fill a bank with the turns in their context, and one for each variant."""
     conversations.fill_in_context(recall, conversation)
@@ -112,6 +126,8 @@ def load(recall: Recall, conversation: Conversation, variants: Iterable[str]) ->
         if variant == "passages":
             cut = (passage for turn in conversation.turns for passage in passages(turn))
             conversations.fill(recall, conversation, cut, suffix)
+        elif variant == "session":
+            conversations.fill_by_session(recall, conversation, suffix)
         else:
             conversations.fill_plain(recall, conversation, suffix)
 
@@ -121,6 +137,7 @@ def ask(
 ) -> tuple[harness.Figures, list[float]]:
     """Ask every question; returns the figures by name, also of each category, and each nDCG."""
     rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    firsts: list[tuple[bool, float]] = []
     milliseconds = []
     for question in asked:
         report = recall.recall_report(
@@ -132,7 +149,13 @@ def ask(
         )
         milliseconds.append(report.timings.database)
         ranking = [hit.source_id or "" for hit in report.hits]
-        figures = conversations.measures(ranking, question.relevant)
+        relevant = question.relevant
+        if suffix == VARIANTS["session"]:
+            relevant = question.sessions
+            firsts.append(
+                (not relevant.isdisjoint(ranking[:1]), conversations.ndcg(ranking, relevant, 5))
+            )
+        figures = conversations.measures(ranking, relevant)
         rows[""].append(figures)
         rows[f"{question.category}."].append(figures)
     found = {
@@ -140,6 +163,9 @@ def ask(
         for category, figures in rows.items()
         for name, column in zip(MEASURES, zip(*figures, strict=True), strict=True)
     }
+    if firsts:
+        for name, column in zip(("hit1", "ndcg5"), zip(*firsts, strict=True), strict=True):
+            found[name] = round(fmean(column), 4)
     found["database_p50_ms"] = round(harness.percentile(milliseconds, 50), 2)
     found["database_p95_ms"] = round(harness.percentile(milliseconds, 95), 2)
     return found, [ndcg for ndcg, *_ in rows[""]]
@@ -193,6 +219,8 @@ def table(name: str, figures: harness.Figures) -> None:
     print(f"{name:20}" + "".join(f" {figures[measure]:8.3f}" for measure in MEASURES), end="")
     print("".join(f" {figures[f'{category}.ndcg10']:11.3f}" for category in categories), end="")
     print(f" {figures['database_p50_ms']:7.1f} {figures['database_p95_ms']:7.1f}", flush=True)
+    if "hit1" in figures:
+        print(f"{'':20} hit1 {figures['hit1']:.3f}, ndcg5 {figures['ndcg5']:.3f}")
 
 
 def main() -> None:
@@ -204,7 +232,9 @@ def main() -> None:
     options = parser.parse_args()
     path = options.data
     given = conversations.read(path, 1 if options.smoke else None)
-    variants = ["no_context", *(["passages"] if is_long(given) else [])]
+    variants = ["no_context"]
+    variants += ["passages"] if is_long(given) else []
+    variants += ["session"] if has_sessions(given) else []
     if options.only:
         variants = [name for name in variants if any(one.endswith(name) for one in options.only)]
     left_out = tuple(VARIANTS.keys() - variants)
