@@ -1,0 +1,211 @@
+"""Banks on the workers of Citus: distributes the tables and functions of an installed pgrecall.
+
+Tables are distributed by bank_id, all alike, so that all rows of a bank are on one worker. Of each
+public function with a bank there are two from then on: the function itself, now in schema
+pgrecall_internal, which Citus delegates to the worker of the bank (force_delegation), and in schema
+pgrecall one with the same signature that calls it. The second is not distributed. Citus 14.0 does
+not delegate a call in a view, in a common table expression or with a condition, and the server
+crashes on some of them and on a null bank; inside the second function the call always has the one
+shape that is safe.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import namedtuple_row
+
+from pgrecall.errors import InstallError
+
+Connection = psycopg.Connection[Any]
+
+# These read or write more than one bank, or define objects, which only the coordinator may.
+UNDISTRIBUTED = frozenset(("clone_bank", "index_plan"))
+
+_SETTINGS = {
+    # Tables and functions are changed in the same transaction.
+    "citus.multi_shard_modify_mode": "sequential",
+    "search_path": "pg_catalog, pg_temp",  # so that definitions read from the catalog are qualified
+    "client_min_messages": "error",  # Citus warns of each function that is not on workers yet
+}
+_TABLES = """
+select c.oid::regclass::text as name, c.oid = 'pgrecall.bank'::regclass as is_first
+from   pg_class c
+join   pg_attribute a on a.attrelid = c.oid and a.attname = 'bank_id'
+where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  and  c.relkind in ('r', 'p') and not c.relispartition
+order  by c.oid  -- what a foreign key refers to is older
+"""
+# Their bodies refer to columns of a table and to one another: a circle, for Citus.
+_OF_ROWS = """
+select p.oid::regprocedure::text as name, pg_get_functiondef(p.oid) as definition,
+       pg_get_function_sqlbody(p.oid) as body
+from   pg_proc p
+where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  and  p.prosqlbody is not null
+  and  exists (select from pg_depend d
+               join   pg_class c on c.oid = d.refobjid and c.relkind in ('r', 'p')
+               where  d.classid = 'pg_proc'::regclass and d.objid = p.oid
+                 and  d.refclassid = 'pg_class'::regclass)
+order  by p.oid
+"""
+_FUNCTIONS = """
+select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) as definition,
+       n.nspname = 'pgrecall' as is_public,
+       p.proargnames[1] is not distinct from 'bank' and p.proargtypes[0] = 'text'::regtype
+         and p.prolang = (select l.oid from pg_language l where l.lanname = 'plpgsql')
+         as is_of_bank,
+       p.prorettype = 'void'::regtype as is_void, p.proretset as is_set,
+       t.typtype = 'c' as is_row, format_type(p.prorettype, null) as result,
+       p.proargnames[:p.pronargs] as arguments, p.pronargdefaults = p.pronargs as is_for_all,
+       exists (select from pg_depend d join pg_type x on x.oid = d.refobjid
+               where  d.classid = 'pg_proc'::regclass and d.objid = p.oid
+                 and  d.refclassid = 'pg_type'::regclass
+                 and  x.typtype in ('r', 'm')
+                 and  x.typnamespace = 'pgrecall_internal'::regnamespace) as is_period
+from   pg_proc p
+join   pg_namespace n on n.oid = p.pronamespace
+join   pg_type t on t.oid = p.prorettype
+where  n.nspname in ('pgrecall', 'pgrecall_internal') and p.prokind = 'f'
+order  by p.oid
+"""
+_PERIOD = "pgrecall_internal.period"
+_WINDOW = "pgrecall_internal._range_of_period"
+
+
+class _Function(NamedTuple):
+    name: str
+    proname: str
+    definition: str
+    is_public: bool
+    is_of_bank: bool
+    is_void: bool
+    is_set: bool
+    is_row: bool
+    result: str
+    arguments: list[str] | None
+    is_for_all: bool
+    is_period: bool
+
+
+def is_distributed(connection: Connection) -> bool:
+    """Tell whether the tables of pgrecall in this database are distributed by Citus."""
+    if not _value(connection, "select to_regclass('pg_catalog.pg_dist_partition') is not null"):
+        return False
+    query = (
+        "select exists (select from pg_dist_partition"
+        " where logicalrelid = to_regclass('pgrecall.bank'))"
+    )
+    return bool(_value(connection, query))
+
+
+def distribute(connection: Connection) -> None:
+    """Distribute an installed pgrecall, within the transaction of the caller.
+
+    Raises:
+        InstallError: the database does not have Citus, or is not its coordinator.
+
+    """
+    if not _value(connection, "select to_regproc('citus_is_coordinator') is not null"):
+        raise InstallError(
+            "this database does not have Citus",
+            hint="Run on all nodes: create extension citus; then citus_add_node() on one of them.",
+        )
+    if not _value(connection, "select citus_is_coordinator()"):
+        raise InstallError(
+            "this server is not the coordinator of Citus",
+            hint="Connect to the coordinator, and run it again.",
+        )
+    for name, setting in _SETTINGS.items():
+        connection.execute("select set_config(%s, %s, true)", [name, setting])
+    for one in _rows(connection, _OF_ROWS):
+        connection.execute(_with_text_body(one.definition, one.body).encode())
+    for one in _rows(connection, _TABLES):
+        connection.execute(
+            "select create_distributed_table(%s, 'bank_id', colocate_with => %s)",
+            [one.name, "none" if one.is_first else "pgrecall.bank"],
+        )
+    functions = [_Function(*row) for row in _rows(connection, _FUNCTIONS)]
+    of_banks = [
+        one
+        for one in functions
+        if one.is_public and one.is_of_bank and one.proname not in UNDISTRIBUTED
+    ]
+    for one in of_banks:
+        connection.execute(_moved(one.definition).encode())
+        connection.execute(_wrapper(one).encode())
+    for one in functions:
+        if not (one.is_period or one.proname in UNDISTRIBUTED):
+            connection.execute("select create_distributed_function(%s)", [one.name])
+    for one in of_banks:
+        connection.execute(
+            "select create_distributed_function(%s, 'bank', colocate_with => 'pgrecall.bank',"
+            " force_delegation => true)",
+            [_moved(one.name)],
+        )
+
+
+def _with_text_body(definition: str, body: str) -> str:
+    """Return the definition of an SQL function with its body as a string, which nothing depends on."""
+    text = body.strip()
+    if text.startswith("RETURN"):
+        text = "select " + text.removeprefix("RETURN")
+    else:
+        text = text.removeprefix("BEGIN ATOMIC").removesuffix("END")
+    head = definition[: definition.rindex(body.strip())]
+    return f"{head}AS $text${text}$text$"
+
+
+def _moved(definition: str) -> str:
+    """Return the definition or name of a public function as one of schema pgrecall_internal.
+
+    Citus does not make the type period on workers: a window gets there as a tstzrange.
+    """
+    moved = definition.replace("pgrecall.", "pgrecall_internal.", 1)
+    return moved.replace(f"{_WINDOW}(during)", "during").replace(_PERIOD, "tstzrange")
+
+
+def _wrapper(one: _Function) -> str:
+    head = one.definition[: one.definition.index("\nAS $")].replace("PARALLEL SAFE", "")
+    given = [f"{one.proname}.{sql.Identifier(name).as_string(None)}" for name in one.arguments or []]
+    if one.is_period:
+        given = [f"{_WINDOW}({name})" if name.endswith('"during"') else name for name in given]
+    call = f"pgrecall_internal.{one.proname}"
+    named = ", ".join(given)
+    if one.is_set:
+        run = f"return query select * from {call}({named});"
+    elif one.is_void:
+        run = f"perform from {call}({named});"
+    else:
+        run = f"select * into _result from {call}({named});\n  return _result;"
+    declared = "" if one.is_set or one.is_void else f"declare\n  _result {one.result};\n"
+    if one.is_for_all:
+        others = ", ".join(["_name", *given[1:]])
+        null = f"""for _name in select b.bank_id from pgrecall.bank b order by b.bank_id loop
+      return query select * from {call}({others});
+    end loop;
+    return;"""
+        declared = "declare\n  _name text;\n"
+    else:
+        null = "perform pgrecall_internal._bank(null);"
+    return f"""{head}
+AS $wrapper$
+{declared}begin
+  if {one.proname}.bank is null then
+    {null}
+  end if;
+  {run}
+end;
+$wrapper$"""
+
+
+def _rows(connection: Connection, query: str) -> list[Any]:
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(query.encode()).fetchall()
+
+
+def _value(connection: Connection, query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    return row and row[0]
