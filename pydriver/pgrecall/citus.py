@@ -51,14 +51,27 @@ where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regname
                  and  d.refclassid = 'pg_class'::regclass)
 order  by p.oid
 """
+# Citus plans with the values of parameters only.
+_GENERIC = """
+select p.oid::regprocedure::text as name
+from   pg_proc p
+where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  and  'plan_cache_mode=force_generic_plan' = any (p.proconfig)
+"""
+# Citus plans no insert that calls nextval() and reads tables.
+_NEXT_ID = """
+create function pgrecall_internal._next_id() returns bigint language plpgsql volatile as
+$$ begin return pg_catalog.nextval('pgrecall.id_seq'); end; $$;
+alter table pgrecall.entity alter column entity_id set default pgrecall_internal._next_id();
+alter table pgrecall.relation alter column relation_id set default pgrecall_internal._next_id();
+"""
 _FUNCTIONS = """
 select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) as definition,
        n.nspname = 'pgrecall' as is_public,
        p.proargnames[1] is not distinct from 'bank' and p.proargtypes[0] = 'text'::regtype
          and p.prolang = (select l.oid from pg_language l where l.lanname = 'plpgsql')
          as is_of_bank,
-       p.prorettype = 'void'::regtype as is_void, p.proretset as is_set,
-       t.typtype = 'c' as is_row, format_type(p.prorettype, null) as result,
+       p.proretset as is_set, format_type(p.prorettype, null) as result,
        p.proargnames[:p.pronargs] as arguments, p.pronargdefaults = p.pronargs as is_for_all,
        exists (select from pg_depend d join pg_type x on x.oid = d.refobjid
                where  d.classid = 'pg_proc'::regclass and d.objid = p.oid
@@ -67,12 +80,10 @@ select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) a
                  and  x.typnamespace = 'pgrecall_internal'::regnamespace) as is_period
 from   pg_proc p
 join   pg_namespace n on n.oid = p.pronamespace
-join   pg_type t on t.oid = p.prorettype
 where  n.nspname in ('pgrecall', 'pgrecall_internal') and p.prokind = 'f'
 order  by p.oid
 """
 _PERIOD = "pgrecall_internal.period"
-_WINDOW = "pgrecall_internal._range_of_period"
 
 
 class _Function(NamedTuple):
@@ -81,11 +92,9 @@ class _Function(NamedTuple):
     definition: str
     is_public: bool
     is_of_bank: bool
-    is_void: bool
     is_set: bool
-    is_row: bool
     result: str
-    arguments: list[str] | None
+    arguments: list[str]
     is_for_all: bool
     is_period: bool
 
@@ -122,6 +131,9 @@ def distribute(connection: Connection) -> None:
         connection.execute("select set_config(%s, %s, true)", [name, setting])
     for one in _rows(connection, _OF_ROWS):
         connection.execute(_with_text_body(one.definition, one.body).encode())
+    for one in _rows(connection, _GENERIC):
+        connection.execute(f"alter function {one.name} reset plan_cache_mode".encode())
+    connection.execute(_NEXT_ID)
     for one in _rows(connection, _TABLES):
         connection.execute(
             "select create_distributed_table(%s, 'bank_id', colocate_with => %s)",
@@ -164,41 +176,57 @@ def _moved(definition: str) -> str:
     Citus does not make the type period on workers: a window gets there as a tstzrange.
     """
     moved = definition.replace("pgrecall.", "pgrecall_internal.", 1)
-    return moved.replace(f"{_WINDOW}(during)", "during").replace(_PERIOD, "tstzrange")
+    moved = moved.replace("pgrecall_internal._range_of_period(during)", "during")
+    return moved.replace(_PERIOD, "tstzrange")
 
 
 def _wrapper(one: _Function) -> str:
+    """Return the definition of the public function that calls the one that was moved.
+
+    Citus does not send parameters of types that it does not know the numbers of: vectors and
+    windows travel in types of PostgreSQL.
+    """
     head = one.definition[: one.definition.index("\nAS $")].replace("PARALLEL SAFE", "")
-    given = [f"{one.proname}.{sql.Identifier(name).as_string(None)}" for name in one.arguments or []]
-    if one.is_period:
-        given = [f"{_WINDOW}({name})" if name.endswith('"during"') else name for name in given]
-    call = f"pgrecall_internal.{one.proname}"
-    named = ", ".join(given)
+    given = {name: f"{one.proname}.{_ident(name)}" for name in one.arguments}
+    declared = ""
+    for name, to, kind in (
+        ("embedding", "{}._to_halfvec({})::text", "text"),
+        ("during", "{}._range_of_period({})", "tstzrange"),
+    ):
+        if name in given:
+            declared += f"\n  _{name} {kind} := {to.format('pgrecall_internal', given[name])};"
+            given[name] = f"_{name}"
+    call = f"from pgrecall_internal.{one.proname}"
+    arguments = list(given.values())
     if one.is_set:
-        run = f"return query select * from {call}({named});"
-    elif one.is_void:
-        run = f"perform from {call}({named});"
+        run = f"return query select * {call}({', '.join(arguments)});"
+    elif one.result == "void":
+        run = f"perform {call}({', '.join(arguments)});"
     else:
-        run = f"select * into _result from {call}({named});\n  return _result;"
-    declared = "" if one.is_set or one.is_void else f"declare\n  _result {one.result};\n"
+        declared += f"\n  _result {one.result};"
+        run = f"select * into _result {call}({', '.join(arguments)});\n  return _result;"
     if one.is_for_all:
-        others = ", ".join(["_name", *given[1:]])
-        null = f"""for _name in select b.bank_id from pgrecall.bank b order by b.bank_id loop
-      return query select * from {call}({others});
+        declared += "\n  _bank text;"
+        null = f"""for _bank in select b.bank_id from pgrecall.bank b order by b.bank_id loop
+      return query select * {call}({", ".join(["_bank", *arguments[1:]])});
     end loop;
     return;"""
-        declared = "declare\n  _name text;\n"
     else:
         null = "perform pgrecall_internal._bank(null);"
     return f"""{head}
 AS $wrapper$
-{declared}begin
+declare{declared}
+begin
   if {one.proname}.bank is null then
     {null}
   end if;
   {run}
 end;
 $wrapper$"""
+
+
+def _ident(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
 
 
 def _rows(connection: Connection, query: str) -> list[Any]:
