@@ -296,7 +296,7 @@ begin
                        bank, other_id);
   end if;
   update pgrecall.memory m
-  set    valid_to      = (c.before ->> 'valid_to')::timestamptz,
+  set    valid_to      = c.valid_to,
          superseded_by = (
            select s.memory_id from pgrecall.memory s
            where  s.bank_id = _restore.bank
@@ -304,7 +304,8 @@ begin
          proof_count   = (c.before ->> 'proof_count')::integer,
          corrections   = nullif(m.corrections - -1, '[]')
   from (
-    select x.memory_id, x.corrections -> -1 as before
+    select x.memory_id, x.corrections -> -1 as before,
+           (x.corrections -> -1 ->> 'valid_to')::timestamptz as valid_to
     from   pgrecall.memory x
     where  x.bank_id = _restore.bank and x.memory_id = any (_restore.memory_ids)
   ) as c

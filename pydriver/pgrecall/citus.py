@@ -65,6 +65,14 @@ $$ begin return pg_catalog.nextval('pgrecall.id_seq'); end; $$;
 alter table pgrecall.entity alter column entity_id set default pgrecall_internal._next_id();
 alter table pgrecall.relation alter column relation_id set default pgrecall_internal._next_id();
 """
+# An update may call these of columns only if they are immutable. They are, but for the text search
+# configuration and, the last, the neighbours of a message.
+_OF_COLUMNS = """
+select p.oid::regprocedure::text as name
+from   pg_proc p
+where  p.pronamespace = 'pgrecall_internal'::regnamespace
+  and  p.proname in ('_corrections', '_document_weights', '_lexical_document', '_message_weights')
+"""
 _FUNCTIONS = """
 select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) as definition,
        n.nspname = 'pgrecall' as is_public,
@@ -72,7 +80,9 @@ select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) a
          and p.prolang = (select l.oid from pg_language l where l.lanname = 'plpgsql')
          as is_of_bank,
        p.proretset as is_set, format_type(p.prorettype, null) as result,
-       p.proargnames[:p.pronargs] as arguments, p.pronargdefaults = p.pronargs as is_for_all,
+       p.proargnames[:p.pronargs] as arguments,
+       array(select p.proargnames[n] from generate_series(1, p.pronargs) as n
+             where  pg_get_function_arg_default(p.oid, n) = 'now()') as now_by_default, p.pronargdefaults = p.pronargs as is_for_all,
        exists (select from pg_depend d join pg_type x on x.oid = d.refobjid
                where  d.classid = 'pg_proc'::regclass and d.objid = p.oid
                  and  d.refclassid = 'pg_type'::regclass
@@ -95,6 +105,7 @@ class _Function(NamedTuple):
     is_set: bool
     result: str
     arguments: list[str]
+    now_by_default: list[str]
     is_for_all: bool
     is_period: bool
 
@@ -133,6 +144,8 @@ def distribute(connection: Connection) -> None:
         connection.execute(_with_text_body(one.definition, one.body).encode())
     for one in _rows(connection, _GENERIC):
         connection.execute(f"alter function {one.name} reset plan_cache_mode".encode())
+    for one in _rows(connection, _OF_COLUMNS):
+        connection.execute(f"alter function {one.name} immutable".encode())
     connection.execute(_NEXT_ID)
     for one in _rows(connection, _TABLES):
         connection.execute(
@@ -196,6 +209,9 @@ def _wrapper(one: _Function) -> str:
         if name in given:
             declared += f"\n  _{name} {kind} := {to.format('pgrecall_internal', given[name])};"
             given[name] = f"_{name}"
+    for name in one.now_by_default:  # the worker's now(): what it stored a moment ago is later
+        declared += f"\n  _is_now_{name} boolean := {given[name]} is not distinct from now();"
+        given[name] = f"case when _is_now_{name} then now() else {given[name]} end"
     call = f"from pgrecall_internal.{one.proname}"
     arguments = list(given.values())
     if one.is_set:
