@@ -38,6 +38,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import schema
+from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.postmaster import Postmaster
 from pgrecall.server import SETTINGS, VERSION_VARIABLE, EmbeddedServer
 
@@ -114,7 +115,9 @@ def cluster(programs: Path, directory: Path) -> Iterator[list[str]]:
         for node in nodes:
             with connect(node) as connection:
                 host = sql.Literal(node_of(node)[0])
-                connection.execute(sql.SQL("alter system set citus.local_hostname = {}").format(host))
+                connection.execute(
+                    sql.SQL("alter system set citus.local_hostname = {}").format(host)
+                )
                 connection.execute("select pg_reload_conf()")
                 connection.execute("create extension citus")
         with connect(nodes[0]) as connection:
@@ -131,8 +134,8 @@ def cpu(nodes: Sequence[Connection]) -> float:
         for (pid,) in node.execute(
             "select pid from pg_stat_activity where backend_type = 'client backend'"
         ):
-            with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[0]) / 1e6
+            path = Path(f"/proc/{pid}/schedstat")
+            total += int(path.read_text(encoding="ascii").split()[0]) / 1e6
     return total
 
 
@@ -185,7 +188,7 @@ def run(nodes: Sequence[str], options: Any) -> None:
     values = {
         "facts": json.dumps(facts),
         "messages": json.dumps(messages),
-        "model": recall.MODEL.model,
+        "model": DEFAULT_EMBEDDER.model,
     }
     figures: harness.Figures = {}
     with ExitStack() as stack:

@@ -1,8 +1,8 @@
 """pgrecall distributed by Citus: the same calls, each on the worker of its bank.
 
 PGRECALL_CITUS_DSN names the coordinator, as superuser, of a cluster with two workers or more that
-can be reached from here; ``python bench/citus.py --checkout DIRECTORY --serve`` starts one. The tests
-make a database of their own on each node. What Citus is asked shows in its own log of commands.
+can be reached from here; ``python bench/citus.py --checkout DIRECTORY --serve`` starts one. The
+tests make a database of their own on each node. What workers are asked shows in Citus' log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import psycopg
 import pytest
@@ -305,8 +304,9 @@ SHAPES = {
     "a subquery beside another": f"select text from ({RECALL}) as h, (select 1) as one",
     "a condition": f"{RECALL} where score > 0",
     "an argument": RECALL.replace("'a'", "(select min(x) from unnest(array['a', 'b']) as x)"),
-    "lateral": RECALL.replace("from ", "from (values ('a')) as v(bank) cross join lateral ")
-    .replace("'a', 'Who", "v.bank, 'Who"),
+    "lateral": RECALL.replace(
+        "from ", "from (values ('a')) as v(bank) cross join lateral "
+    ).replace("'a', 'Who", "v.bank, 'Who"),
     "a union": f"({RECALL}) union ({RECALL})",
     "exists": f"select 'Ana leads Atlas' where exists ({RECALL})",
     "a join": RECALL.replace("select text", "select h.text")
@@ -500,7 +500,7 @@ def test_an_installed_database_is_distributed_with_its_banks() -> None:
 
         retain(connection, ["Ana leads Boreas"], "a")
         assert sorted(column(connection, RECALL)) == ["Ana leads Atlas", "Ana leads Boreas"]
-        assert value(connection, "select count(*) from only pgrecall.memory") == 2
+        assert value(connection, "select pg_relation_size('pgrecall.memory')") == 0
 
 
 def test_a_database_without_citus_is_not_distributed(database: str) -> None:
@@ -523,8 +523,10 @@ def test_a_bank_is_cloned_to_another_worker(coordinator: Connection) -> None:
             coordinator, "select count(*) from pgrecall.memory where bank_id = 'a'"
         )
         found = [
-            {row["table"]: row["row"] for row in column(
-                coordinator, "select pgrecall.exported_rows(%s::text)", name)}
+            {
+                row["table"]: row["row"]
+                for row in column(coordinator, "select pgrecall.exported_rows(%s::text)", name)
+            }
             for name in ("a", copy)
         ]
         assert found[0] == found[1]

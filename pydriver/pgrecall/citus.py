@@ -58,7 +58,7 @@ from   pg_proc p
 where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   and  'plan_cache_mode=force_generic_plan' = any (p.proconfig)
 """
-# On a worker the index of an empty table has the name of those of the shards, but for their numbers.
+# On a worker the indexes of shards have the name of that of the empty table, and a number.
 _SHARD_BYTES = """
 create function pgrecall_internal._shard_bytes(index_id oid) returns bigint
 language plpgsql stable as $$
@@ -97,7 +97,8 @@ select p.oid::regprocedure::text as name, p.proname, pg_get_functiondef(p.oid) a
        p.proretset as is_set, format_type(p.prorettype, null) as result,
        p.proargnames[:p.pronargs] as arguments,
        array(select p.proargnames[n] from generate_series(1, p.pronargs) as n
-             where  pg_get_function_arg_default(p.oid, n) = 'now()') as now_by_default, p.pronargdefaults = p.pronargs as is_for_all,
+             where  pg_get_function_arg_default(p.oid, n) = 'now()') as now_by_default,
+       p.pronargdefaults = p.pronargs as is_for_all,
        exists (select from pg_depend d join pg_type x on x.oid = d.refobjid
                where  d.classid = 'pg_proc'::regclass and d.objid = p.oid
                  and  d.refclassid = 'pg_type'::regclass
@@ -167,7 +168,7 @@ def distribute(connection: Connection) -> None:
     if not _value(connection, "select to_regproc('citus_is_coordinator') is not null"):
         raise InstallError(
             "this database does not have Citus",
-            hint="Run on all nodes: create extension citus; then citus_add_node() on one of them.",
+            hint="Run on all nodes: create extension citus; and on one of them: citus_add_node().",
         )
     if not _value(connection, "select citus_is_coordinator()"):
         raise InstallError(
@@ -193,6 +194,8 @@ def distribute(connection: Connection) -> None:
             "select create_distributed_table(%s, 'bank_id', colocate_with => %s)",
             [one.name, "none" if one.is_first else "pgrecall.bank"],
         )
+    # Banks that were there are on the workers now; with them goes what refers to them.
+    connection.execute("select truncate_local_data_after_distributing_table('pgrecall.bank')")
     functions = [_Function(*row) for row in _rows(connection, _FUNCTIONS)]
     of_banks = [
         one
@@ -224,7 +227,7 @@ def raise_ids(connection: Connection) -> None:
 
 
 def _with_text_body(definition: str, body: str) -> str:
-    """Return the definition of an SQL function with its body as a string, which nothing depends on."""
+    """Return the definition of an SQL function with a string as body, which depends on nothing."""
     text = body.strip()
     if text.startswith("RETURN"):
         text = "select " + text.removeprefix("RETURN")
