@@ -13,7 +13,8 @@ PGRECALL_CITUS_DSN is to be, and waits.
 * p50_ms, p95_ms: by the wall, through the coordinator and of plain PostgreSQL.
 * cpu_ms: processor time of one recall in all processes that serve connections, the mean.
 * coordinator.ratio, coordinator.cpu_ratio: over plain; the first is the median over all questions.
-* retain_s, plain.retain_s: the facts of the demo in one call; distribute_s: migrate --citus.
+* retain_s, plain.retain_s: the facts of the demo in one call; migrate_s: migrate --citus, of an
+  empty database.
 """
 
 from __future__ import annotations

@@ -438,7 +438,7 @@ def test_views_show_all_banks(coordinator: Connection) -> None:
 def test_an_index_is_planned_built_and_used(coordinator: Connection, bank: str) -> None:
     facts = [
         {"text": f"fact {n}", "embedding": [math.cos(n), math.sin(n), 0, *[0] * (DIMENSIONS - 3)]}
-        for n in range(1000)
+        for n in range(2500)
     ]
     retain(coordinator, facts, bank, link="deferred")
     call(coordinator, "configure_bank", bank=bank, settings={"hnsw_threshold": 500})
