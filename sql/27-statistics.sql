@@ -30,8 +30,8 @@ begin
       and  m.memory_id <= upto;
   else
     return query
-    select m.message_id, m.text, pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message),
-           null::text
+    select m.message_id, m.text,
+           pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
     from   pgrecall.message m
     where  m.bank_id = _documents.bank and m.message_id > _documents.after
       and  m.message_id <= upto;
