@@ -7,6 +7,7 @@ tests make a database of their own on each node. What workers are asked shows in
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -254,6 +255,105 @@ def test_citus_finds_what_plain_postgresql_finds(
     coordinator: Connection, plain: Connection, function: str
 ) -> None:
     assert places_of(coordinator, function) == places_of(plain, function) != []
+
+
+# The other functions of a bank, in an order in which they work: {m} is a fact, {e} and {f} are
+# entities, {t} is a message
+CALLS = (
+    "create_bank('new', settings => '{{\"replace\": \"key\"}}')",
+    "add_fact_type('new', 'rumour')",
+    "configure_bank('new', '{{\"log_share\": 0.5}}')",
+    "log_session('new', 's')",
+    "log_recalls('new', '[]')",
+    "import_rows('new', '[]')",
+    'calibrate_bank(\'new\', \'{{"model": "m", "low_cosine": 0.3, "high_cosine": 0.7}}\')',
+    "drop_bank('new')",
+    "reembed_start('x', 'other', 2)",
+    "reembed_pending('x')",
+    "reembed_store('x', 'other', '{vectors}')",
+    "reembed_status('x')",
+    "reembed_finish('x', true)",
+    "reembed_clean('x')",
+    "reembed_start('x', 'm', 2)",
+    "reembed_cancel('x')",
+    "retain('x', '[{{\"text\": \"Cy cooks\"}}]')",
+    "retain_messages('x', '[{{\"text\": \"Hello\"}}]')",
+    "explain_recall('x', 'Ana', '[1,0]')",
+    "why_not('x', 'Ana', {m})",
+    "prepare_recall('x', 'Who is Annie?')",
+    "type_hints('x', 'When?')",
+    "without_names('x', 'Annie sings')",
+    "highlight('x', {m}, 'Atlas')",
+    "list_memories('x', during => '[2026-03-05,2026-03-06)')",
+    "stored_memories('x', '{{{m}}}')",
+    "stored_embeddings('x', '[{{\"text\": \"Ana leads Atlas\"}}]')",
+    "memory_history('x', {m})",
+    "neighbours('x', {m})",
+    "near_copies('x', {m})",
+    "path('x', {e}, {f})",
+    "message_context('x', {t})",
+    "last_session_end('x')",
+    "exported_rows('x')",
+    "embed_pending('x')",
+    "embed_store('x', '[]', 'other')",
+    "pending_links('x')",
+    "link_pending('x')",
+    "index_plan('x')",
+    "recall_check('x')",
+    "recall_stats('x')",
+    "bank_options('x')",
+    "bank_models('x')",
+    "bank_statistics('x')",
+    "refresh_statistics('x', true)",
+    "snapshot_vocabulary('x')",
+    "vocabulary_drift('x')",
+    "duplicate_entities('x')",
+    "rename_entity('x', {e}, 'Anita')",
+    "split_entity('x', {e}, '{{{m}}}', 'Other')",
+    "merge_entities('x', {e}, '{{{f}}}')",
+    "consolidate('x', false)",
+    "unconsolidate('x')",
+    "update_memory('x', {m}, '{{\"text\": \"Ana led Atlas\"}}')",
+    "unsupersede('x', {m})",
+    "supersede('x', {m})",
+    "maintain('x')",
+    "clone_bank('x', 'copy')",
+    "forget_messages('x', '{{{t}}}')",
+    "forget_where('x', fact_key => 'none')",
+    "forget('x', '{{{m}}}')",
+)
+
+
+def test_every_other_function_of_a_bank_runs(coordinator: Connection) -> None:
+    named = {one.partition("(")[0] for one in CALLS} | set(READS)
+    m = fill(coordinator, "x")[0]
+    e, f = column(coordinator, "select entity_id from pgrecall.entity where bank_id = 'x'")
+    t = value(coordinator, "select message_id from pgrecall.message where bank_id = 'x'")
+    vectors = json.dumps(
+        [
+            {"memory_id": memory_id, "kind": kind, "ordinal": ordinal, "embedding": [0, 1]}
+            for memory_id, kind, ordinal in rows(
+                coordinator,
+                "select memory_id, kind, ordinal from pgrecall.embedding where bank_id = 'x'",
+            )
+        ]
+    )
+    try:
+        for one in CALLS:
+            statement = one.format(m=m, e=e, f=f, t=t, vectors=vectors)
+            coordinator.execute(f"select * from pgrecall.{statement}".encode())
+    finally:
+        for name in column(coordinator, "select bank_id from pgrecall.bank_overview"):
+            if name in ("x", "copy", "new"):
+                call(coordinator, "drop_bank", bank=name)
+
+    assert named == set(
+        column(
+            coordinator,
+            "select proname from pg_proc where pronamespace = 'pgrecall'::regnamespace"
+            " and proargnames[1] = 'bank'",
+        )
+    )
 
 
 def test_signatures_and_comments_are_the_same(coordinator: Connection, plain: Connection) -> None:
