@@ -309,7 +309,7 @@ CALLS = (
     "vocabulary_drift('x')",
     "duplicate_entities('x')",
     "rename_entity('x', {e}, 'Anita')",
-    "split_entity('x', {e}, '{{{m}}}', 'Other')",
+    "split_entity('x', {f}, '{{{m}}}', 'Other')",
     "merge_entities('x', {e}, '{{{f}}}')",
     "consolidate('x', false)",
     "unconsolidate('x')",
@@ -327,7 +327,9 @@ CALLS = (
 def test_every_other_function_of_a_bank_runs(coordinator: Connection) -> None:
     named = {one.partition("(")[0] for one in CALLS} | set(READS)
     m = fill(coordinator, "x")[0]
-    e, f = column(coordinator, "select entity_id from pgrecall.entity where bank_id = 'x'")
+    e, f = column(
+        coordinator, "select entity_id from pgrecall.entity where bank_id = 'x' order by name"
+    )
     t = value(coordinator, "select message_id from pgrecall.message where bank_id = 'x'")
     vectors = json.dumps(
         [
