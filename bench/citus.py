@@ -77,6 +77,7 @@ def built(checkout: Path, build: Path, version: int) -> Path:
             *("--without-lz4", "--without-zstd"),
             f"LDFLAGS=-L{install / 'lib'} -Wl,-rpath,{install / 'lib'}",
         ),
+        ("make", "clean"),  # of what was built in the checkout for another server
         ("make", f"-j{os.cpu_count()}", "install"),
     )
     with log.open("w") as output:
