@@ -30,7 +30,8 @@ begin
       and  m.memory_id <= upto;
   else
     return query
-    select m.message_id, m.text, pgrecall_internal._message_context(owner, m), null::text
+    select m.message_id, m.text,
+           pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
     from   pgrecall.message m
     where  m.bank_id = _documents.bank and m.message_id > _documents.after
       and  m.message_id <= upto;
@@ -95,7 +96,8 @@ begin
       and  (coalesce(m.context, m.fact_key) is not null or octet_length(m.text) > length(m.text));
   else
     update pgrecall.message m
-    set    lexical_length = (pgrecall_internal._message_weights(bank, m, 1)).length
+    set    lexical_length = (
+             pgrecall_internal._message_weights(bank, row(m.*)::pgrecall.message, 1)).length
     where  m.bank_id = bank.bank_id;
   end if;
 end;
@@ -124,8 +126,8 @@ begin
     where  m.bank_id = bank.bank_id and m.memory_id > after and m.memory_id <= upto;
   else
     update pgrecall.message m
-    set    lexical_weights =
-             (pgrecall_internal._message_weights(bank, m, average_length)).weights
+    set    lexical_weights = (pgrecall_internal._message_weights(
+             bank, row(m.*)::pgrecall.message, average_length)).weights
     where  m.bank_id = bank.bank_id and m.message_id > after and m.message_id <= upto;
   end if;
 end;
@@ -236,7 +238,7 @@ begin
   return exists (
     select from pgrecall_internal.statistics s
     where  s.bank_id = _is_weighing_due.bank and s.kind = _is_weighing_due.kind
-      and  not pgrecall_internal._is_weighed(s)
+      and  not pgrecall_internal._is_weighed(row(s.*)::pgrecall_internal.statistics)
   );
 end;
 $$;
@@ -450,7 +452,8 @@ begin
            else (select count(*) from pgrecall.message m
                  where m.bank_id = bank_statistics.bank and m.message_id > s.watermark)
          end,
-         s.refreshed_at, pgrecall_internal._is_weighed(s)
+         s.refreshed_at,
+         pgrecall_internal._is_weighed(row(s.*)::pgrecall_internal.statistics)
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;

@@ -143,7 +143,8 @@ begin
   update pgrecall.message t
   set    (lexical_length, lexical_weights) = (
            select x.length, x.weights
-           from   pgrecall_internal._message_weights(bank, t, average_length) as x)
+           from   pgrecall_internal._message_weights(
+                    bank, row(t.*)::pgrecall.message, average_length) as x)
   where  t.bank_id = bank.bank_id and t.session_id is not null
     and  t.message_id in (
            select b.message_id

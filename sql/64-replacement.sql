@@ -26,7 +26,8 @@ begin
   set    valid_to      = greatest(e.ends_at, m.valid_from),
          superseded_by = e.successor_id,
          corrections   = pgrecall_internal._corrections(
-                           m, _end_memories.kind, _end_memories.correction_id, e.successor_id,
+                           row(m.*)::pgrecall.memory, _end_memories.kind,
+                           _end_memories.correction_id, e.successor_id,
                            case when e.successor_id is null then memory_ids end)
   from   unnest(memory_ids, ends, successors) as e(memory_id, ends_at, successor_id)
   where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id;

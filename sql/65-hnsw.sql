@@ -120,6 +120,28 @@ comment on function pgrecall_internal._hnsw_seconds is
 'Estimated seconds to build an HNSW index of so many vectors on one core, with '
 'maintenance_work_mem that holds it.';
 
+create or replace function pgrecall_internal._partition_of(bank text)
+returns oid
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  -- From the catalog and not from a row: where Citus distributes the table, rows are in its shards.
+  return (
+    select c.oid
+    from   pg_inherits h
+    join   pg_class c on c.oid = h.inhrelid
+    cross  join lateral regexp_match(
+             pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
+    where  h.inhparent = 'pgrecall.embedding'::regclass
+      and  satisfies_hash_partition(
+             h.inhparent, b.bound[1]::integer, b.bound[2]::integer, _partition_of.bank)
+  );
+end;
+$$;
+comment on function pgrecall_internal._partition_of is
+'The partition of embedding that holds the vectors of a bank.';
+
 create or replace function pgrecall_internal._hnsw_pairs(bank pgrecall.bank)
 returns table (fact_type text, model text, partition oid, dimensions integer, counted bigint)
 language plpgsql stable parallel unsafe rows 10
@@ -129,12 +151,14 @@ set enable_seqscan = off
 set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  home oid := pgrecall_internal._partition_of(bank.bank_id);
 begin
   -- A loose index scan over pairs of fact type and model; vectors are counted up to the threshold
   -- for an index.
   return query
   with recursive pair as (
-    (select e.fact_type, e.model, e.tableoid as partition, vector_dims(e.embedding) as dimensions
+    (select e.fact_type, e.model, vector_dims(e.embedding) as dimensions
      from   pgrecall.embedding e
      where  e.bank_id = bank.bank_id
      order  by e.fact_type, e.model
@@ -143,14 +167,14 @@ begin
     select n.*
     from   pair p
     cross  join lateral (
-      select e.fact_type, e.model, e.tableoid, vector_dims(e.embedding)
+      select e.fact_type, e.model, vector_dims(e.embedding)
       from   pgrecall.embedding e
       where  e.bank_id = bank.bank_id and (e.fact_type, e.model) > (p.fact_type, p.model)
       order  by e.fact_type, e.model
       limit  1
     ) as n
   )
-  select p.*, c.counted
+  select p.fact_type, p.model, home, p.dimensions, c.counted
   from   pair p
   cross  join lateral (
     select count(*) as counted from (

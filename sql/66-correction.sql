@@ -279,6 +279,8 @@ as $$
 declare
   memory_id bigint;
   other_id  bigint;
+  ids       bigint[];
+  ends      timestamptz[];
 begin
   select m.memory_id, o.memory_id into memory_id, other_id
   from   pgrecall.memory m
@@ -295,19 +297,19 @@ begin
       hint    = format('Forget the later one first: select pgrecall.forget(%L, ''{%s}'');',
                        bank, other_id);
   end if;
+  select array_agg(m.memory_id), array_agg((m.corrections -> -1 ->> 'valid_to')::timestamptz)
+  into   ids, ends
+  from   pgrecall.memory m
+  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids);
   update pgrecall.memory m
-  set    valid_to      = (c.before ->> 'valid_to')::timestamptz,
+  set    valid_to      = c.valid_to,
          superseded_by = (
            select s.memory_id from pgrecall.memory s
            where  s.bank_id = _restore.bank
-             and  s.memory_id = (c.before ->> 'superseded_by')::bigint),
-         proof_count   = (c.before ->> 'proof_count')::integer,
+             and  s.memory_id = (m.corrections -> -1 ->> 'superseded_by')::bigint),
+         proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
          corrections   = nullif(m.corrections - -1, '[]')
-  from (
-    select x.memory_id, x.corrections -> -1 as before
-    from   pgrecall.memory x
-    where  x.bank_id = _restore.bank and x.memory_id = any (_restore.memory_ids)
-  ) as c
+  from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
 end;
 $$;

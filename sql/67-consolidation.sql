@@ -118,7 +118,8 @@ begin
     update pgrecall.memory m
     set    proof_count = g.total,
            corrections = pgrecall_internal._corrections(
-                           m, 'consolidate', correction_id, m.memory_id, null)
+                           row(m.*)::pgrecall.memory, 'consolidate', correction_id, m.memory_id,
+                           null)
     from   unnest(kept_ids, counts) as g(memory_id, total)
     where  m.bank_id = consolidate.bank and m.memory_id = g.memory_id;
   end if;

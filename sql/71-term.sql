@@ -167,7 +167,7 @@ begin
     select u.id
     from   unnest(ids) as u(id)
     cross  join lateral (
-      select x as message
+      select row(x.*)::pgrecall.message as message
       from   pgrecall.message x
       where  x.bank_id = bank.bank_id and x.message_id = u.id
       limit  1

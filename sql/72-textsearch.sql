@@ -71,7 +71,7 @@ declare
     where  i.indexrelid = to_regclass('pgrecall.memory_lexical_document_idx')
   );
   is_wanted boolean := exists (
-    select from pgrecall.bank b where b.lexical_backend = 'pg_textsearch'
+    select b.bank_id from pgrecall.bank b where b.lexical_backend = 'pg_textsearch'
   );
 begin
   if not is_valid or is_valid and not is_wanted then

@@ -57,11 +57,14 @@ begin
     where  l.bank_id = _maintain_bank.bank and l.asked_at < now() - interval '30 days'
   ) then
     delete from pgrecall.recall_log l
-    where  l.bank_id = _maintain_bank.bank
-      and  (l.asked_at, l.sample_id) in (
-             select o.asked_at, o.sample_id from pgrecall.recall_log o
-             where  o.bank_id = _maintain_bank.bank and o.asked_at < now() - interval '30 days'
-             limit  _maintain_bank.batch_size);
+    using (
+      select o.asked_at, o.sample_id
+      from   pgrecall.recall_log o
+      where  o.bank_id = _maintain_bank.bank and o.asked_at < now() - interval '30 days'
+      limit  _maintain_bank.batch_size
+    ) as x
+    where  l.bank_id = _maintain_bank.bank and l.asked_at = x.asked_at
+      and  l.sample_id = x.sample_id;
     get diagnostics done.documents = row_count;
     done.task := 'prune';
     done.kind := 'recall';

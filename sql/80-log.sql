@@ -51,6 +51,11 @@ begin
         place, 'asked_at and a share above 0 are needed',
         'Pass when it was asked, and the log_share of the bank then.');
     end if;
+    logged.left_out := array(
+      select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
+      from   jsonb_array_elements(
+               pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
+    );
     insert into pgrecall.recall_log (
       bank_id, asked_at, share, total_ms, wait_ms, embed_ms, database_ms, rerank_ms, hits, left_out)
     values (
@@ -61,12 +66,7 @@ begin
       pgrecall_internal._milliseconds_field(place || '.database_ms', sample -> 'database_ms'),
       pgrecall_internal._milliseconds_field(place || '.rerank_ms', sample -> 'rerank_ms'),
       pgrecall_internal._milliseconds_field(place || '.hits', sample -> 'hits')::integer,
-      coalesce(
-        array(
-          select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
-          from   jsonb_array_elements(
-                   pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
-        ), '{}'));
+      logged.left_out);
     done := done + 1;
   end loop;
   return done;

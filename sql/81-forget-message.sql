@@ -17,7 +17,8 @@ begin
   from   pgrecall.message m
   cross  join lateral pgrecall_internal._field_lexemes(
            bank.text_search_config::regconfig, m.text,
-           pgrecall_internal._message_context(bank, m), bank.message_context_weight, null, 0) as x
+           pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message),
+           bank.message_context_weight, null, 0) as x
   where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
   group  by x.lexeme;
 end;

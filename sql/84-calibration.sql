@@ -100,6 +100,7 @@ declare
   named    text := coalesce(calibration ->> 'model', locked.embedding_model);
   is_next  boolean := coalesce(named = locked.next_model, false);
   content  jsonb;
+  added    jsonb;
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
@@ -123,10 +124,10 @@ begin
   content := coalesce(
     pgrecall_internal._check_calibration(as_model, nullif(calibration, 'null')), '{}');
   new_mean := content ->> 'mean';
+  added := case when content = '{}' then '{}' else jsonb_build_object(named, content) end;
 
   update pgrecall.bank b
-  set    calibrations         = (b.calibrations - named) || case
-           when content = '{}' then '{}' else jsonb_build_object(named, content) end,
+  set    calibrations         = (b.calibrations - named) || added,
          embedding_model      = coalesce(b.embedding_model, named),
          embedding_dimensions = coalesce(b.embedding_dimensions, vector_dims(new_mean))
   where  b.bank_id = calibrate_bank.bank;

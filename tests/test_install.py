@@ -244,6 +244,15 @@ def test_an_install_without_pgvector_is_refused(bare_database: str) -> None:
     assert raised.value.diag.message_hint == "Install it first: create extension vector;"
 
 
+def test_an_install_that_citus_cannot_distribute_is_refused_whole(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        with pytest.raises(InstallError, match="does not have Citus") as raised:
+            schema.migrate(connection, citus=True)
+
+        assert "create extension citus" in str(raised.value.hint)
+        assert schema.installed_version(connection) is None
+
+
 def test_an_install_where_everybody_may_create_functions_is_refused(
     empty_database: str,
 ) -> None:

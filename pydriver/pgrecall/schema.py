@@ -21,6 +21,7 @@ from psycopg.rows import scalar_row
 from pgrecall import build
 from pgrecall._version import __version__
 from pgrecall.build import Phase
+from pgrecall.citus import distribute, is_distributed, raise_ids
 from pgrecall.errors import InstallError, translated
 
 Connection = psycopg.Connection[Any]
@@ -46,12 +47,14 @@ class MigrationResult:
         after: Version that is installed now.
         route: Whether the database has the extension, whose files can upgrade it too, or the
             script was run without it.
+        is_distributed: Whether its tables are distributed by Citus.
 
     """
 
     before: str | None
     after: str
     route: Literal["extension", "script"]
+    is_distributed: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -183,7 +186,7 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
 
 
 def migrate(
-    connection: Connection, *, lock_timeout: float = 2.0, retries: int = 5
+    connection: Connection, *, lock_timeout: float = 2.0, retries: int = 5, citus: bool = False
 ) -> MigrationResult:
     """Install pgrecall, or upgrade it to the version of this package, in one transaction.
 
@@ -196,11 +199,14 @@ def migrate(
         lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
             at most 50 ms at a time, whatever this is.
         retries: How often the whole transaction is tried again when a lock timed out.
+        citus: Whether to distribute it over the workers of Citus as well. Again when shards were
+            moved to other workers: the ids there then go on above those of the banks that came.
 
     Raises:
         InstallError: PostgreSQL or pgvector is too old or missing, the database has a newer version
-            than this package, no script leads from its version to this one, or objects of the
-            user depend on what the upgrade changes: the hint names them.
+            than this package, no script leads from its version to this one, objects of the
+            user depend on what the upgrade changes: the hint names them; the database has no
+            Citus, or what is to be upgraded is distributed by it.
         psycopg.errors.LockNotAvailable: a table was in use each time.
 
     """
@@ -212,7 +218,11 @@ def migrate(
                 connection.execute(_QUEUE)  # however long another migration takes
                 patience = f"{max(1, round(lock_timeout * 1000))}ms"
                 connection.execute(_SET, ["lock_timeout", patience])
-                return _migrate(connection, path)
+                result = _migrate(connection, path, citus=citus)
+            if citus and is_ours:
+                with translated(), connection.transaction():
+                    raise_ids(connection)
+            return result
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if not is_ours or attempt == retries:
                 raise
@@ -226,7 +236,7 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
 
     Yields the search_path of the caller.
     """
-    kept = ("search_path", "lock_timeout", "check_function_bodies")
+    kept = ("search_path", "lock_timeout", "check_function_bodies", "client_min_messages")
     values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
     # Of a SQL_ASCII database texts are bytes; the script refuses it.
     values = [value.decode() if isinstance(value, bytes) else value for value in values]
@@ -235,7 +245,7 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
         connection.execute(_SET, [name, value])
 
 
-def _migrate(connection: Connection, path: str) -> MigrationResult:
+def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResult:
     before = installed_version(connection)
     if connection.info.server_version < 160000:
         raise InstallError(
@@ -245,7 +255,19 @@ def _migrate(connection: Connection, path: str) -> MigrationResult:
         )
     if before is None:
         _provide_vector(connection, path)
+        if citus:  # each shard has partitions of its own
+            connection.execute(
+                "select set_config('pgrecall.partitions', coalesce(nullif("
+                "current_setting('pgrecall.partitions', true), ''), '1'), true)"
+            )
     text = _pending_script(before)
+    was_distributed = is_distributed(connection)
+    if text is not None and was_distributed:
+        raise InstallError(
+            f"pgrecall {before} is distributed by Citus here, and cannot be upgraded in place",
+            hint="Install the new version in another database of the cluster, and move the banks"
+            " there: pgrecall export, pgrecall import.",
+        )
     if text is not None:
         connection.execute(text.encode())  # psycopg accepts a str only as a literal in the source
     is_extension = _scalar(
@@ -253,7 +275,10 @@ def _migrate(connection: Connection, path: str) -> MigrationResult:
     )
     if is_extension:
         _update_extension(connection)
-    return MigrationResult(before, __version__, "extension" if is_extension else "script")
+    if citus and not was_distributed:
+        distribute(connection)
+    route: Literal["extension", "script"] = "extension" if is_extension else "script"
+    return MigrationResult(before, __version__, route, citus or was_distributed)
 
 
 def _pending_script(before: str | None) -> str | None:

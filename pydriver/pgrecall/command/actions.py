@@ -51,7 +51,10 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
                 console.file.write(schema.describe(connection, steps))
             return 0
         result = schema.migrate(
-            connection, lock_timeout=options.lock_timeout, retries=options.retries
+            connection,
+            lock_timeout=options.lock_timeout,
+            retries=options.retries,
+            citus=options.citus,
         )
     if options.json:
         print_json(console, result)
@@ -61,6 +64,8 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
         console.print(f"upgraded pgrecall from {result.before} to {result.after}")
     else:
         console.print(f"pgrecall {result.after} is up to date")
+    if result.is_distributed and not options.json:
+        console.print("Citus distributes its tables and functions")
     return 0
 
 

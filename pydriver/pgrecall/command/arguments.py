@@ -107,7 +107,8 @@ Command(
         metavar="N",
         help="How often to try again when a table was in use; 5.",
     ),
-    at_most_one=("dry_run", "sql"),
+    flag("--citus", help="Distribute tables and functions over the workers of Citus as well."),
+    at_most_one=("dry_run", "sql", "citus"),
 )
 Command(
     top,
