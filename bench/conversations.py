@@ -20,12 +20,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import harness
 
 from pgrecall import Recall
-from pgrecall.embedders import Embedder, SentenceTransformerEmbedder
+from pgrecall.embedders import SentenceTransformerEmbedder
+
+if TYPE_CHECKING:
+    from pgrecall.evaluation.measure import CachedEmbedder
 
 MEASURES = ("ndcg10", "recall10", "recall20")
 
@@ -88,7 +91,7 @@ class Conversation:
         return [f"{a} {b}".strip() for a, b in zip(said, said[2:], strict=False)]
 
 
-def caching_embedder(model: str | None = None) -> Embedder:
+def caching_embedder(model: str | None = None) -> CachedEmbedder:
     """Return a model that embeds a text once, however often: it is not what is measured."""
     from pgrecall.evaluation.measure import CachedEmbedder  # which other commits' drivers may lack
 
