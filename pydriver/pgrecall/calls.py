@@ -648,6 +648,12 @@ def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
     return _records(IndexStep, "index_plan", bank=bank)
 
 
+UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")
+"""What to send before a statement of :func:`index_plan`, which may take hours."""
+LIMITED = ("reset statement_timeout", "reset lock_timeout")
+"""What to send afterwards."""
+
+
 def recall_check(
     bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
 ) -> Call[RecallCheck, list[RecallCheck]]:
