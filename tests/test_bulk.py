@@ -335,6 +335,40 @@ def test_the_vector_index_is_built_before_the_links(recall: Recall, looked: Conn
     assert recall.index_plan("b") == []
 
 
+def test_a_load_waits_for_the_index_that_another_one_builds(
+    database: str, recall: Recall, looked: Connection
+) -> None:
+    recall.configure_bank("b", {"hnsw_threshold": 50})
+    told: dict[str, list[str]] = {"one": [], "two": []}
+    done: dict[str, Any] = {}
+
+    def load(name: str) -> None:
+        given = [fact(n, source_id=name) for n in range(80)]
+        with Recall.connect(database, embedder=toy_embed, model="toy") as own:
+            done[name] = own.retain_bulk(
+                "b", given, workers=1, progress=lambda what, _: told[name].append(what)
+            )
+
+    asked = "select count(*) from pg_stat_activity where query ~ %s and state = %s"
+    threads = {name: threading.Thread(target=load, args=[name]) for name in told}
+    with psycopg.connect(database) as blocking:
+        blocking.execute("set transaction isolation level repeatable read")
+        blocking.execute("select 1")  # a build waits for this snapshot
+        threads["one"].start()
+        while not value(looked, asked, "^create index concurrently", "active"):
+            assert threads["one"].is_alive()
+        threads["two"].start()
+        while not value(looked, asked, "pg_stat_progress_create_index p join", "idle"):
+            assert threads["two"].is_alive()
+        assert "link" not in told["one"] + told["two"]
+    for thread in threads.values():
+        thread.join()
+
+    assert [done[name].indexed for name in threads] == [1, 0]
+    assert sum(one.linked for one in done.values()) == 160
+    assert recall.pending_links("b") == 0
+
+
 def test_who_does_not_own_the_tables_is_told_what_is_due(
     database: str, recall: Recall, looked: Connection
 ) -> None:

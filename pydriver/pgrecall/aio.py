@@ -656,14 +656,21 @@ class AsyncRecall:
 
     async def _finish(self, load: bulk.Load, sides: Sequence[AsyncRecall], bank: str) -> list[str]:
         """Build indexes, then write links by them, then count; return what could not be built."""
-        due = [step.statement for step in await self._run(calls.index_plan(bank))]
-        while due:
+        # Links without an index would compare each fact with all others.
+        while True:
+            steps = await self._run(calls.index_plan(bank))
+            if not steps and not await self._run(calls.index_builds()):
+                break
             try:
-                await sides[0]._build(due[0])
+                for step in steps:
+                    await sides[0]._build(step.statement)
+                    load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
-                return due  # without an index each fact would be compared with all others
-            due.pop(0)
-            load.note("index", 1)
+                return [step.statement for step in await self._run(calls.index_plan(bank))]
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
+                steps = []  # another load was faster
+            if not steps:
+                await asyncio.sleep(bulk.POLL_SECONDS)
         async with AsyncCrew(len(sides)) as crew:
 
             async def write(side: AsyncRecall, number: int) -> None:
@@ -676,7 +683,7 @@ class AsyncRecall:
                 await crew.start(partial(write, side))
         while done := await self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
             load.note("maintain", sum(row.documents for row in done))
-        return due
+        return []
 
     async def _build(self, statement: str) -> None:
         """Run a statement that must be alone in its transaction, however long it takes."""

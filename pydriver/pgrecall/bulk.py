@@ -19,6 +19,7 @@ from pgrecall.models import BulkRetention, Retained
 
 WORKERS = 4
 LINKED_AT_ONCE = 1000
+POLL_SECONDS = 0.5  # while another load builds an index
 
 BulkProgress = Callable[[str, int], None]
 """Called with what is done, "retain", "index", "link" or "maintain", and of how many more."""

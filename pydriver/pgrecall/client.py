@@ -654,14 +654,21 @@ class Recall:
 
     def _finish(self, load: bulk.Load, sides: Sequence[Recall], bank: str) -> list[str]:
         """Build indexes, then write links by them, then count; return what could not be built."""
-        due = [step.statement for step in self._run(calls.index_plan(bank))]
-        while due:
+        # Links without an index would compare each fact with all others.
+        while True:
+            steps = self._run(calls.index_plan(bank))
+            if not steps and not self._run(calls.index_builds()):
+                break
             try:
-                sides[0]._build(due[0])
+                for step in steps:
+                    sides[0]._build(step.statement)
+                    load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
-                return due  # without an index each fact would be compared with all others
-            due.pop(0)
-            load.note("index", 1)
+                return [step.statement for step in self._run(calls.index_plan(bank))]
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
+                steps = []  # another load was faster
+            if not steps:
+                time.sleep(bulk.POLL_SECONDS)
         with Crew(len(sides)) as crew:
 
             def write(side: Recall, number: int) -> None:
@@ -674,7 +681,7 @@ class Recall:
                 crew.start(partial(write, side))
         while done := self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
             load.note("maintain", sum(row.documents for row in done))
-        return due
+        return []
 
     def _build(self, statement: str) -> None:
         """Run a statement that must be alone in its transaction, however long it takes."""
