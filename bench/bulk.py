@@ -91,15 +91,19 @@ def bare(fact: Line) -> Line:
 
 def server_seconds(connection: Connection) -> float:
     """Return the processor time of the whole server, ended processes included."""
-    try:
-        master = psutil.Process(connection.info.backend_pid).parent()
-        assert master is not None
-        times = [(master.cpu_times(), True)]
-        times += [(child.cpu_times(), False) for child in master.children()]
-    except psutil.Error:
-        return float("nan")
-    ended = sum(one.children_user + one.children_system for one, is_master in times if is_master)
-    return float(ended + sum(one.user + one.system for one, _ in times))
+    master = psutil.Process(connection.info.backend_pid).parent()
+    assert master is not None
+    while True:
+        ended = master.cpu_times()
+        running = 0.0
+        try:
+            for child in master.children():
+                times = child.cpu_times()
+                running += times.user + times.system
+        except psutil.NoSuchProcess:
+            continue
+        if master.cpu_times()[2:4] == ended[2:4]:  # none has ended meanwhile
+            return running + float(sum(ended[:4]))
 
 
 class Meter:
