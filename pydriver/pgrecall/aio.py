@@ -553,8 +553,8 @@ class AsyncRecall:
                 :meth:`link_pending`, such as between the files of a load.
             replace: As for :meth:`retain`. Unless "none" is given, batches with facts that have
                 a key or relations are written in order, one at a time.
-            workers: Connections that write beside each other. Default: 4, or the size of the pool
-                where that is less.
+            workers: Connections that write beside each other, at most the size of the pool.
+                Default: 4.
             batch_size: As for :meth:`retain_many`.
             progress: Called with "retain", "index", "link" or "maintain", and of how many more that
                 is done.
@@ -607,18 +607,23 @@ class AsyncRecall:
         if workers is not None and workers < 1:
             raise InvalidArgument(f"workers must be at least 1, not {workers}")
         if not isinstance(self._source, psycopg.AsyncConnection):
-            most = getattr(self._source, "max_size", bulk.WORKERS)
-            return [self] * (workers or min(most, bulk.WORKERS))
+            most = getattr(self._source, "max_size", None) or bulk.WORKERS
+            return [self] * min(workers or bulk.WORKERS, most)
         if self._dsn is None:
             raise InvalidArgument(
                 "a bulk load opens connections of its own, and this client has one of the caller",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
         sides: list[AsyncRecall] = []
-        for _ in range(workers or bulk.WORKERS):
-            side = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
-            side._settings, side._dsn = self._settings, self._dsn
-            sides.append(side)
+        try:
+            for _ in range(workers or bulk.WORKERS):
+                side = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
+                side._settings, side._dsn = self._settings, self._dsn
+                sides.append(side)
+        except BaseException:
+            for side in sides:
+                await side.close()
+            raise
         return sides
 
     async def _load(
@@ -694,10 +699,10 @@ class AsyncRecall:
                 for before in calls.UNLIMITED:
                     await connection.execute(before)
                 await connection.execute(statement.encode())
-                for after in calls.LIMITED:
-                    await connection.execute(after)
             finally:
                 if not connection.closed:
+                    for after in calls.LIMITED:
+                        await connection.execute(after)
                     await connection.set_autocommit(was_autocommit)
 
     async def retain_messages(

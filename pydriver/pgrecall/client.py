@@ -551,8 +551,8 @@ class Recall:
                 :meth:`link_pending`, such as between the files of a load.
             replace: As for :meth:`retain`. Unless "none" is given, batches with facts that have
                 a key or relations are written in order, one at a time.
-            workers: Connections that write beside each other. Default: 4, or the size of the pool
-                where that is less.
+            workers: Connections that write beside each other, at most the size of the pool.
+                Default: 4.
             batch_size: As for :meth:`retain_many`.
             progress: Called with "retain", "index", "link" or "maintain", and of how many more that
                 is done.
@@ -605,18 +605,23 @@ class Recall:
         if workers is not None and workers < 1:
             raise InvalidArgument(f"workers must be at least 1, not {workers}")
         if not isinstance(self._source, psycopg.Connection):
-            most = getattr(self._source, "max_size", bulk.WORKERS)
-            return [self] * (workers or min(most, bulk.WORKERS))
+            most = getattr(self._source, "max_size", None) or bulk.WORKERS
+            return [self] * min(workers or bulk.WORKERS, most)
         if self._dsn is None:
             raise InvalidArgument(
                 "a bulk load opens connections of its own, and this client has one of the caller",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
         sides: list[Recall] = []
-        for _ in range(workers or bulk.WORKERS):
-            side = Recall(_connected(self._dsn), embedder=None, reranker=None)
-            side._settings, side._dsn = self._settings, self._dsn
-            sides.append(side)
+        try:
+            for _ in range(workers or bulk.WORKERS):
+                side = Recall(_connected(self._dsn), embedder=None, reranker=None)
+                side._settings, side._dsn = self._settings, self._dsn
+                sides.append(side)
+        except BaseException:
+            for side in sides:
+                side.close()
+            raise
         return sides
 
     def _load(
@@ -692,10 +697,10 @@ class Recall:
                 for before in calls.UNLIMITED:
                     connection.execute(before)
                 connection.execute(statement.encode())
-                for after in calls.LIMITED:
-                    connection.execute(after)
             finally:
                 if not connection.closed:
+                    for after in calls.LIMITED:
+                        connection.execute(after)
                     connection.set_autocommit(was_autocommit)
 
     def retain_messages(
