@@ -368,3 +368,24 @@ comment on function pgrecall_internal._read_fact is
 'timezone to UTC and datestyle to ISO, which are part of it. It is a long function, since the '
 'order of its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
 'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
+
+create or replace function pgrecall_internal._read_facts(
+  facts jsonb, bank pgrecall.bank, fact_types text[])
+returns pgrecall_internal.fact_row[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Of what is called here, too: it reads no table, and to plan it for each fact takes longer than
+-- to run it.
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select pgrecall_internal._read_fact(
+             f.fact, f.n::integer - 1, jsonb_array_length(facts), bank, fact_types)
+    from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+    order  by f.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._read_facts is
+'Facts, an array, as rows, in order. Errors: those of _read_fact().';

@@ -10,8 +10,8 @@
 -- taken in an order of its own. A batch is written whole or not at all. content_hash identifies a
 -- fact: retaining it again stores nothing new and returns the existing memory. As the last step
 -- _replace() (64-replacement.sql) ends older facts that new ones replace.
--- Plans are not kept (force_custom_plan): a plan made for an empty bank would read the whole table
--- in a full one.
+-- Plans of what reads tables are not kept (force_custom_plan): a plan made for an empty bank would
+-- read the whole table in a full one. Those of what only computes or inserts are.
 
 create or replace function pgrecall_internal._pin_model(
   bank pgrecall.bank, facts jsonb, model text)
@@ -138,7 +138,7 @@ create or replace function pgrecall_internal._store_memories(
 returns bigint[]
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   new_ids bigint[];
@@ -305,7 +305,7 @@ create or replace function pgrecall_internal._store_embeddings(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   insert into pgrecall.embedding
@@ -369,12 +369,7 @@ begin
       hint    = 'With "key" a fact ends the older facts of its fact_key.';
   end if;
   locked := pgrecall_internal._pin_model(locked, facts, model);
-  fact_rows := array(
-    select pgrecall_internal._read_fact(
-             f.fact, f.n::integer - 1, jsonb_array_length(facts), locked, fact_types)
-    from   jsonb_array_elements(facts) with ordinality as f(fact, n)
-    order  by f.n
-  );
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
 
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted

@@ -601,3 +601,13 @@ def test_statistics_follow_growth_by_more_than_a_tenth(bank: Connection) -> None
     counts = "select document_count from pgrecall_internal.lexeme where lexeme = %s"
     assert value(bank, counts, "fact") == 100
     assert value(bank, counts, "7") == 2
+
+
+def test_what_is_called_for_each_fact_is_planned_once(bank: Connection) -> None:
+    planned_anew = """
+        select p.proname from pg_proc p
+        where  p.oid = any (array['_read_facts', '_store_memories', '_document_weights']::regproc[])
+          and  not 'plan_cache_mode=force_generic_plan' = any (p.proconfig)"""
+    bank.execute("set local search_path = pgrecall_internal")
+
+    assert rows(bank, planned_anew) == []

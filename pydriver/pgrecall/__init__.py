@@ -11,6 +11,7 @@ from pgrecall._version import __version__
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
+    from pgrecall.bulk import BulkProgress, Refused
     from pgrecall.calibration import Calibration, calibrate
     from pgrecall.client import Recall
     from pgrecall.core import Fact, Progress, RecallOptions
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ArmReport,
         Bank,
         BankStatistics,
+        BulkRetention,
         Consolidated,
         Context,
         Corrected,
@@ -98,6 +100,8 @@ __all__ = [
     "BankExists",
     "BankNotFound",
     "BankStatistics",
+    "BulkProgress",
+    "BulkRetention",
     "Calibration",
     "Consolidated",
     "Context",
@@ -143,6 +147,7 @@ __all__ = [
     "RecallTimes",
     "ReembedRefused",
     "Reembedding",
+    "Refused",
     "Reranker",
     "RerankerUnavailable",
     "Retained",
@@ -161,7 +166,17 @@ __all__ = [
     "connect_async",
 ]
 
-_HOMES = ("aio", "calibration", "client", "core", "embedders", "errors", "models", "rerankers")
+_HOMES = (
+    "aio",
+    "bulk",
+    "calibration",
+    "client",
+    "core",
+    "embedders",
+    "errors",
+    "models",
+    "rerankers",
+)
 
 
 def __getattr__(name: str) -> object:

@@ -648,6 +648,24 @@ def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
     return _records(IndexStep, "index_plan", bank=bank)
 
 
+def index_builds() -> Call[Any, int]:
+    """Count the vector indexes that are being built, of any bank; index_plan() leaves them out."""
+    return Call(
+        "select count(*) from pg_catalog.pg_stat_progress_create_index p"
+        " join pg_catalog.pg_inherits i on i.inhrelid = p.relid"
+        " where i.inhparent = 'pgrecall.embedding'::pg_catalog.regclass",
+        {},
+        scalar_row,
+        _single,
+    )
+
+
+UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")
+"""What to send before a statement of :func:`index_plan`, which may take hours."""
+LIMITED = ("reset statement_timeout", "reset lock_timeout")
+"""What to send afterwards."""
+
+
 def recall_check(
     bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
 ) -> Call[RecallCheck, list[RecallCheck]]:

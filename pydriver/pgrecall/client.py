@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
+from functools import partial
 from math import ceil
 from pathlib import Path
 from threading import Lock
@@ -16,18 +17,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls, core, telemetry
+from pgrecall import bulk, calls, core, telemetry
 from pgrecall.arguments import check_type
 from pgrecall.calibration import Calibration
 from pgrecall.calls import Call
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.core import Fact, Progress, RecallOptions
+from pgrecall.crew import Crew
 from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
 from pgrecall.errors import (
     InstallError,
     InvalidArgument,
     MemoryNotFound,
     ModelMismatch,
+    RecallError,
     from_database,
     may_be_version,
     not_installed,
@@ -39,6 +42,7 @@ from pgrecall.models import (
     ArmReport,
     Bank,
     BankStatistics,
+    BulkRetention,
     Consolidated,
     Context,
     Corrected,
@@ -518,6 +522,186 @@ class Recall:
                 )
             stream.add(rows)
         return stream.retention()
+
+    def retain_bulk(
+        self,
+        bank: str,
+        facts: Iterable[Fact],
+        *,
+        model: str | None = None,
+        link: str | None = None,
+        replace: str | None = None,
+        workers: int | None = None,
+        batch_size: int = core.STREAM_BATCH,
+        progress: bulk.BulkProgress | None = None,
+        refused: bulk.Refused | None = None,
+        strict: bool = False,
+    ) -> BulkRetention:
+        """Load a bank: several batches at once, and indexes and links when all facts are stored.
+
+        A batch is kept, and found by every arm, as soon as it is written. A load that broke off is
+        started again as it was: what is stored is neither embedded nor written twice, and indexes
+        and links go on from where they were. Needs a client of :meth:`connect`, or a pool.
+
+        Args:
+            bank: As for :meth:`retain`.
+            facts: As for :meth:`retain_many`. In memory are a batch for each worker and one more.
+            model: As for :meth:`retain`.
+            link: "now", or "deferred" to leave vector indexes to :meth:`index_plan` and links to
+                :meth:`link_pending`, such as between the files of a load.
+            replace: As for :meth:`retain`. Unless "none" is given, batches with facts that have
+                a key or relations are written in order, one at a time.
+            workers: Connections that write beside each other, at most the size of the pool.
+                Default: 4.
+            batch_size: As for :meth:`retain_many`.
+            progress: Called with "retain", "index", "link" or "maintain", and of how many more that
+                is done.
+            refused: Called with the position of a fact that is refused, and with the error, which
+                :meth:`retain` would have raised. The fact is left out. Default: it is raised.
+            strict: As for :meth:`retain`.
+
+        Raises:
+            RecallError: as :meth:`retain_many`.
+            InvalidArgument: workers or batch_size is below 1, or the client has one connection
+                which the caller opened.
+
+        """
+        load = bulk.Load(
+            model=model,
+            replace=replace,
+            batch_size=batch_size,
+            progress=progress,
+            refused=refused,
+        )
+        if link not in (None, "now", "deferred"):
+            raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
+        sides = self._sides(workers)
+        try:
+            with telemetry.operation("retain_bulk", bank):
+                with Crew(len(sides)) as crew:
+
+                    def write(batch: bulk.Part, number: int) -> None:
+                        side = sides.pop()
+                        try:
+                            side._load(load, crew, number, bank, batch, replace, strict)
+                        finally:
+                            sides.append(side)
+
+                    for batch in load.batches(facts):
+                        crew.start(partial(write, batch))
+                        if batch.start == 0:  # it fixes the model, and how long texts are
+                            crew.idle()
+                due = [] if link == "deferred" else self._finish(load, sides, bank)
+            return load.retention(due)
+        finally:
+            self._replicas.wrote()
+            for side in sides:
+                if side is not self:
+                    side.close()
+
+    def _sides(self, workers: int | None) -> list[Recall]:
+        """Make clients that send beside each other."""
+        check_type("workers", workers, int | None)
+        if workers is not None and workers < 1:
+            raise InvalidArgument(f"workers must be at least 1, not {workers}")
+        if not isinstance(self._source, psycopg.Connection):
+            most = getattr(self._source, "max_size", None) or bulk.WORKERS
+            return [self] * min(workers or bulk.WORKERS, most)
+        if self._dsn is None:
+            raise InvalidArgument(
+                "a bulk load opens connections of its own, and this client has one of the caller",
+                hint="Make the client with Recall.connect(dsn), or on a pool.",
+            )
+        sides: list[Recall] = []
+        try:
+            for _ in range(workers or bulk.WORKERS):
+                side = Recall(_connected(self._dsn), embedder=None, reranker=None)
+                side._settings, side._dsn = self._settings, self._dsn
+                sides.append(side)
+        except BaseException:
+            for side in sides:
+                side.close()
+            raise
+        return sides
+
+    def _load(
+        self,
+        load: bulk.Load,
+        crew: Crew,
+        number: int,
+        bank: str,
+        batch: bulk.Part,
+        replace: str | None,
+        strict: bool,
+    ) -> None:
+        """Embed and write a batch; of one with a fact that is refused what is before and behind."""
+        settings = self._settings_for(bank)
+        parts = [batch]
+        while parts:
+            part = parts.pop(0)
+            try:
+                facts = _compute(core.FactBatch, settings, part.facts, part.model, strict)
+                if facts.needs_embeddings:
+                    facts.add_stored(self._run(facts.stored_call(bank)))
+                for chunk in facts.chunks():
+                    crew.check()
+                    _compute(facts.embed, chunk)
+                part = part.embedded(facts)
+                if load.is_ordered(part):
+                    crew.first(number)
+                facts.facts = [*load.relinked(part)]
+                crew.check()
+                rows = self._run(facts.call(bank, "deferred", replace))
+            except RecallError as error:
+                parts[:0] = load.refuse(part, error)
+            else:
+                load.stored(part, rows)
+
+    def _finish(self, load: bulk.Load, sides: Sequence[Recall], bank: str) -> list[str]:
+        """Build indexes, then write links by them, then count; return what could not be built."""
+        # Links without an index would compare each fact with all others.
+        while True:
+            steps = self._run(calls.index_plan(bank))
+            if not steps and not self._run(calls.index_builds()):
+                break
+            try:
+                for step in steps:
+                    sides[0]._build(step.statement)
+                    load.note("index", 1)
+            except psycopg.errors.InsufficientPrivilege:
+                return [step.statement for step in self._run(calls.index_plan(bank))]
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
+                steps = []  # another load was faster
+            if not steps:
+                time.sleep(bulk.POLL_SECONDS)
+        with Crew(len(sides)) as crew:
+
+            def write(side: Recall, number: int) -> None:
+                call = calls.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
+                while linked := side._run(call):
+                    load.note("link", linked)
+                    crew.check()
+
+            for side in sides:
+                crew.start(partial(write, side))
+        while done := self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
+            load.note("maintain", sum(row.documents for row in done))
+        return []
+
+    def _build(self, statement: str) -> None:
+        """Run a statement that must be alone in its transaction, however long it takes."""
+        with self._connection(core.Trace()) as connection:
+            was_autocommit = connection.autocommit
+            connection.set_autocommit(True)
+            try:
+                for before in calls.UNLIMITED:
+                    connection.execute(before)
+                connection.execute(statement.encode())
+            finally:
+                if not connection.closed:
+                    for after in calls.LIMITED:
+                        connection.execute(after)
+                    connection.set_autocommit(was_autocommit)
 
     def retain_messages(
         self, bank: str, messages: Iterable[Mapping[str, object]]

@@ -1138,6 +1138,8 @@ class FactBatch:
     so a fact that is forgotten meanwhile is not stored without one.
 
     Attributes:
+        facts: The facts, as they are sent.
+        model: Name of the model of their embeddings; None where it has none, or there are none.
         needs_embeddings: Whether the bank has to be asked for those.
 
     """
@@ -1159,7 +1161,7 @@ class FactBatch:
             facts = [facts]
         self.facts = calls.plain_facts(facts)
         self._settings = settings
-        self._model = model or settings.model
+        self.model = model or settings.model
         self._is_strict = is_strict
         self._failed: set[str] = set()
         self._stored: dict[tuple[int, str], str] = {}
@@ -1201,11 +1203,11 @@ class FactBatch:
         embedder, following = self._settings.embedder, self._settings.next_embedder
         bare = [place for place in places if place.get("embedding") is None]
         if embedder is not None and bare:
-            name = embedder.model if following is not None else self._model or embedder.model
+            name = embedder.model if following is not None else self.model or embedder.model
             for place, vector in self._vectors(embedder, name, bare):
                 if following is None:
                     place["embedding"] = vector
-                    self._model = name
+                    self.model = name
                 else:  # by name: the bank may be switched before this arrives
                     place["embeddings"] = {embedder.model: vector}
         # A fact without an embedding of the bank's model cannot be found, so it is not retained.
@@ -1241,7 +1243,7 @@ class FactBatch:
         facts = (
             [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
         )
-        call = calls.retain(bank, facts, model=self._model, link=link, replace=replace)
+        call = calls.retain(bank, facts, model=self.model, link=link, replace=replace)
         return call if not self._failed else calls.then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
@@ -1351,32 +1353,7 @@ class Stream:
             InvalidFact: a link leads to a fact of a later batch.
 
         """
-        return [self._relinked(fact, position, len(batch)) for position, fact in enumerate(batch)]
-
-    def _relinked(self, fact: Fact, position: int, size: int) -> Fact:
-        links = fact.get("links") if isinstance(fact, Mapping) else None
-        if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
-            return fact
-        moved_links = []
-        for number, link in enumerate(links):
-            index = link.get("to_index") if isinstance(link, Mapping) else None
-            # The database refuses a negative one, as it was given.
-            if isinstance(index, int) and index >= 0 and self._ids:
-                others = {key: value for key, value in link.items() if key != "to_index"}
-                place = index - len(self._ids)
-                link = (
-                    {**others, "to_index": place}
-                    if place >= 0
-                    else {**others, "to_id": self._ids[index]}
-                )
-                index = place
-            if isinstance(index, int) and index >= size:
-                raise InvalidFact(
-                    f"facts[{position}].links[{number}].to_index leads to a later batch",
-                    hint="Link to what comes earlier, or by to_key, or make the batch larger.",
-                )
-            moved_links.append(link)
-        return {**fact, "links": moved_links}
+        return relinked(batch, len(self._ids), self._ids)
 
     def add(self, rows: Sequence[Retained] | Sequence[RetainedMessage]) -> None:
         """Note what was written."""
@@ -1388,6 +1365,48 @@ class Stream:
     def retention(self) -> Retention:
         """Sum up."""
         return Retention(len(self._ids), self._new, self._bare)
+
+
+def relinked(batch: Sequence[Fact], start: int, ids: Sequence[int]) -> list[Fact]:
+    """Let links count positions from the start of a stream.
+
+    Args:
+        batch: Facts, the first of which is at position start.
+        start: As above.
+        ids: Ids of the memories before, by position; 0 for one that was not stored.
+
+    Raises:
+        InvalidFact: a link leads to a fact of a later batch, or one that was not stored.
+
+    """
+    return [_relinked(fact, n, len(batch), start, ids) for n, fact in enumerate(batch)]
+
+
+def _relinked(fact: Fact, position: int, size: int, start: int, ids: Sequence[int]) -> Fact:
+    links = fact.get("links") if isinstance(fact, Mapping) else None
+    if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
+        return fact
+    moved_links = []
+    for number, link in enumerate(links):
+        index = link.get("to_index") if isinstance(link, Mapping) else None
+        # The database refuses a negative one, as it was given.
+        if isinstance(index, int) and index >= 0 and start:
+            others = {key: value for key, value in link.items() if key != "to_index"}
+            place = index - start
+            if place < 0 and not ids[index]:
+                raise InvalidFact(
+                    f"facts[{position}].links[{number}].to_index leads to a fact that was refused",
+                    hint="Correct that one, and send both again.",
+                )
+            link = {**others, "to_index": place} if place >= 0 else {**others, "to_id": ids[index]}
+            index = place
+        if isinstance(index, int) and index >= size:
+            raise InvalidFact(
+                f"facts[{position}].links[{number}].to_index leads to a later batch",
+                hint="Link to what comes earlier, or by to_key, or make the batch larger.",
+            )
+        moved_links.append(link)
+    return {**fact, "links": moved_links}
 
 
 def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:

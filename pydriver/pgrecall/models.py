@@ -255,6 +255,33 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkRetention:
+    """How a bulk load went.
+
+    Attributes:
+        total: How many facts were given.
+        new: How many of them the bank did not hold before.
+        known: How many it held, or were given twice.
+        refused: How many were refused.
+        unembedded: How many were stored without embedding because the embedder failed.
+        linked: How many facts were linked, those of an earlier load that broke off included.
+        indexed: How many statements were run that build vector indexes.
+        due: Those that could not be, since the role does not own the tables. The facts are linked
+            once they were run.
+
+    """
+
+    total: int
+    new: int
+    known: int
+    refused: int
+    unembedded: int
+    linked: int
+    indexed: int
+    due: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Bank:
     """One bank at a glance.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
+from contextlib import ExitStack
+from dataclasses import fields, replace
 from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -26,11 +27,14 @@ from pgrecall.embedders import (
 )
 from pgrecall.errors import RecallError
 from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
-from pgrecall.models import Corrected, Degradation, Maintained, Retention
+from pgrecall.models import BulkRetention, Corrected, Degradation, Maintained, Retention
 from pgrecall.server import resolve_dsn
 
 if TYPE_CHECKING:
     from pgrecall.core import RecallOptions
+
+
+_SHOWN = 20  # lines that are refused
 
 
 def migrate(options: SimpleNamespace, console: Console) -> int:
@@ -126,6 +130,10 @@ def bank_drop(options: SimpleNamespace, console: Console) -> int:
 
 def retain_facts(options: SimpleNamespace, console: Console) -> int:
     """Retain facts from a file."""
+    if options.bulk:
+        return _retain_bulk(options, console)
+    if options.workers is not None:
+        return fail("--workers is for a bulk load", "Add --bulk.")
     return _retain_file(options, console, is_messages=False)
 
 
@@ -165,12 +173,12 @@ def _retain_file(options: SimpleNamespace, console: Console, *, is_messages: boo
 
 
 def _print_retention(
-    options: SimpleNamespace, console: Console, done: Retention, what: str
+    options: SimpleNamespace, console: Console, done: Retention | BulkRetention, what: str
 ) -> None:
     if options.json:
         print_json(console, done)
     else:
-        known = done.total - done.new
+        known = done.total - done.new - getattr(done, "refused", 0)
         also = f"; {known:,} were known already" if known else ""
         what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
@@ -180,6 +188,69 @@ def _print_retention(
                 " file again once it works",
                 markup=False,
             )
+
+
+def _retain_bulk(options: SimpleNamespace, console: Console) -> int:
+    """Load facts from a file, over several connections."""
+    unread = told = 0
+
+    def tell(error: RecallError) -> None:
+        nonlocal told
+        told += 1
+        if told <= _SHOWN:
+            said = render.line(error.message, 300)
+            progress.console.print(said, style="red", markup=False, soft_wrap=True)
+
+    def leave_out(error: RecallError) -> None:
+        nonlocal unread
+        unread += 1
+        tell(error)
+        advance("retain", 1)
+
+    lines = JsonLines(options.file, refused=leave_out)
+    with (
+        ExitStack() as stack,
+        Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
+        render.progress_bar(render.make_console(stderr=True)) as progress,
+    ):
+        if options.create:
+            recall.create_bank(options.bank, exist_ok=True)
+        total = stack.enter_context(lines.counted()) if options.file.is_file() else None
+        tasks = {"retain": progress.add_task("retain", total=total)}
+
+        def advance(what: str, count: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=None)
+            progress.advance(tasks[what], count)
+
+        try:
+            done = recall.retain_bulk(
+                options.bank,
+                lines,
+                link="deferred" if options.no_link else "now",
+                replace=options.replace,
+                workers=options.workers,
+                progress=advance,
+                refused=lambda _, error: tell(lines.located(error)),
+            )
+        except RecallError as error:
+            raise lines.located(error) from error
+    done = replace(done, total=done.total + unread, refused=done.refused + unread)
+    if done.total == 0:
+        return fail(f"there is nothing in {options.file}", "It has one JSON object a line.")
+    _print_retention(options, console, done, "facts")
+    if done.due:
+        fail(
+            f"{len(done.due):,} indexes are due, which only the owner of the tables can build",
+            f"Run as owner: pgrecall index {options.bank} --apply; then: pgrecall link"
+            f" {options.bank}",
+        )
+    if done.refused:
+        return fail(
+            f"{done.refused:,} of {done.total:,} lines were refused",
+            "Correct them and run the same command again; the others are known then.",
+        )
+    return 0
 
 
 def ask(options: SimpleNamespace, console: Console) -> int:

@@ -165,6 +165,7 @@ Command(
         "pgrecall retain facts.jsonl --bank mine --create",
         "pgrecall retain - --bank mine --replace key",
         "pgrecall retain facts.jsonl --bank mine --no-embed --no-link",
+        "pgrecall retain many.jsonl --bank mine --bulk --workers 8",
     ],
     argument("file", type=_FILE, metavar="FILE.jsonl"),
     option("--bank", required=True),
@@ -172,6 +173,17 @@ Command(
     NO_EMBED(),
     MODEL(),
     flag("--no-link", help="Leave links to the command link."),
+    flag(
+        "--bulk",
+        help="Load many: several connections, vector indexes and links in the end; what is refused"
+        " is listed and left out. Run it again to go on where it was interrupted.",
+    ),
+    option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Connections that write at once, with --bulk; 4.",
+    ),
     option(
         "--replace",
         type=click.Choice(("none", "key", "relation", "both")),

@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -16,14 +17,14 @@ from pgrecall.errors import InvalidFact, RecallError
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path, *, is_copied: bool = True) -> Iterator[BinaryIO]:
     """Open a file for reading, from its start; a dash is standard input.
 
-    What can be read only once, such as a pipe, is copied first.
+    What can be read only once, such as a pipe, is copied first, where that is wanted.
     """
     with ExitStack() as stack:
         file = sys.stdin.buffer if str(path) == "-" else stack.enter_context(path.open("rb"))
-        if not file.seekable():
+        if is_copied and not file.seekable():
             copy = stack.enter_context(SpooledTemporaryFile(1 << 24))
             shutil.copyfileobj(file, copy)
             copy.seek(0)
@@ -34,11 +35,25 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 class JsonLines:
     """The objects of a JSONL file, one a line, which can say on which line each stood."""
 
-    def __init__(self, path: Path, example: str = '{"text": "Maya leads Atlas."}') -> None:
-        """Keep the path, and an example of a line; blank lines are skipped."""
+    def __init__(
+        self,
+        path: Path,
+        example: str = '{"text": "Maya leads Atlas."}',
+        refused: Callable[[InvalidFact], None] | None = None,
+    ) -> None:
+        """Say what to read.
+
+        Args:
+            path: The file, or a dash for standard input. Blank lines are skipped.
+            example: Of a line, for errors.
+            refused: Called with the error about a line that is no object, which is then left out.
+                A pipe can then be read only once, and is not copied. Default: it is raised.
+
+        """
         self._path = path
         self._example = example
-        self._numbers: list[int] = []
+        self._refused = refused
+        self._numbers = array("q")  # of the lines, in order
         self._file: BinaryIO | None = None
 
     @contextmanager
@@ -55,17 +70,25 @@ class JsonLines:
             InvalidFact: a line is not a JSON object; the message names file and line.
 
         """
-        self._numbers.clear()
+        del self._numbers[:]
         with ExitStack() as stack:
             file = self._file
             if file is None or file.closed:
-                file = stack.enter_context(opened(self._path))
-            file.seek(0)
+                file = stack.enter_context(opened(self._path, is_copied=self._refused is None))
+            if file.seekable():
+                file.seek(0)
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
-                self._numbers.append(number)
-                yield self._parsed(line, number)
+                try:
+                    parsed = self._parsed(line, number)
+                except InvalidFact as error:
+                    if self._refused is None:
+                        raise
+                    self._refused(error)
+                else:
+                    self._numbers.append(number)
+                    yield parsed
 
     def _parsed(self, line: bytes, number: int) -> dict[str, object]:
         try:
