@@ -511,6 +511,11 @@ def test_the_command_reads_a_pipe_as_it_comes(database: str) -> None:
     assert (done["total"], done["new"], done["linked"]) == (5000, 5000, 5000)
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to its background jobs: they ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_command_that_is_killed_goes_on_when_it_is_run_again(
@@ -520,7 +525,9 @@ def test_a_command_that_is_killed_goes_on_when_it_is_run_again(
     command = [sys.executable, "-m", "pgrecall.command", "retain", file, "--bank", "b", "--create"]
     command += ["--bulk", "--no-embed", "--json", "--dsn", database]
     with psycopg.connect(database, autocommit=True) as looked:
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+        ) as process:
             while stored(looked) < 2000:
                 assert process.poll() is None
             process.send_signal(number)

@@ -169,7 +169,8 @@ def test_threads_that_share_a_connection_get_their_own_degradations(database: st
             " request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)"
             " returns pgrecall_internal.arm_result language plpgsql as"
             " $$ begin if request.query like '%bad%' then raise 'broken'; end if;"
-            " return (true, null, null, '{}', '{}', '{}')::pgrecall_internal.arm_result; end $$"
+            " return (true, null, null, '{}', '{}', '{}', null)::pgrecall_internal.arm_result;"
+            " end $$"
         )
         found: dict[str, set[bool]] = {"bad": set(), "good": set()}
 

@@ -78,7 +78,7 @@ JSON: list[object] = [
     {"hypothetical": "x", "keys": [1], "terms": [""]},
     {"type_hints": {"x": ["y"]}, "relation_words": {"a": 1}},
 ]
-HITS = ["{}", None, '{"(lexical,1,1,1,,)"}', '{"(x,1,0,NaN,,)"}', '{"(lexical,1,,,,)",NULL}']
+HITS = ["{}", None, '{"(lexical,1,1,1,,,)"}', '{"(x,1,0,NaN,,,)"}', '{"(lexical,1,,,,,)",NULL}']
 VALUES: dict[str, list[Any]] = {
     "text": TEXTS,
     "text[]": [None, [], ["Ana"], [""], [None], ["world", "world"], ["world"] * 300],
