@@ -300,7 +300,7 @@ def train(options: argparse.Namespace) -> None:
     groups = [*read(harness.require(options.data)), *of_worlds()]
     is_held = [zlib.crc32(key(g.texts[0]).encode()) % HELD_OUT == 0 for g in groups]
     held_out = [g for g, held in zip(groups, is_held, strict=True) if held]
-    held_out = random.Random(7).sample(held_out, 20 if options.smoke else 300)
+    held_out = random.Random(7).sample(held_out, 20 if options.smoke else 160)
     used = [group for group, held in zip(groups, is_held, strict=True) if not held]
     seconds_given = 60 * (0.5 if options.smoke else options.minutes)
     encoder = Encoder(options.start, device)
@@ -355,7 +355,7 @@ def train(options: argparse.Namespace) -> None:
             torch.save({**state, "step": step, "seconds": seconds}, last.with_suffix(".new"))
             last.with_suffix(".new").replace(last)
             saved = seconds
-        if step % 200 == 0:
+        if step % 300 == 0:
             note({"step": step, **evaluate(encoder, held_out)})
     figures = evaluate(encoder, held_out)
     note({"step": step, **figures})
