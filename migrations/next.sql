@@ -118,7 +118,9 @@ create type pgrecall.preparation as (
   last_session_end timestamptz,
   latest_words     text[],
   former_words     text[],
-  log_share        real
+  log_share        real,
+  embedding_model  text,
+  next_model       text
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,

@@ -20,7 +20,16 @@ from pgrecall import (
     Recall,
     ReembedRefused,
 )
-from sqlcalls import Connection, column, create, refused, retain, rows, value
+from sqlcalls import (
+    Connection,
+    column,
+    create,
+    refused,
+    retain,
+    rows,
+    sent_statements,
+    value,
+)
 from test_concurrency import waiting
 from toys import DIMENSIONS, toy_embed
 
@@ -828,6 +837,27 @@ def test_a_client_with_both_embedders_is_carried_over_the_switch(
     assert found(both, "who sings?") == ["Eva sings"]
     assert found(both, "Finn cooks") == ["Finn cooks"]
     assert column(connection, "select count(*) from pgrecall.embedding where model = 'new'") == [8]
+
+
+@pytest.mark.parametrize("given", [{}, {"embedding": [1.0] * 16}, {"hypothetical": "Eva sings"}])
+def test_a_choice_between_embedders_takes_no_statement_of_its_own(
+    connection: Connection,
+    old: Recall,
+    given: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = Recall(connection, embedder=OLD, next_embedder=NEW)
+    old.reembed_fill("b", NEW)
+    old.reembed_finish("b")
+    sent = sent_statements(monkeypatch)
+
+    (one_of_many,) = both.recall_many("b", ["who leads?"], **given)
+    alone = both.recall_report("b", "who leads?", **given)
+
+    assert len(sent) == 4
+    for report in (one_of_many, alone):
+        assert not report.degradations
+        assert any("semantic" in hit.arms for hit in report.hits)
 
 
 def test_a_model_without_a_name_gets_that_of_the_embedder(connection: Connection) -> None:
