@@ -872,7 +872,8 @@ def test_a_model_without_a_name_gets_that_of_the_embedder(connection: Connection
     assert (state.model, state.vectors, state.pending) == ("old", 3, 0)
 
 
-def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
+@pytest.mark.parametrize("is_successor", [False, True])
+def test_a_recall_that_meets_the_switch_is_asked_again(database: str, is_successor: bool) -> None:
     with Recall.connect(database, embedder=OLD) as admin:
         admin.create_bank("b")
         admin.retain("b", TEXTS)
@@ -882,8 +883,14 @@ def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
             admin.reembed_finish("b")
             return toy_embed(texts)
 
-        embedder = FunctionEmbedder(late, "old")
-        with Recall.connect(database, embedder=embedder, next_embedder=NEW) as both:
+        class Successor(FunctionEmbedder):
+            earlier = FunctionEmbedder(late, "old")
+
+        if is_successor:
+            both = Recall.connect(database, embedder=Successor(reversed_embed, "new"))
+        else:
+            both = Recall.connect(database, embedder=Successor.earlier, next_embedder=NEW)
+        with both:
             assert found(both, "Ana leads") == TEXTS[:1]
 
 

@@ -1602,7 +1602,7 @@ class Recall:
             try:
                 return done(self._answer(bank, query, options, began))
             except ModelMismatch:
-                if self._settings.next_embedder is None or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._may_go_on():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(self._answer(bank, query, options, began))

@@ -156,23 +156,23 @@ class Settings:
     @property
     def depends_on_bank(self) -> bool:
         """Whether the models of a bank say which embedder there is for it."""
-        return self.next_embedder is not None or self._unprompted is not None
+        return self.next_embedder is not None or self._earlier is not None
 
     @property
-    def _unprompted(self) -> Embedder | None:
-        return cast("Embedder | None", getattr(self.embedder, "unprompted", None))
+    def _earlier(self) -> Embedder | None:
+        return cast("Embedder | None", getattr(self.embedder, "earlier", None))
 
     def for_bank(self, models: BankModels | Preparation) -> Settings:
         """Keep the embedders that fit a bank of this model and this next model.
 
         The next embedder becomes the embedder once the bank was switched to it, and is left out
-        while the bank is not being re-embedded with it. A bank that was filled without the prompts
-        of a model goes on without.
+        while the bank is not being re-embedded with it. A bank that was filled by the earlier one
+        of an embedder, without its prompts or with the default of before, goes on with that.
         """
         current, following = models.embedding_model, models.next_model
-        new, bare = self.next_embedder, self._unprompted
-        if bare is not None and bare.model == current:
-            return replace(self, embedder=bare).for_bank(models)
+        new, earlier = self.next_embedder, self._earlier
+        if earlier is not None and earlier.model == current:
+            return replace(self, embedder=earlier).for_bank(models)
         if new is None:
             return self
         if new.model == following:
