@@ -12,7 +12,7 @@ ALL       := 'pydriver[all,eval,sentence-transformers,dev]'
 TORCH     := torch==2.13.0
 EXTENSION := pydriver/pgrecall/extension
 BUILT     := $(EXTENSION)/pgrecall.control
-WEIGHTS   := pydriver/pgrecall/embedder/weights
+WEIGHTS   := pydriver/pgrecall/minilm/weights
 
 # The suite runs on each, one after the other; on the server of PGRECALL_DSN alone where that is set.
 POSTGRES  := $(if $(PGRECALL_DSN),given,$(or $(PGRECALL_PG),18 16))

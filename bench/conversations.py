@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import harness
 
 from pgrecall import Recall
-from pgrecall.embedders import SentenceTransformerEmbedder
+from pgrecall.embedders import DEFAULT_EMBEDDER, SentenceTransformerEmbedder
 
 if TYPE_CHECKING:
     from pgrecall.evaluation.measure import CachedEmbedder
@@ -93,9 +93,13 @@ class Conversation:
 
 def caching_embedder(model: str | None = None) -> CachedEmbedder:
     """Return a model that embeds a text once, however often: it is not what is measured."""
-    from pgrecall.evaluation.measure import CachedEmbedder  # which other commits' drivers may lack
+    # Which other commits' drivers may lack.
+    from pgrecall.embedders import PACKAGED_EMBEDDERS
+    from pgrecall.evaluation.measure import CachedEmbedder
 
-    return CachedEmbedder(SentenceTransformerEmbedder(model))
+    if model is None:
+        return CachedEmbedder(DEFAULT_EMBEDDER)
+    return CachedEmbedder(PACKAGED_EMBEDDERS.get(model) or SentenceTransformerEmbedder(model))
 
 
 def read(path: Path, at_most: int | None = None) -> list[Conversation]:

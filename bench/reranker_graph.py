@@ -1,4 +1,4 @@
-"""Write the graph of an exported reranker anew, so that onnxruntime has less to compute.
+"""Write the graph of an exported model anew, so that onnxruntime has less to compute.
 
     python bench/reranker_graph.py exported.onnx model.onnx
 
@@ -18,6 +18,7 @@ activations are quantised, so that answers differ by 0.06 on average (logits).
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,11 @@ class Graph:
         parts = (self.given(f"{name}.{part}") for part in ("weight", "bias"))
         return self.run("LayerNormalization", total, *parts, axis=-1, epsilon=1e-12)
 
-    def embedded(self) -> str:
+    def embedded(self, segments: str = "token_type_ids") -> str:
         """Add the embeddings of words, segments and positions."""
         name = "bert.embeddings"
         word = self.dequantised(f"{name}.word_embeddings.weight", "Gather", "input_ids")
-        segment = self.dequantised(
-            f"{name}.token_type_embeddings.weight", "Gather", "token_type_ids"
-        )
+        segment = self.dequantised(f"{name}.token_type_embeddings.weight", "Gather", segments)
         length = self.run("Shape", "input_ids", start=1, end=2)
         position = self.dequantised(
             f"{name}.position_embeddings.weight", "Slice", "zero", length, "zero"
@@ -143,17 +142,17 @@ class Graph:
         outer = self.dense(inner, f"{name}.output.dense")
         return self.normed(outer, x, f"{name}.output.LayerNorm")
 
-    def model(self, result: str) -> ModelProto:
+    def model(self, result: str, inputs: Sequence[str], output: str, width: int) -> ModelProto:
         """Return the model, whose answer is a result."""
-        self._nodes.append(helper.make_node("Identity", [result], ["logits"]))
+        self._nodes.append(helper.make_node("Identity", [result], [output]))
         graph = helper.make_graph(
             self._nodes,
-            "reranker",
+            "bert",
             [
                 helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-                for name in ("input_ids", "token_type_ids")
+                for name in inputs
             ],
-            [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 1])],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", width])],
             [
                 numpy_helper.from_array(np.array(value, order="C"), name)
                 for name, value in self._tensors.items()
@@ -164,7 +163,7 @@ class Graph:
 
 
 def fused(exported: ModelProto) -> ModelProto:
-    """Return the model with fewer operations; its pairs must not be padded."""
+    """Return a reranker with fewer operations; its pairs must not be padded."""
     graph = Graph(exported)
     graph.constant("zero", np.array([0], np.int64))
     graph.constant("one", np.array([1], np.int64))
@@ -173,7 +172,33 @@ def fused(exported: ModelProto) -> ModelProto:
         x = graph.layer(x, f"{ENCODER}.{number}", is_last=number == graph.layers - 1)
     first = graph.run("Squeeze", x, "one")
     pooled = graph.run("Tanh", graph.dense(first, "bert.pooler.dense"))
-    return graph.model(graph.dense(pooled, "classifier"))
+    answer = graph.dense(pooled, "classifier")
+    return graph.model(answer, ("input_ids", "token_type_ids"), "logits", 1)
+
+
+def fused_embedder(exported: ModelProto, mean: np.ndarray[Any, Any]) -> ModelProto:
+    """Return an embedder with fewer operations; its texts must not be padded.
+
+    A vector is the direction of the mean over the tokens, seen from the mean of all texts.
+
+    Args:
+        exported: An encoder, whose last layer is its answer.
+        mean: What is subtracted from each direction, shape (width,).
+
+    """
+    graph = Graph(exported)
+    graph.constant("zero", np.array([0], np.int64))
+    graph.constant("tokens", np.array([1], np.int64))
+    graph.constant("mean", mean.astype(np.float32))
+    x = graph.embedded("zero")
+    for number in range(graph.layers):
+        x = graph.layer(x, f"{ENCODER}.{number}", is_last=False)
+    # A sum has the direction of the mean.
+    direction = graph.run(
+        "LpNormalization", graph.run("ReduceSum", x, "tokens", keepdims=0), axis=-1, p=2
+    )
+    centred = graph.run("LpNormalization", graph.run("Sub", direction, "mean"), axis=-1, p=2)
+    return graph.model(centred, ("input_ids",), "embedding", len(mean))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
     python bench/train_embedder.py --start /path/to/e5-small --minutes 60 --out /path/to/run
     python bench/train_embedder.py --start /path/to/e5-small --out /path/to/run --resume
     python bench/quality.py --full --only semantic fused --calibrate --model /path/to/run/model
+    python bench/train_embedder.py --out /path/to/run --export pydriver/pgrecall/embedder
 
 The data are those of train_reranker.py, written as a bank has them: turns with their speakers,
 questions without names, which prepare_recall() leaves out. Worlds of worlds_make.py are added, with
@@ -38,6 +39,9 @@ from statistics import fmean, median
 from typing import Any
 
 import harness
+import numpy as np
+import onnxruntime
+import reranker_graph
 import torch
 import worlds_make
 from torch.nn import functional
@@ -50,6 +54,7 @@ from train_reranker import (
     Group,
     Writer,
     key,
+    quantised,
     rate,
     read,
     teacher_of,
@@ -63,6 +68,8 @@ BATCH = 32  # groups in a step
 TEXTS = 24  # of a forward pass, of like length
 TEMPERATURE = 0.05
 CENTRE = 400  # texts that the mean is of
+EXPORTED = 2000  # those that the mean of the exported model is of
+LONGEST = 512  # tokens that the exported model reads
 RECENTRED = 100  # steps
 WORLDS = range(100, 140)  # seeds that bench/worlds.py does not use
 ASKED = "one_relation consequence prevented latest now used_to first hub contradicted".split()
@@ -282,6 +289,46 @@ def save(encoder: Encoder, mix: float, directory: Path) -> None:
     mixed.save_pretrained(directory)
 
 
+class Bare(torch.nn.Module):  # type: ignore[misc]
+    """An encoder under the name that reranker_graph.py knows, which answers with its last layer."""
+
+    def __init__(self, bert: torch.nn.Module) -> None:
+        super().__init__()
+        self.bert = bert
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.bert(
+            input_ids=input_ids, attention_mask=attention_mask
+        ).last_hidden_state
+        return states
+
+
+def export(model: Path, texts: Sequence[str], directory: Path) -> None:
+    """Write a model as int8 ONNX, with its tokenizer, for PackagedEmbedder.
+
+    The mean of these texts, as passages, is subtracted.
+    """
+    loaded = AutoModel.from_pretrained(model, add_pooling_layer=False).eval()
+    exported = quantised(Bare(loaded), ("input_ids", "attention_mask"), "states")
+    directory.mkdir(parents=True, exist_ok=True)
+    tokenizer = AutoTokenizer.from_pretrained(model).backend_tokenizer
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(LONGEST)
+    tokenizer.save(str(directory / "tokenizer.json"))
+    prompt = SentenceTransformerEmbedder(model).prompts.get("document", "")
+    mean = np.zeros(loaded.config.hidden_size)
+    for _ in range(2):  # the first has no mean yet
+        fused = reranker_graph.fused_embedder(exported, mean).SerializeToString()
+        session = onnxruntime.InferenceSession(fused, providers=["CPUExecutionProvider"])
+        (directory / "model.onnx").write_bytes(fused)
+        if not mean.any():
+            found = [
+                session.run(None, {"input_ids": [tokenizer.encode(prompt + text).ids]})[0][0]
+                for text in texts
+            ]
+            mean = np.mean(found, axis=0)
+
+
 def main() -> None:
     parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
     parser.add_argument("--out", type=Path, default=Path("embedder-run"))
@@ -291,7 +338,13 @@ def main() -> None:
     parser.add_argument("--start", default=str(packaged_model()), help="the encoder to start from")
     parser.add_argument("--mix", type=float, default=1.0, help="share of the trained weights")
     parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
-    train(parser.parse_args())
+    parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
+    options = parser.parse_args()
+    if options.export:
+        groups = random.Random(7).sample(read(harness.require(options.data)), EXPORTED)
+        export(options.out / "model", [g.texts[0] for g in groups], options.export)
+    else:
+        train(options)
 
 
 def train(options: argparse.Namespace) -> None:

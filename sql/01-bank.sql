@@ -34,7 +34,8 @@ create table pgrecall.bank (
   single_relations     text[] not null default '{}',
   fence_key            uuid not null default gen_random_uuid(),
   log_share            real not null default 0,
-  calibrations         jsonb not null default '{}',
+  calibrations         jsonb not null default
+                         '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
   low_cosine           double precision generated always as
@@ -139,8 +140,9 @@ comment on column pgrecall.bank.fence_key is
 comment on column pgrecall.bank.log_share is
 'Which share of the recalls of the driver is logged in recall_log, 0 to 1; 0: none.';
 comment on column pgrecall.bank.calibrations is
-'By name of model: what calibrate_bank() stored. Embeddings of such a model are stored as vectors '
-'of length 1 minus its mean.';
+'By name of model: what calibrate_bank() stored, and from the beginning the constants of the model '
+'that comes with the driver. Embeddings of a model with a mean are stored as vectors of length 1 '
+'minus it.';
 comment on column pgrecall.bank.embedding_mean is
 'Vector that is subtracted from the embeddings of embedding_model. Null: none.';
 comment on column pgrecall.bank.low_cosine is

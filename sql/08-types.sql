@@ -187,7 +187,9 @@ create type pgrecall.preparation as (
   last_session_end timestamptz,
   latest_words     text[],
   former_words     text[],
-  log_share        real
+  log_share        real,
+  embedding_model  text,
+  next_model       text
 );
 comment on type pgrecall.preparation is
 'The row of prepare_recall(): what is needed before a question is embedded.';

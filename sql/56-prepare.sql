@@ -18,11 +18,12 @@ begin
          asked.time_settings, pgrecall.last_session_end(bank, before),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
-         asked.log_share;
+         asked.log_share, asked.embedding_model, asked.next_model;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
 'What a caller needs to embed a question and to resolve its times: the text to embed, which is '
 'without_names() unless is_name_embedded is set; the time_settings; the end of the last '
 'conversation over by then; latest_words and former_words of the bank, empty where it has none; '
-'and its log_share. One row. Errors: RC001, 22023.';
+'its log_share; the model that it is searched by, and the one it is being re-embedded with. One '
+'row. Errors: RC001, 22023.';

@@ -185,6 +185,19 @@ def _scans(connection: Connection) -> Counter[str]:
     return Counter(dict(rows))
 
 
+def sent_statements(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list to which each statement is added that a client sends from now on."""
+    sent: list[Any] = []
+    execute = psycopg.Cursor.execute
+
+    def counting(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        sent.append(query)
+        return execute(self, query, *arguments, **named)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", counting)
+    return sent
+
+
 def contents(connection: Connection, where: str = "true") -> dict[str, list[str]]:
     """Rows of every table of pgrecall, as text; where is over bank_id."""
     tables = column(

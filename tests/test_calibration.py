@@ -201,8 +201,10 @@ def test_a_calibration_is_taken_back(banks: Connection) -> None:
 
     assert (answers(banks, "right"), links(banks, "right")) == before
     assert rows(
-        banks, "select calibrations, embedding_mean from pgrecall.bank where bank_id = 'right'"
-    ) == [({}, None)]
+        banks,
+        "select calibrations ? embedding_model, embedding_mean, low_cosine from pgrecall.bank"
+        " where bank_id = 'right'",
+    ) == [(False, None, None)]
 
 
 def test_a_scale_alone_subtracts_nothing(banks: Connection) -> None:

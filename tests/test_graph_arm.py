@@ -976,7 +976,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
     facts = [json.loads(line) for line in demo.read_text(encoding="utf-8").splitlines()]
     try:
         Recall(connection).retain("b", facts)
-        embeddings = list(DEFAULT_EMBEDDER.embed(list(RELATION_QUESTIONS)))
+        embeddings = list(DEFAULT_EMBEDDER.embed_query(list(RELATION_QUESTIONS)))
     except EmbedderUnavailable as error:
         pytest.skip(f"the questions need the real model: {error}")
 
@@ -990,7 +990,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
         found[question] = []
         for arm, arguments in arms.items():
             rows = call(
-                connection, f"{arm}_arm", bank="b", depth=12, as_of="2026-06-30", **arguments
+                connection, f"{arm}_arm", bank="b", depth=13, as_of="2026-06-30", **arguments
             )
             texts = connection.execute(
                 "select text from pgrecall.memory where memory_id = any(%s)", [ids(rows)]

@@ -128,7 +128,7 @@ def test_a_wheel_holds_the_weights_of_the_embedder(wheel: Path) -> None:
 
     expected = [path for path in weights.rglob("*") if path.is_file()]
     assert packed >= {str(path.relative_to(build.PACKAGE.parent)) for path in expected}
-    assert packed >= {"pgrecall/embedder/model.onnx", "pgrecall/embedder/weights/model.safetensors"}
+    assert packed >= {"pgrecall/embedder/model.onnx", "pgrecall/minilm/weights/model.safetensors"}
 
 
 def test_a_source_distribution_builds_the_same_wheel(

@@ -117,11 +117,14 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
     create(connection, settings=settings)
     ended = ASKED - timedelta(days=2)
     call(connection, "log_session", bank="b", session="s", started_at=ended, ended_at=ended)
+    retain(connection, [{"text": "Ana kam.", "embedding": [1, 0]}], model="old")
+    call(connection, "reembed_start", bank="b", model="new", dimensions=2)
 
     (row,) = call(connection, "prepare_recall", bank="b", query="wer kam?", before=ASKED)
 
     words: list[list[str]] = [[], ["anno dazumal", "weiland"]]
-    assert row == ("wer kam?", {"recent_days": 7, "language": "de"}, ended, *words, 0.5)
+    times = {"recent_days": 7, "language": "de"}
+    assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new")
 
 
 def test_times_are_read_as_the_bank_says(recall: Recall) -> None:

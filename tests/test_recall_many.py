@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
 import pytest
 
 from pgrecall import AsyncRecall, EmptyQuery, InvalidArgument, OutOfTime, Recall
+from sqlcalls import sent_statements
 from toys import toy_embed
 
 QUERIES = ["Who leads Atlas?", "What happened in March 2026?", "Which boats are blue?", "Xyzzy?"]
@@ -74,14 +74,7 @@ def test_each_answer_is_that_of_one_question(
 def test_they_take_two_statements_and_one_embedding(
     pgrecall: Recall, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = []
-    execute = psycopg.Cursor.execute
-
-    def counting(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
-        sent.append(query)
-        return execute(self, query, *arguments, **named)
-
-    monkeypatch.setattr(psycopg.Cursor, "execute", counting)
+    sent = sent_statements(monkeypatch)
     embedder = Counting()
     memory = Recall(pgrecall._source, embedder=embedder)
 

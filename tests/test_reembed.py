@@ -20,7 +20,16 @@ from pgrecall import (
     Recall,
     ReembedRefused,
 )
-from sqlcalls import Connection, column, create, refused, retain, rows, value
+from sqlcalls import (
+    Connection,
+    column,
+    create,
+    refused,
+    retain,
+    rows,
+    sent_statements,
+    value,
+)
 from test_concurrency import waiting
 from toys import DIMENSIONS, toy_embed
 
@@ -830,6 +839,27 @@ def test_a_client_with_both_embedders_is_carried_over_the_switch(
     assert column(connection, "select count(*) from pgrecall.embedding where model = 'new'") == [8]
 
 
+@pytest.mark.parametrize("given", [{}, {"embedding": [1.0] * 16}, {"hypothetical": "Eva sings"}])
+def test_a_choice_between_embedders_takes_no_statement_of_its_own(
+    connection: Connection,
+    old: Recall,
+    given: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = Recall(connection, embedder=OLD, next_embedder=NEW)
+    old.reembed_fill("b", NEW)
+    old.reembed_finish("b")
+    sent = sent_statements(monkeypatch)
+
+    (one_of_many,) = both.recall_many("b", ["who leads?"], **given)
+    alone = both.recall_report("b", "who leads?", **given)
+
+    assert len(sent) == 4
+    for report in (one_of_many, alone):
+        assert not report.degradations
+        assert any("semantic" in hit.arms for hit in report.hits)
+
+
 def test_a_model_without_a_name_gets_that_of_the_embedder(connection: Connection) -> None:
     nameless = Recall(connection, embedder=None)
     nameless.create_bank("b")
@@ -842,7 +872,8 @@ def test_a_model_without_a_name_gets_that_of_the_embedder(connection: Connection
     assert (state.model, state.vectors, state.pending) == ("old", 3, 0)
 
 
-def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
+@pytest.mark.parametrize("is_successor", [False, True])
+def test_a_recall_that_meets_the_switch_is_asked_again(database: str, is_successor: bool) -> None:
     with Recall.connect(database, embedder=OLD) as admin:
         admin.create_bank("b")
         admin.retain("b", TEXTS)
@@ -852,8 +883,14 @@ def test_a_recall_that_meets_the_switch_is_asked_again(database: str) -> None:
             admin.reembed_finish("b")
             return toy_embed(texts)
 
-        embedder = FunctionEmbedder(late, "old")
-        with Recall.connect(database, embedder=embedder, next_embedder=NEW) as both:
+        class Successor(FunctionEmbedder):
+            earlier = FunctionEmbedder(late, "old")
+
+        if is_successor:
+            both = Recall.connect(database, embedder=Successor(reversed_embed, "new"))
+        else:
+            both = Recall.connect(database, embedder=Successor.earlier, next_embedder=NEW)
+        with both:
             assert found(both, "Ana leads") == TEXTS[:1]
 
 

@@ -8,23 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from pgrecall import (
     FunctionEmbedder,
     InvalidArgument,
+    MiniLMEmbedder,
     ModelMismatch,
     PromptedEmbedder,
     Recall,
     RoleEmbedder,
     SentenceTransformerEmbedder,
 )
-from pgrecall.embedders import embed_as, read_prompts
+from pgrecall.embedders import DEFAULT_EMBEDDER, embed_as, read_prompts
 from pgrecall.evaluation.measure import CachedEmbedder
+from sqlcalls import Connection, rows
 from toys import save_embedder, toy_embed
-
-Connection = psycopg.Connection[Any]
 
 PROMPTS = {"query": "query: ", "document": "passage: "}
 NAME = 'toy ["query: ", "passage: "]'
@@ -279,6 +278,30 @@ def test_a_default_prompt_is_not_added_to_that_of_a_role(tmp_path: Path) -> None
     (ours,), (wanted,) = embedder.embed_query(["atlas"]), plain.embed(["who atlas"])
 
     assert list(ours) == pytest.approx(list(wanted), abs=1e-5)
+
+
+def test_a_bank_filled_with_the_default_of_before_goes_on_with_it(
+    connection: Connection,
+) -> None:
+    before, now = Recall(connection, embedder=MiniLMEmbedder()), Recall(connection)
+    for recall, bank in ((before, "old"), (now, "new")):
+        recall.create_bank(bank)
+        recall.retain(bank, ["Maya leads Atlas."])
+
+    now.retain("old", ["Ben sails a boat."])
+
+    assert [bank.embedding_model for bank in now.banks()] == [
+        "pgrecall-small-1",
+        "all-MiniLM-L6-v2",
+    ]
+    (hit,) = now.recall("old", "Ben sails a boat.", arms=["semantic"], top_k=1)
+    assert hit.arms["semantic"].score == pytest.approx(1, abs=1e-3)
+    scales = "select low_cosine, high_cosine from pgrecall.bank order by bank_id"
+    assert rows(connection, scales) == [(0.15, 0.59), (None, None)]
+    now.reembed_fill("old", DEFAULT_EMBEDDER)
+    now.reembed_finish("old")
+    assert now.recall("old", "Who has a boat?", arms=["semantic"])[0].text == "Ben sails a boat."
+    assert rows(connection, scales) == [(0.15, 0.59)] * 2
 
 
 @needs_sentence_transformers

@@ -259,7 +259,7 @@ def test_a_model_that_returns_too_few_results_fails() -> None:
 def test_the_child_of_a_fork_has_a_worker_of_its_own() -> None:
     from pgrecall.embedders import DEFAULT_EMBEDDER
 
-    (expected,) = DEFAULT_EMBEDDER.embed(["Maya leads Atlas"])
+    (expected,) = DEFAULT_EMBEDDER.submit(["Maya leads Atlas"]).result().found
     child = os.fork()
     if child == 0:
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgrecall.embedders import (
         Embedder,
         FunctionEmbedder,
+        MiniLMEmbedder,
         OpenAIEmbedder,
         PackagedEmbedder,
         PromptedEmbedder,
@@ -128,6 +129,7 @@ __all__ = [
     "Maintained",
     "Memory",
     "MemoryNotFound",
+    "MiniLMEmbedder",
     "ModelMismatch",
     "NearCopy",
     "OnnxReranker",

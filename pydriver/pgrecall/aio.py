@@ -1614,7 +1614,7 @@ class AsyncRecall:
             try:
                 return done(await self._answer(bank, query, options, began))
             except ModelMismatch:
-                if self._settings.next_embedder is None or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._may_go_on():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(await self._answer(bank, query, options, began))
@@ -1639,9 +1639,9 @@ class AsyncRecall:
 
         """
         began = perf_counter()
-        settings = await self._settings_for(bank)
         questions = [
-            core.Question(settings, bank, query, options, on_own_thread, began) for query in queries
+            core.Question(self._settings, bank, query, options, on_own_thread, began)
+            for query in queries
         ]
         if not questions:
             return []
@@ -1793,8 +1793,7 @@ class AsyncRecall:
         began: float | None = None,
     ) -> core.Question:
         """Make a question: parse its time and embed its texts."""
-        settings = await self._settings_for(bank)
-        question = core.Question(settings, bank, query, options, on_own_thread, began)
+        question = core.Question(self._settings, bank, query, options, on_own_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(await self._read(call, question.trace))
@@ -1806,7 +1805,8 @@ class AsyncRecall:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
-        return self._settings.for_bank(await self._run(calls.bank_models(bank)))
+        models = await self._run(calls.bank_models(bank))
+        return self._settings.for_bank(models)
 
     def _may_go_on(self) -> bool:
         """Tell whether statements can be sent after one that failed."""

@@ -1,9 +1,9 @@
 """Calibration: what makes the similarities of any embedding model mean the same.
 
-Options and links were fitted to the packaged model: a similarity of 0.2 is little, one of 0.7 links
+Options and links were fitted to all-MiniLM-L6-v2: a similarity of 0.2 is little, one of 0.7 links
 two facts. Other models have other cosines; those of e5 lie between 0.7 and 0.9 for any two texts.
 So the mean vector of a sample is subtracted, which the database does, and of what is left two
-cosines are found that as many pairs of texts reach as reach 0.2 and 0.7 with the packaged model.
+cosines are found that as many pairs of texts reach as reach 0.2 and 0.7 with that model.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def calibrate(
     texts: Iterable[str],
     *,
     questions: Iterable[str] = (),
-    reference: Embedder | EmbedFunction = DEFAULT_EMBEDDER,
+    reference: Embedder | EmbedFunction = DEFAULT_EMBEDDER.earlier,
 ) -> Calibration:
     """Measure the constants of an embedding model.
 
@@ -76,7 +76,7 @@ def calibrate(
             100, of which the first 2,000 are used.
         questions: What is asked, at least 30, of which the first 2,000 are used; they need not be
             about the texts. Default: the texts, which tells little from much less exactly.
-        reference: What the similarities are to mean the same as. Default: the packaged model, to
+        reference: What the similarities are to mean the same as. Default: all-MiniLM-L6-v2, to
             which the options are fitted.
 
     Raises:

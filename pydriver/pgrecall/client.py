@@ -1602,7 +1602,7 @@ class Recall:
             try:
                 return done(self._answer(bank, query, options, began))
             except ModelMismatch:
-                if self._settings.next_embedder is None or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._may_go_on():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(self._answer(bank, query, options, began))
@@ -1627,9 +1627,8 @@ class Recall:
 
         """
         began = perf_counter()
-        settings = self._settings_for(bank)
         questions = [
-            core.Question(settings, bank, query, options, on_this_thread, began)
+            core.Question(self._settings, bank, query, options, on_this_thread, began)
             for query in queries
         ]
         if not questions:
@@ -1778,8 +1777,7 @@ class Recall:
         began: float | None = None,
     ) -> core.Question:
         """Make a question: parse its time and embed its texts."""
-        settings = self._settings_for(bank)
-        question = core.Question(settings, bank, query, options, on_this_thread, began)
+        question = core.Question(self._settings, bank, query, options, on_this_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(self._read(call, question.trace))
@@ -1791,7 +1789,8 @@ class Recall:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
-        return self._settings.for_bank(self._run(calls.bank_models(bank)))
+        models = self._run(calls.bank_models(bank))
+        return self._settings.for_bank(models)
 
     def _may_go_on(self) -> bool:
         """Tell whether statements can be sent after one that failed."""

