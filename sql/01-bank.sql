@@ -35,7 +35,8 @@ create table pgrecall.bank (
   fence_key            uuid not null default gen_random_uuid(),
   log_share            real not null default 0,
   calibrations         jsonb not null default
-                         '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59}}',
+                         '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
+                         ' "semantic_weight": 1.75}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
   low_cosine           double precision generated always as

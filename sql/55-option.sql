@@ -102,7 +102,7 @@ begin atomic
        'How much more a memory counts that mentions an entity named in the query: its '
        'contributions are multiplied by 1 + named_boost * the confidence in the entity.',
        0, 10, null, true),
-      ('doubt', 'number', '0.75', '0 to 1',
+      ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
        'words can: in a language, say, that the embedding model does not know.',
        0, 1, null, true),
@@ -428,16 +428,20 @@ set search_path from current
 as $$
 declare
   defaults jsonb := pgrecall_internal._option_defaults();
+  weight   jsonb := bank.calibrations -> bank.embedding_model -> 'semantic_weight';
 begin
-  if bank.options = '{}' then
+  if bank.options = '{}' and weight is null then
     return defaults;
   end if;
   return defaults || bank.options || jsonb_build_object(
-    'weights', defaults -> 'weights' || coalesce(bank.options -> 'weights', '{}'));
+    'weights', defaults -> 'weights'
+               || case when weight is null then '{}'
+                       else jsonb_build_object('semantic', weight) end
+               || coalesce(bank.options -> 'weights', '{}'));
 end;
 $$;
 comment on function pgrecall_internal._bank_options is
-'Every option with its default in a bank.';
+'Every option with its default in a bank: what the bank sets, before what its model does.';
 
 create or replace function pgrecall_internal._resolved_options(bank pgrecall.bank, options jsonb)
 returns jsonb

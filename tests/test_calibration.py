@@ -223,6 +223,46 @@ def test_a_mean_alone_leaves_cosines_as_they_are(banks: Connection) -> None:
     assert answers(banks, "flat") == answers(banks, "rest")
 
 
+def test_the_semantic_arm_weighs_what_its_model_is_worth(banks: Connection) -> None:
+    def weight() -> float:
+        found: float = value(
+            banks, "select (pgrecall.bank_options('flat') #>> '{weights,semantic}')::float8"
+        )
+        return found
+
+    def first(**options: Any) -> int:
+        hits = call(
+            banks,
+            "hybrid_recall",
+            bank="flat",
+            query="fact 8",
+            embedding=json.dumps(flat(TEXTS["fact 20"])),
+            options=json.dumps({"arms": ["semantic", "lexical"], "doubt": 0, **options}),
+        )
+        return int(hits[0].text.split()[1])
+
+    assert (weight(), first(weights={"semantic": 0.5})) == (1, 8)
+
+    calibrated(banks, "flat", {**FLAT, "semantic_weight": 3})
+    assert (weight(), first()) == (3, 20)
+    assert first(weights={"semantic": 0.5}) == 8
+
+    banks.execute("""select pgrecall.configure_bank('flat', '{"weights": {"semantic": 0.5}}')""")
+    assert (weight(), first()) == (0.5, 8)
+
+
+def test_a_weight_alone_leaves_similarities_as_they_are(banks: Connection) -> None:
+    calibrated(banks, "rest", {"model": "rest", "semantic_weight": 3})
+    banks.execute("select pgrecall.maintain('rest')")
+
+    weighed, plain = (
+        [[(text, share) for text, _, share in found] for found in answers(banks, bank)]
+        for bank in ("rest", "right")
+    )
+    assert weighed == plain
+    assert links(banks, "rest") == links(banks, "right")
+
+
 def test_a_hypothetical_answer_is_centred_too(banks: Connection) -> None:
     def scores(bank: str) -> list[float]:
         question = QUESTIONS[0] if bank == "rest" else flat(QUESTIONS[0])

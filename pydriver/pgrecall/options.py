@@ -39,7 +39,7 @@ class SqlOptions(TypedDict, total=False):
             bank's, else 0.
         doubt: Share of its weight that a semantic arm loses where it can hardly tell memories apart
             and words can: in a language, say, that the embedding model does not know. Range: 0 to
-            1. Default: the bank's, else 0.75.
+            1. Default: the bank's, else 0.9.
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
             Null: as many as it is to find, twice depth, five times by signs or leading elements.
             Range: 1 to 1000.
