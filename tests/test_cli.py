@@ -20,6 +20,7 @@ from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall, rerankers
 from pgrecall.calls import Call
 from pgrecall.command import actions, doctor, main, queries, render
 from pgrecall.command.demo import ARMS, SHOWN
+from pgrecall.embedders import DEFAULT_EMBEDDER
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -425,6 +426,21 @@ def test_doctor_finds_nothing_bad_in_a_good_place(run: Run, bank: str) -> None:
     assert re.search(r"^ok   server: PostgreSQL 1\d", out, re.MULTILINE)
     assert re.search(r"^ok   pgvector: ", out, re.MULTILINE)
     assert 'bank "b": 2 memories, 0 messages, 0 not counted' in out
+
+
+def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:
+    def advice() -> set[str]:
+        return {x["advice"] for x in json.loads(run("doctor", "--json")[1]) if x["advice"]}
+
+    with Recall.connect(database) as recall:
+        recall.create_bank(
+            "old", embedding_model=DEFAULT_EMBEDDER.earlier.model, embedding_dimensions=384
+        )
+    expected = f"Run: pgrecall reembed old --model {DEFAULT_EMBEDDER.model}"
+    assert expected in advice()
+
+    run("reembed", "old", "--model", DEFAULT_EMBEDDER.model)
+    assert expected not in advice()
 
 
 def test_doctor_says_what_to_do_in_an_empty_database(run: Run, bare_database: str) -> None:

@@ -339,6 +339,16 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 f"Call until it returns 0: select pgrecall.reembed_clean('{bank}');",
             )
         ]
+    if state.model == DEFAULT_EMBEDDER.earlier.model:
+        newer = DEFAULT_EMBEDDER.model
+        return [
+            Finding(
+                "good",
+                about,
+                f'embedded with "{state.model}"; the driver has "{newer}", which finds more',
+                f"Run: pgrecall reembed {bank} --model {newer}",
+            )
+        ]
     return []
 
 
