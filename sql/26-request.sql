@@ -253,7 +253,8 @@ declare
   is_expanded boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
-  request.options := pgrecall_internal._resolved_options(request.bank, options);
+  request.options := pgrecall_internal._resolved_options(
+    request.bank, options, embedding is not null);
   request.query := pgrecall_internal._asked(query);
   request.embedding := embedding;
   request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');

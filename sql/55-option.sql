@@ -421,35 +421,37 @@ $$;
 comment on function pgrecall_internal._check_recency is
 'Raises 22023 where a half-life is set with a fusion by ranks.';
 
-create or replace function pgrecall_internal._bank_options(bank pgrecall.bank)
+create or replace function pgrecall_internal._bank_options(
+  bank pgrecall.bank, is_embedded boolean default true)
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
   defaults jsonb := pgrecall_internal._option_defaults();
-  weight   jsonb := bank.calibrations -> bank.embedding_model -> 'semantic_weight';
+  weights  jsonb := case when is_embedded
+                      then bank.calibrations -> bank.embedding_model -> 'weights' end;
 begin
-  if bank.options = '{}' and weight is null then
+  if bank.options = '{}' and weights is null then
     return defaults;
   end if;
   return defaults || bank.options || jsonb_build_object(
-    'weights', defaults -> 'weights'
-               || case when weight is null then '{}'
-                       else jsonb_build_object('semantic', weight) end
+    'weights', defaults -> 'weights' || coalesce(weights, '{}')
                || coalesce(bank.options -> 'weights', '{}'));
 end;
 $$;
 comment on function pgrecall_internal._bank_options is
-'Every option with its default in a bank: what the bank sets, before what its model does.';
+'Every option with its default in a bank: what the bank sets, before what its model does, which '
+'counts where a question has an embedding.';
 
-create or replace function pgrecall_internal._resolved_options(bank pgrecall.bank, options jsonb)
+create or replace function pgrecall_internal._resolved_options(
+  bank pgrecall.bank, options jsonb, is_embedded boolean)
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  defaults jsonb := pgrecall_internal._bank_options(bank);
+  defaults jsonb := pgrecall_internal._bank_options(bank, is_embedded);
   given    jsonb;
 begin
   if coalesce(options, '{}') = '{}' then
@@ -481,4 +483,5 @@ begin
 end;
 $$;
 comment on function pgrecall.bank_options is
-'Every option of a recall by name, with its default in a bank. Errors: RC001.';
+'Every option of a recall by name, with its default in a bank; weights: of a question with an '
+'embedding. Errors: RC001.';

@@ -6,8 +6,8 @@
 -- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
 -- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are linked; in between
 -- and beyond, a similarity is linear. All that compares similarities reads them from _similarity():
--- floors, links, near copies, relevance, the arms that follow hits. The third is what the model is
--- worth beside words: the weight of the semantic arm where no other is given.
+-- floors, links, near copies, relevance, the arms that follow hits. The third is what the other
+-- arms weigh beside what the model finds, where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -35,30 +35,28 @@ declare
   hint    constant text := 'Pass what "pgrecall calibrate" wrote: {"model": "e5-small", "mean": '
     '[0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}.';
   model   text := calibration ->> 'model';
-  numbers constant text[] := '{low_cosine,high_cosine,semantic_weight}';
   problem text;
   mean    halfvec;
   low     numeric;
   high    numeric;
-  weight  numeric;
 begin
   problem := case
     when jsonb_typeof(calibration) <> 'object'
       then format('calibration must be an object, not %s', left(calibration::text, 80))
-    when not calibration ?| '{mean,low_cosine,semantic_weight}'
-      then 'calibration has none of "mean", "low_cosine" and "semantic_weight"'
+    when not calibration ?| '{mean,low_cosine,weights}'
+      then 'calibration has none of "mean", "low_cosine" and "weights"'
     when (calibration ? 'low_cosine') <> (calibration ? 'high_cosine')
       then 'calibration must have both "low_cosine" and "high_cosine" or neither'
     else (
       select format('calibration: "%s" must be %s, not %s', c.key,
-                    case when c.key = any (numbers) then 'a number'
+                    case when c.key like '%cosine' then 'a number'
                          when c.key = 'model' then 'the name of a model'
                          else 'left out: there is no such field' end,
                     left(c.value::text, 80))
       from   jsonb_each(case jsonb_typeof(calibration) when 'object' then calibration end) as c
-      where  c.key <> 'mean'
+      where  c.key not in ('mean', 'weights')
         and  jsonb_typeof(c.value) is distinct from case
-               when c.key = any (numbers) then 'number'
+               when c.key in ('low_cosine', 'high_cosine') then 'number'
                when c.key = 'model' then 'string' end
       limit  1)
   end;
@@ -69,13 +67,6 @@ begin
       problem := format('calibration: low_cosine must be below high_cosine, and both between -1 '
                         'and 1, not %s and %s', left(calibration ->> 'low_cosine', 20),
                         left(calibration ->> 'high_cosine', 20));
-    end if;
-  end if;
-  if problem is null and calibration ? 'semantic_weight' then
-    weight := trim_scale(round((calibration ->> 'semantic_weight')::numeric, 6));
-    if weight not between 0 and 1000000 then
-      problem := format('calibration: semantic_weight must be between 0 and 1000000, not %s',
-                        left(calibration ->> 'semantic_weight', 20));
     end if;
   end if;
   if problem is null then
@@ -90,8 +81,11 @@ begin
       errcode = 'invalid_parameter_value', message = problem, hint = hint;
   end if;
   perform pgrecall_internal._check_embedding(bank, 'calibration', null, model);
+  perform pgrecall_internal._check_by_arm(
+    'weight', coalesce(nullif(calibration -> 'weights', 'null'), '{}'), 0, 1000000);
   return jsonb_strip_nulls(jsonb_build_object(
-    'mean', mean::text, 'low_cosine', low, 'high_cosine', high, 'semantic_weight', weight));
+    'mean', mean::text, 'low_cosine', low, 'high_cosine', high,
+    'weights', calibration -> 'weights'));
 end;
 $$;
 comment on function pgrecall_internal._check_calibration is
@@ -171,10 +165,10 @@ comment on function pgrecall.calibrate_bank is
 '`pgrecall calibrate` writes them. The direction of every embedding, stored, retained or asked '
 'with, has mean subtracted. A cosine of low_cosine then counts as a similarity of 0.2, one of '
 'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted, without the other two '
-'similarities are cosines. "semantic_weight", which nothing measures, is the weight of the '
-'semantic arm where neither bank nor call gives one; without it that is the one of arms(). null '
-'takes a calibration back. Without "model" it is that of the bank; a bank that has none gets the '
-'one named. Stored embeddings are rewritten in place, and the semantic links of a bank with facts '
-'are removed: returns how many facts maintain() or link_pending() has to link again. A recall that '
-'runs meanwhile may compare embeddings of before and after. Errors: RC001, RC004, RC005 another '
-'model, or none, RC006, 22023.';
+'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are those of '
+'arms beside what this model finds: of a question with an embedding, where neither bank nor call '
+'gives others. null takes a calibration back. Without "model" it is that of the bank; a bank that '
+'has none gets the one named. Stored embeddings are rewritten in place, and the semantic links of '
+'a bank with facts are removed: returns how many facts maintain() or link_pending() has to link '
+'again. A recall that runs meanwhile may compare embeddings of before and after. Errors: RC001, '
+'RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';

@@ -223,36 +223,38 @@ def test_a_mean_alone_leaves_cosines_as_they_are(banks: Connection) -> None:
     assert answers(banks, "flat") == answers(banks, "rest")
 
 
-def test_the_semantic_arm_weighs_what_its_model_is_worth(banks: Connection) -> None:
+def test_other_arms_weigh_what_they_do_beside_a_model(banks: Connection) -> None:
     def weight() -> float:
         found: float = value(
-            banks, "select (pgrecall.bank_options('flat') #>> '{weights,semantic}')::float8"
+            banks, "select (pgrecall.bank_options('flat') #>> '{weights,lexical}')::float8"
         )
         return found
 
-    def first(**options: Any) -> int:
+    def first(is_embedded: bool = True, **options: Any) -> int:
         hits = call(
             banks,
             "hybrid_recall",
             bank="flat",
             query="fact 8",
-            embedding=json.dumps(flat(TEXTS["fact 20"])),
+            embedding=json.dumps(flat(TEXTS["fact 20"])) if is_embedded else None,
             options=json.dumps({"arms": ["semantic", "lexical"], "doubt": 0, **options}),
         )
         return int(hits[0].text.split()[1])
 
-    assert (weight(), first(weights={"semantic": 0.5})) == (1, 8)
+    assert (weight(), first(), first(weights={"lexical": 0.1})) == (1, 8, 20)
 
-    calibrated(banks, "flat", {**FLAT, "semantic_weight": 3})
-    assert (weight(), first()) == (3, 20)
-    assert first(weights={"semantic": 0.5}) == 8
+    calibrated(banks, "flat", {**FLAT, "weights": {"lexical": 0.1}})
+    assert (weight(), first(), first(weights={"lexical": 4})) == (0.1, 20, 8)
 
-    banks.execute("""select pgrecall.configure_bank('flat', '{"weights": {"semantic": 0.5}}')""")
-    assert (weight(), first()) == (0.5, 8)
+    calibrated(banks, "flat", {**FLAT, "weights": {"lexical": 0}})
+    assert first(is_embedded=False) == 8
+
+    banks.execute("""select pgrecall.configure_bank('flat', '{"weights": {"lexical": 4}}')""")
+    assert (weight(), first()) == (4, 8)
 
 
-def test_a_weight_alone_leaves_similarities_as_they_are(banks: Connection) -> None:
-    calibrated(banks, "rest", {"model": "rest", "semantic_weight": 3})
+def test_weights_alone_leave_similarities_as_they_are(banks: Connection) -> None:
+    calibrated(banks, "rest", {"model": "rest", "weights": {"semantic": 3}})
     banks.execute("select pgrecall.maintain('rest')")
 
     weighed, plain = (

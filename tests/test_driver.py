@@ -1039,7 +1039,7 @@ def test_a_memory_is_followed_through_reranking(connection: psycopg.Connection[A
     recall = Recall(
         connection,
         embedder=None,
-        reranker=lambda _query, texts: [0.9 if "Ben" in text else 0.1 for text in texts],
+        reranker=lambda _query, texts: [0.999 if "Ben" in text else 0.001 for text in texts],
     )
     recall.create_bank("b")
     ana, ben, cem = recall.retain("b", ["Ana leads Atlas", "Ben saw Atlas", "Cem is out"])
