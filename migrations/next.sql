@@ -654,7 +654,7 @@ alter table pgrecall.memory add column corrections jsonb;
 -- Calibration of embedding models.
 alter table pgrecall.bank add column calibrations jsonb not null default
   '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
-  ' "weights": {"lexical": 0.45, "graph": 0.4, "temporal": 1}}}';
+  ' "weights": {"lexical": 0.45, "graph": 0.4, "temporal": 1, "shared": 1}}}';
 alter table pgrecall.bank add column embedding_mean halfvec generated always as
   ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;
 alter table pgrecall.bank add column low_cosine double precision generated always as
