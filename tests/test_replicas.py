@@ -10,7 +10,7 @@ import importlib.util
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -80,7 +80,7 @@ def standby(pair: tuple[str, str], primary: Connection) -> Iterator[Connection]:
     with psycopg.connect(pair[1], autocommit=True) as connection:
         catch_up(primary, connection)
         yield connection
-        connection.execute("select pg_wal_replay_resume()")
+        resume(connection)
 
 
 @pytest.fixture
@@ -103,6 +103,15 @@ def pause(standby: Connection) -> None:
     while value(standby, "select pg_get_wal_replay_pause_state()") != "paused":
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def resume(standby: Connection) -> None:
+    """Let the standby replay on, which may cancel the very statement that says so."""
+    with (
+        suppress(psycopg.errors.SerializationFailure),
+        psycopg.connect(standby.info.dsn, autocommit=True) as connection,
+    ):
+        connection.execute("select pg_wal_replay_resume()")
 
 
 def client(both: tuple[Server, Server], **arguments: Any) -> Recall:
@@ -287,7 +296,7 @@ def test_a_client_reads_what_it_wrote(
     memory.retain("own", ["Cy keeps bees."])
     seen, asked = texts(memory, "own"), both[1].asked
     stale = texts(client(both, max_lag=None, read_your_writes=False), "own")
-    standby.execute("select pg_wal_replay_resume()")
+    resume(standby)
     catch_up(primary, standby)
     primary_asked = both[0].asked
     again = texts(memory, "own")
