@@ -174,6 +174,43 @@ class PromptedEmbedder:
         return self._embedder.embed(_with_prompts(self.prompts, "query", texts))
 
 
+class _InRoles:
+    """Writes its prompts before what the worker of the process embeds."""
+
+    prompts: Mapping[str, str]
+
+    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
+        """Let the worker embed texts, which have their prompts already."""
+        raise NotImplementedError
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per text, in order, as of passages.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per passage, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per question, in order.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
+
+
 class _OnnxEmbedder:
     """A model on onnxruntime, without torch: loaded when it is first used.
 
@@ -285,7 +322,7 @@ class MiniLMEmbedder(_OnnxEmbedder):
         return _tensors(directory / _WEIGHTS)
 
 
-class PackagedEmbedder(_OnnxEmbedder):
+class PackagedEmbedder(_OnnxEmbedder, _InRoles):
     """The small model of this project, which comes with the driver; see its MODEL_CARD.md."""
 
     model = DEFAULT_MODEL
@@ -302,35 +339,8 @@ class PackagedEmbedder(_OnnxEmbedder):
         self.earlier = MiniLMEmbedder(threads=threads)
         """What banks go on with that were filled before there was this model."""
 
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per text, in order, as of passages.
 
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.embed_documents(texts)
-
-    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per passage, in order.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
-
-    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per question, in order.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
-
-
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(_InRoles):
     """A sentence-transformers model, loaded when it is first used and never from the network.
 
     Questions and passages get the prompts that the model's own configuration names for them, as by
@@ -383,33 +393,6 @@ class SentenceTransformerEmbedder:
 
         """
         return len(list(next(iter(self.embed(["dimensions"])))))
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per text, in order, as of passages.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.embed_documents(texts)
-
-    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per passage, in order.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
-
-    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per question, in order.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
         """Let the worker of the process embed texts, in batches with those of other callers.
