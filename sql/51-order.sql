@@ -160,7 +160,7 @@ begin
     cross  join (select * from row order by n limit 1) as b
     where  coalesce(pgrecall_internal._similarity(
              1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-             (request.bank).high_cosine), 0) >= 0.6
+             (request.bank).high_cosine), 0) >= 0.8
        or  coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4
        or  r.chain_score = b.chain_score and r.via = b.via
   )
@@ -177,5 +177,6 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
-'scores. Rows similar to the best one (cosine of embeddings 0.6, or of BM25 weights 0.4) or at the '
-'end of the same chain of relations, with half its score, are ordered by time; the others stay.';
+'scores. Rows similar to the best one (embeddings, on the scale of the bank, 0.8; cosine of BM25 '
+'weights 0.4) or at the end of the same chain of relations, with half its score, are ordered by '
+'time; the others stay.';

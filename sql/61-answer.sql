@@ -29,6 +29,37 @@ $$;
 comment on function pgrecall_internal._gated_reports is
 'The reports of a run, with arms below their gates marked as gated.';
 
+create or replace function pgrecall_internal._doubted_reports(
+  reports pgrecall.arm_report[], given jsonb, doubted jsonb)
+returns pgrecall.arm_report[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  share double precision;
+begin
+  for n in 1 .. cardinality(reports) loop
+    share := (doubted ->> (reports[n]).arm)::double precision
+             / nullif((given ->> (reports[n]).arm)::double precision, 0);
+    if share <= 0.5 then
+      reports[n].reason := concat_ws('; ', (reports[n]).reason, format(
+        'counts %s%% of its weight: words tell these memories apart, embeddings hardly do',
+        round(100 * share)));
+    end if;
+    if share <= 0.2 then
+      reports[n].hint := coalesce(
+        (reports[n]).hint,
+        'If the embedding model does not know the language, give the bank one that does: see '
+        'pgrecall reembed.');
+    end if;
+  end loop;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._doubted_reports is
+'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
+'it on, hint from four fifths on.';
+
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
@@ -268,6 +299,7 @@ as $$
 declare
   request pgrecall_internal.request;
   run     record;
+  weights jsonb;
   key     uuid;
 begin
   if row_security_active('pgrecall.memory') then
@@ -288,6 +320,12 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
+    weights := pgrecall_internal._doubted_weights(
+      request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
+    if weights <> request.options -> 'weights' then
+      arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
+      request.options := request.options || jsonb_build_object('weights', weights, 'doubt', 0);
+    end if;
     hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
     if exists (select from unnest(hits) as h where h.via is not null) then
       hits := pgrecall_internal._with_path_texts(request, hits);

@@ -240,6 +240,27 @@ def test_a_gate_leaves_an_arm_out_and_says_so(connection: Connection, bank: dict
     assert report["semantic"].reason == f"best score {best} is below the gate 0.999999"
 
 
+@pytest.mark.parametrize(
+    ("doubt", "weight", "is_hinted"), [(0.9, "10%", True), (0.6, "40%", False), (0.2, None, False)]
+)
+def test_an_arm_that_words_outdo_says_what_it_counts(
+    connection: Connection, doubt: float, weight: str | None, is_hinted: bool
+) -> None:
+    create(connection, embedding_dimensions=3)
+    retain(connection, [{"text": f"crate {n}", "embedding": [1, n / 100, 0]} for n in range(60)])
+    asked = {"bank": "b", "query": "crate 7", "embedding": [1, 0, 0], "options": {"doubt": doubt}}
+
+    arms = {row.arm: row for row in call(connection, "explain_recall", **asked)}
+
+    assert arms["semantic"].status == "ran"
+    if weight is None:
+        assert "weight" not in arms["semantic"].reason
+    else:
+        assert f"counts {weight} of its weight" in arms["semantic"].reason
+    assert (arms["semantic"].hint is not None) is is_hinted
+    assert arms["lexical"].hint is None
+
+
 def test_gates_of_the_bank_and_the_call_never_empty_an_answer(
     connection: Connection, bank: dict[int, Any]
 ) -> None:
