@@ -20,10 +20,18 @@ of the negatives as of the positive, or a context would give the answer away.
 
 --mine writes groups with harder negatives: what hybrid_recall() and the packaged reranker find for
 a question among all texts of its source, but for what the reranker is sure of: an answer nobody
-marked is no negative. --start goes on from a model that was trained before, the packaged one too;
-with fewer --layers it keeps the first and the last of them and some between, at even distances.
---teacher is a trained model whose scores are to be met as well (Hinton et al. 2015). Both may be
-the directory of an int8 ONNX model that --export made, such as the packaged one.
+marked is no negative. --worlds writes groups of what hybrid_recall() finds in made worlds, in the
+wording dev and with other seeds than the benchmark's, as the driver has it read: with dates and
+paths. --more reads such files beside --data. --start goes on from a model that was trained before,
+the packaged one too; with fewer --layers it keeps the first and the last of them and some between,
+at even distances. --teacher is a trained model whose scores are to be met as well (Hinton et al.
+2015); of worlds it knows nothing. Both may be the directory of an int8 ONNX model that --export
+made, such as the packaged one, which was made so:
+
+    python bench/train_reranker.py --start /path/to/e5-small --minutes 38 --out teacher
+    python bench/train_reranker.py --worlds worlds.jsonl.xz
+    python bench/train_reranker.py --minutes 44 --out student --more worlds.jsonl.xz \
+        --start pydriver/pgrecall/reranker --teacher teacher/model
 
 The learning rate falls with the minutes spent, not with the steps done: the run ends when it has
 to, and a pause of the process is not counted. --out holds the last state (last.pt), the log, and
@@ -42,7 +50,7 @@ import re
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -55,19 +63,29 @@ import onnx
 import onnx.numpy_helper
 import reranker_graph
 import torch
+import worlds_make
 from torch.nn import functional
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-from pgrecall import Recall
+from pgrecall import Hit, Recall
 from pgrecall.embedders import packaged_model
 from pgrecall.rerankers import OnnxReranker, in_context, written_date
 
 TOKENS = 112  # of a pair: as good on LoCoMo as more, and better on BEAM
 BATCH = 16  # groups in a step
-PAIRS = 20  # of a forward pass, of like length
+PAIRS = 40  # of a forward pass, of like length
+# Of a step a third was drawing what to drop, and PyTorch's fused attention takes ten times as long
+# backwards on a processor as three products.
+AS_TRAINED = {
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "attn_implementation": "eager",
+}
 WARM_UP = 0.06
 HELD_OUT = 40  # one group in so many
 KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
+KEEP["worlds"] = 1.0
+WORLDS = range(100, 115)  # seeds that bench/worlds.py does not use
 LONGEST = 100  # words of a positive: what is cut off cannot be learnt
 MINED = {"squad-sent": 0.45, "squad-para": 0.3, "fairytale": 0.4}  # share of questions; else all
 FOUND = 16  # hits of a question that are read
@@ -184,6 +202,62 @@ def mine(groups: Sequence[Group], path: Path) -> None:
             print(f"{source}: {len(texts)} texts, {len(its)} questions", flush=True)
 
 
+class Listener:
+    """A reranker that keeps what it is given to read."""
+
+    def __init__(self) -> None:
+        self.texts: Sequence[str] = ()
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.texts = texts
+        return [0.5] * len(texts)
+
+
+def ask_worlds(path: Path, seeds: Iterable[int]) -> None:
+    """Write groups of what hybrid_recall() finds in made worlds, as the driver lets it be read.
+
+    What answers is known there, so that all else is a negative: dates, paths and changes, too.
+    """
+    dice = random.Random(7)
+    listener = Listener()
+    with (
+        harness.database() as dsn,
+        Recall.connect(dsn, reranker=listener) as recall,
+        lzma.open(path, "wt", encoding="utf-8") as out,
+    ):
+        for seed in seeds:
+            facts, questions = worlds_make.generate(seed)
+            bank = f"world {seed}"
+            recall.create_bank(bank)
+            recall.retain(bank, facts)
+            recall.refresh_statistics(bank)
+            for question in questions:
+                listener.texts = ()
+                report = recall.recall_report(
+                    bank,
+                    question.text,
+                    reference_time=question.asked_at,
+                    top_k=2 * FOUND,
+                    rerank=True,
+                    candidates=2 * FOUND,
+                )
+                hits = sorted(report.hits, key=lambda hit: hit.fused_rank)
+                # All were read, or none of a question of time alone.
+                shown: list[tuple[Hit, str]] = [*zip(hits, listener.texts, strict=False)]
+                right = [text for hit, text in shown if hit.source_id in question.relevant]
+                passed = question.relevant | question.also
+                wrong = [text for hit, text in shown if hit.source_id not in passed]
+                if right and len(wrong) >= FOUND // 2:
+                    row = {
+                        "src": "worlds",
+                        "q": question.text,
+                        "pos": dice.choice(right),
+                        "neg": wrong[:FOUND],
+                    }
+                    print(json.dumps(row, ensure_ascii=False), file=out)
+            recall.drop_bank(bank)
+
+
 def _fact(text: str) -> dict[str, Any]:
     speaker = SPEAKER.match(text)
     return {
@@ -206,6 +280,8 @@ class Writer:
         dice = self.random
         others = dice.sample(group.texts[1:], min(negatives, len(group.texts) - 1))
         texts = [group.texts[0], *others]
+        if group.source == "worlds":
+            return group.question, texts
         known = [self._around.get(key(text)) for text in texts]
         contexts = [""] * len(texts)
         if known[0] and dice.random() < 0.5:
@@ -329,6 +405,7 @@ def dequantised(exported: Path) -> BertForSequenceClassification:
         num_hidden_layers=layers,
         num_attention_heads=reranker_graph.HEADS,
         num_labels=1,
+        **AS_TRAINED,
     )
     model = BertForSequenceClassification(config)
     missing, unexpected = model.load_state_dict(weights, strict=False)
@@ -357,7 +434,7 @@ class Scorer:
         model = (
             dequantised(exported)
             if exported.exists()
-            else BertForSequenceClassification.from_pretrained(path, num_labels=1)
+            else BertForSequenceClassification.from_pretrained(path, num_labels=1, **AS_TRAINED)
         )
         if layers:
             stack = model.bert.encoder.layer
@@ -388,9 +465,10 @@ class Scorer:
         return torch.cat(logits)[back]
 
 
-def teacher_of(
-    path: str | None, device: torch.device
-) -> Callable[[Sequence[tuple[str, str]]], torch.Tensor] | None:
+Scored = Callable[[Sequence[tuple[str, str]]], torch.Tensor]
+
+
+def teacher_of(path: str | None, device: torch.device) -> Scored | None:
     """Return what answers pairs with the logits of a trained model."""
     if path is None or not Path(path, "model.onnx").exists():
         return Scorer(path, None, device) if path else None
@@ -405,11 +483,10 @@ def teacher_of(
 
 
 def loss_of(
-    logits: torch.Tensor, sizes: Sequence[int], taught: torch.Tensor | None = None
+    logits: torch.Tensor, sizes: Sequence[int], lessons: Sequence[torch.Tensor | None]
 ) -> torch.Tensor:
-    """Return the mean loss of groups; half of what they are to meet is what was taught."""
+    """Return the mean loss of groups; half of what one is to meet is its lesson, if it has one."""
     losses = []
-    lessons = [None] * len(sizes) if taught is None else taught.split(list(sizes))
     for part, lesson in zip(logits.split(list(sizes)), lessons, strict=True):
         truth = torch.zeros_like(part)
         truth[0] = 1
@@ -420,6 +497,20 @@ def loss_of(
         list_wise = functional.cross_entropy(part, one_of_all)
         losses.append(list_wise + 0.5 * functional.binary_cross_entropy_with_logits(part, each))
     return torch.stack(losses).mean()
+
+
+def lessons_of(
+    teacher: Scored | None, groups: Sequence[Group], written: Sequence[tuple[str, list[str]]]
+) -> list[torch.Tensor | None]:
+    """Return what the teacher answers to each group; None to what no teacher knows: worlds."""
+    if teacher is None:
+        return [None] * len(groups)
+    is_taught = [group.source != "worlds" for group in groups]
+    asked = [its for its, is_one in zip(written, is_taught, strict=True) if is_one]
+    with torch.inference_mode():
+        found = teacher([(question, text) for question, texts in asked for text in texts])
+    lessons = iter(found.clone().split([len(texts) for _, texts in asked]))
+    return [next(lessons) if is_one else None for is_one in is_taught]
 
 
 def evaluate(scorer: Scorer, groups: Sequence[Group], writer: Writer) -> dict[str, float]:
@@ -500,6 +591,8 @@ def main() -> None:
     parser.add_argument("--start", default=packaged_model(), help="the encoder to start from")
     parser.add_argument("--teacher", help="a model whose scores are to be met as well")
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
+    parser.add_argument("--more", type=Path, nargs="*", default=[], help="further groups")
+    parser.add_argument("--worlds", type=Path, help="only write groups of made worlds")
     parser.add_argument("--mine", type=Path, help="only write groups with harder negatives")
     parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
     parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
@@ -507,6 +600,8 @@ def main() -> None:
     if options.mine:
         groups = read(harness.require(options.data))
         mine(groups[:40] if options.smoke else groups, options.mine)
+    elif options.worlds:
+        ask_worlds(options.worlds, WORLDS[:1] if options.smoke else WORLDS)
     elif options.export:
         export(options.out / "model", options.export)
     else:
@@ -516,7 +611,8 @@ def main() -> None:
 def train(options: argparse.Namespace) -> None:
     torch.manual_seed(7)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    groups = read(harness.require(options.data))
+    paths = (harness.require(options.data), *options.more)
+    groups = [group for path in paths for group in read(path)]
     around = neighbours(groups, options.dialogues)
     held_out = [g for g in groups if zlib.crc32(key(g.texts[0]).encode()) % HELD_OUT == 0]
     used = [
@@ -557,13 +653,11 @@ def train(options: argparse.Namespace) -> None:
         begun = time.monotonic()
         for part in optimizer.param_groups:
             part["lr"] = options.learning_rate * rate(min(seconds / (minutes * 60), 1))
-        written = [writer.group(next(stream), options.negatives) for _ in range(BATCH)]
+        drawn = [next(stream) for _ in range(BATCH)]
+        written = [writer.group(group, options.negatives) for group in drawn]
         pairs = [(question, text) for question, texts in written for text in texts]
-        taught = None
-        if teacher:
-            with torch.inference_mode():
-                taught = teacher(pairs)
-        loss = loss_of(scorer(pairs), [len(texts) for _, texts in written], taught)
+        lessons = lessons_of(teacher, drawn, written)
+        loss = loss_of(scorer(pairs), [len(texts) for _, texts in written], lessons)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)

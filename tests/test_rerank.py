@@ -38,6 +38,7 @@ from pgrecall.rerankers import (
     as_reranker,
     chosen_reranker,
     dated_text,
+    in_context,
     period_boost,
     proof_boost,
     recency_boost,
@@ -244,6 +245,29 @@ def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
 )
 def test_the_packaged_reranker_reads_names_it_does_not_know(query: str) -> None:
     assert len(OnnxReranker().scores(query, ["Maya leads Atlas"])) == 1
+
+
+def test_the_packaged_reranker_reads_a_long_text_in_parts() -> None:
+    asked, answer = "Where does Mira live?", "Mira lives in a small flat in Lisbon."
+    idle = [f"The committee of ward {n} met, heard a report, and adjourned." for n in range(40)]
+    late, never = " ".join([*idle[:14], answer]), " ".join(idle[:15])
+    beyond = " ".join([*idle, answer])
+
+    found, nothing, unread, rest = DEFAULT_RERANKER.scores(
+        asked, [late, never, beyond, " ".join(idle)]
+    )
+
+    assert found > 20 * nothing
+    assert unread == rest  # three parts at most, however long a text is
+
+
+def test_a_context_is_read_as_far_as_it_fits() -> None:
+    asked, context = "Where does Mira live?", "Mira lives in a small flat in Lisbon. "
+    idle = "The committee of the ward met, heard a report, and adjourned. " * 7
+
+    plain, far = DEFAULT_RERANKER.scores(asked, [idle, in_context(idle, idle + 3 * context)])
+
+    assert far == pytest.approx(plain, abs=0.01)
 
 
 def test_the_packaged_reranker_weighs_25_megabytes_at_most() -> None:
