@@ -247,9 +247,7 @@ begin
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
   from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, options -> 'gates'),
-           pgrecall_internal._doubted_weights(
-             options -> 'weights', hits, (options ->> 'doubt')::double precision),
+           pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
            (options ->> 'rrf_k')::integer, options ->> 'fusion',
            (options ->> 'named_boost')::double precision,
            case when not is_arranged and min_relevance = 0 and options ->> 'prefer' = 'relevant'
@@ -276,7 +274,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._answer is
-'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered.';
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
+'weights of the request are those after _doubted_weights().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -324,7 +323,7 @@ begin
       request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
-      request.options := request.options || jsonb_build_object('weights', weights, 'doubt', 0);
+      request.options := jsonb_set(request.options, '{weights}', weights);
     end if;
     hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
     if exists (select from unnest(hits) as h where h.via is not null) then

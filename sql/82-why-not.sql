@@ -149,13 +149,13 @@ declare
   place   integer;
   likely  double precision;
 begin
+  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+    options -> 'weights', hits, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (
     select u.*, count(*) over () as others
     from   pgrecall_internal._fuse(
-             pgrecall_internal._ungated(hits, options -> 'gates'),
-             pgrecall_internal._doubted_weights(
-               options -> 'weights', hits, (options ->> 'doubt')::double precision),
+             pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
              (options ->> 'rrf_k')::integer, options ->> 'fusion',
              (options ->> 'named_boost')::double precision) as u
   ) as f
