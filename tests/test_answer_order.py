@@ -210,6 +210,25 @@ def test_recency_of_the_bank_goes_with_linear_alone(
     assert recall(connection) == plain["linear"]
 
 
+@pytest.mark.parametrize(("nearness", "texts"), [(0.7, "old new"), (0.9, "new old")])
+def test_the_latest_comes_first_of_what_is_nearly_the_same_only(
+    connection: Connection, nearness: float, texts: str
+) -> None:
+    create(connection, embedding_dimensions=3)
+    beside = [nearness, math.sqrt(1 - nearness**2), 0]
+    facts = [
+        {"text": "old", "embedding": [1, 0, 0], "mentioned_at": "2025-01-01"},
+        {"text": "new", "embedding": beside, "mentioned_at": "2026-01-01"},
+    ]
+    retain(connection, facts)
+
+    rows = recall(
+        connection, query="", embedding=[1, 0, 0], options={"prefer": "latest", "rrf_k": 60}
+    )
+
+    assert [row.text for row in rows] == texts.split()
+
+
 def test_a_date_without_bounds_is_of_no_age(connection: Connection) -> None:
     create(connection)
     retain(connection, ["kraken"])
