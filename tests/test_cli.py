@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -441,6 +443,31 @@ def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: s
 
     run("reembed", "old", "--model", DEFAULT_EMBEDDER.model)
     assert expected not in advice()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="commands are quoted for a POSIX shell")
+def test_what_doctor_says_can_be_run_whatever_the_name_of_a_bank(run: Run, database: str) -> None:
+    name = "Ben's notes"
+    with Recall.connect(database, embedder=None) as recall:
+        recall.create_bank(
+            name, embedding_model=DEFAULT_EMBEDDER.earlier.model, embedding_dimensions=384
+        )
+        recall.retain(name, ["Ben leads Atlas", "Ana leads Borealis"], link="deferred")
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("delete from pgrecall_internal.statistics")
+        rows = json.loads(run("doctor", "--json")[1])
+        advice = [row["advice"] for row in rows if name in row["about"] and row["advice"]]
+        for statement in (text[5:] for text in advice if text.startswith("Run: select ")):
+            connection.execute(statement)
+    commands = [shlex.split(text[5:].partition(";")[0]) for text in advice if "pgrecall " in text]
+
+    assert {tuple(command[1:3]) for command in commands} == {
+        (action, name) for action in ("embed", "link", "reembed")
+    }
+    assert all(run(*command[1:])[0] == 0 for command in commands)
+    last = [row for row in json.loads(run("doctor", "--json")[1]) if name in row["about"]]
+    assert {row["status"] for row in last} == {"good"}
 
 
 def test_doctor_says_what_to_do_in_an_empty_database(run: Run, bare_database: str) -> None:

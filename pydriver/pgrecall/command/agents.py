@@ -6,9 +6,7 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -24,7 +22,7 @@ from rich.console import Console
 from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
-from pgrecall.command.running import fail
+from pgrecall.command.running import command_line, fail
 from pgrecall.errors import InvalidArgument, RecallError
 
 Change = Callable[[str], "str | None"]
@@ -108,7 +106,7 @@ def init(options: SimpleNamespace, console: Console) -> int:
     program = _program()
     where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
     words = ["mcp", "--bank", bank, "--create", *where]
-    asks = _quoted([*program, "hook", "--bank", bank, *where])
+    asks = command_line([*program, "hook", "--bank", bank, *where])
     done: list[dict[str, str | None]] = []
     for name in options.agent:
         agent = AGENTS[name]
@@ -211,10 +209,6 @@ def _object(text: str) -> dict[str, object]:
 def _program() -> list[str]:
     """Return how others start the command: by its name, where that is found."""
     return [NAME] if shutil.which(NAME) else [sys.executable, "-m", NAME]
-
-
-def _quoted(words: list[str]) -> str:
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def _safe_dsn(dsn: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import psycopg
+from psycopg.sql import Literal
 from rich.console import Console
 
 from pgrecall import schema
@@ -16,6 +17,7 @@ from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.command import queries, render
 from pgrecall.command.arguments import LEAST_RECALL
+from pgrecall.command.running import command_line
 from pgrecall.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.errors import RecallError
 from pgrecall.models import Bank
@@ -239,7 +241,7 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
         add(
             "bad" if bare == bank.memories else "warning",
             f"{bare:,} of {bank.memories:,} memories have no embedding: only their words find them",
-            f"Run: pgrecall embed {bank.bank_id}; or restore the table pgrecall.embedding.",
+            f"Run: {_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
         )
     for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
         if orphans:
@@ -253,7 +255,8 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
             add(
                 "bad",
                 f"there are no statistics of {documents:,} {kind} texts: keyword search fails",
-                f"Run: select pgrecall.refresh_statistics('{bank.bank_id}', is_full => true);",
+                "Run: select"
+                f" pgrecall.refresh_statistics({_literal(bank.bank_id)}, is_full => true);",
             )
     return findings
 
@@ -306,7 +309,8 @@ def _index_recall(recall: Recall) -> list[Finding]:
             "warning",
             f'bank "{bank}"',
             f"searches of {check.fact_type} find {check.recall:.0%} of the nearest",
-            f"""Run: select pgrecall.configure_bank('{bank}', '{{"ef_search": 400}}'); or raise"""
+            f"Run: select pgrecall.configure_bank({_literal(bank)}, "
+            """'{"ef_search": 400}'); or raise"""
             " hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
         )
         for bank in banks
@@ -325,8 +329,8 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 about,
                 f'being re-embedded with "{state.next_model}":'
                 f" {state.pending:,} of {state.vectors:,} embeddings to go",
-                f"Go on with: pgrecall reembed {bank} --model {state.next_model}; or give up with:"
-                f" pgrecall reembed {bank} --cancel",
+                f"Go on with: {_command('reembed', bank, '--model', state.next_model)}; or give up"
+                f" with: {_command('reembed', bank, '--cancel')}",
             )
         ]
     if state.previous_model is not None or state.leftover:
@@ -336,7 +340,7 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 about,
                 f"{state.leftover:,} memories still have embeddings of another model than"
                 f' "{state.model or ""}"',
-                f"Call until it returns 0: select pgrecall.reembed_clean('{bank}');",
+                f"Call until it returns 0: select pgrecall.reembed_clean({_literal(bank)});",
             )
         ]
     if state.model == DEFAULT_EMBEDDER.earlier.model:
@@ -346,7 +350,7 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 "good",
                 about,
                 f'embedded with "{state.model}"; the driver has "{newer}", which finds more',
-                f"Run: pgrecall reembed {bank} --model {newer}",
+                f"Run: {_command('reembed', bank, '--model', newer)}",
             )
         ]
     return []
@@ -362,16 +366,16 @@ def _banks(recall: Recall) -> list[Finding]:
         counted = recall.bank_statistics(bank.bank_id)
         waiting = sum(row.waiting for row in counted)
         documents = bank.memories + bank.messages
-        about = f'bank "{bank.bank_id}"'
+        about, name = f'bank "{bank.bank_id}"', _literal(bank.bank_id)
         found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
         if waiting * 5 > documents:
-            advice = f"Run: select pgrecall.refresh_statistics('{bank.bank_id}');"
+            advice = f"Run: select pgrecall.refresh_statistics({name});"
             findings.append(Finding("warning", about, found, advice))
         else:
             findings.append(Finding("good", about, found))
         if not all(row.is_weighed for row in counted):
             found = "its texts have another length than the weights of their words assume"
-            advice = f"Run: pgrecall maintain {bank.bank_id}"
+            advice = f"Run: {_command('maintain', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
         similarity = recall.vocabulary_drift(bank.bank_id)
         if similarity is not None and similarity < _LEAST_SIMILARITY:
@@ -382,16 +386,25 @@ def _banks(recall: Recall) -> list[Finding]:
                     f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
                     "See whether text_search_config and the embedding model still fit what it"
                     " holds; then run:"
-                    f" select pgrecall.refresh_statistics('{bank.bank_id}', is_full => true);"
-                    f" select pgrecall.snapshot_vocabulary('{bank.bank_id}');",
+                    f" select pgrecall.refresh_statistics({name}, is_full => true);"
+                    f" select pgrecall.snapshot_vocabulary({name});",
                 )
             )
         unlinked = recall.pending_links(bank.bank_id)
         if unlinked:
             found = f"{unlinked:,} facts have no links yet: the graph does not lead to them"
-            findings.append(Finding("warning", about, found, f"Run: pgrecall link {bank.bank_id}"))
+            advice = f"Run: {_command('link', bank.bank_id)}"
+            findings.append(Finding("warning", about, found, advice))
         findings += _reembedding(recall, bank.bank_id)
         findings += _orphans(
             recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
         )
     return findings
+
+
+def _command(*words: str) -> str:
+    return command_line(["pgrecall", *words])
+
+
+def _literal(text: str) -> str:
+    return Literal(text).as_string()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import shlex
+import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -27,6 +30,11 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_ESCAPE, _escape)
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Write a command as a shell reads it."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def fail(message: str, hint: str | None) -> int:
