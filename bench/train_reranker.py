@@ -81,6 +81,7 @@ AS_TRAINED = {
     "attention_probs_dropout_prob": 0.0,
     "attn_implementation": "eager",
 }
+TAUGHT = 0.7  # of what a pair is to score: the teachers' share, beside what is marked
 WARM_UP = 0.06
 HELD_OUT = 40  # one group in so many
 KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
@@ -468,10 +469,10 @@ class Scorer:
 Scored = Callable[[Sequence[tuple[str, str]]], torch.Tensor]
 
 
-def teacher_of(path: str | None, device: torch.device) -> Scored | None:
+def teacher_of(path: str, device: torch.device) -> Scored:
     """Return what answers pairs with the logits of a trained model."""
-    if path is None or not Path(path, "model.onnx").exists():
-        return Scorer(path, None, device) if path else None
+    if not Path(path, "model.onnx").exists():
+        return Scorer(path, None, device)
     reader = OnnxReranker(path)  # quicker by half than the model in bf16
 
     def taught(pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
@@ -485,30 +486,31 @@ def teacher_of(path: str | None, device: torch.device) -> Scored | None:
 def loss_of(
     logits: torch.Tensor, sizes: Sequence[int], lessons: Sequence[torch.Tensor | None]
 ) -> torch.Tensor:
-    """Return the mean loss of groups; half of what one is to meet is its lesson, if it has one."""
+    """Return the mean loss of groups; TAUGHT of what one is to meet is its lesson, if any."""
     losses = []
     for part, lesson in zip(logits.split(list(sizes)), lessons, strict=True):
         truth = torch.zeros_like(part)
         truth[0] = 1
         one_of_all, each = truth, truth
         if lesson is not None:
-            one_of_all = (truth + lesson.softmax(0)) / 2
-            each = (truth + lesson.sigmoid()) / 2
+            one_of_all = truth.lerp(lesson.softmax(0), TAUGHT)
+            each = truth.lerp(lesson.sigmoid(), TAUGHT)
         list_wise = functional.cross_entropy(part, one_of_all)
         losses.append(list_wise + 0.5 * functional.binary_cross_entropy_with_logits(part, each))
     return torch.stack(losses).mean()
 
 
 def lessons_of(
-    teacher: Scored | None, groups: Sequence[Group], written: Sequence[tuple[str, list[str]]]
+    teachers: Sequence[Scored], groups: Sequence[Group], written: Sequence[tuple[str, list[str]]]
 ) -> list[torch.Tensor | None]:
-    """Return what the teacher answers to each group; None to what no teacher knows: worlds."""
-    if teacher is None:
-        return [None] * len(groups)
-    is_taught = [group.source != "worlds" for group in groups]
+    """Return the teachers' mean answer to each group; None to what none may know: worlds."""
+    is_taught = [bool(teachers) and group.source != "worlds" for group in groups]
     asked = [its for its, is_one in zip(written, is_taught, strict=True) if is_one]
+    if not asked:
+        return [None] * len(groups)
+    pairs = [(question, text) for question, texts in asked for text in texts]
     with torch.inference_mode():
-        found = teacher([(question, text) for question, texts in asked for text in texts])
+        found = torch.stack([teacher(pairs) for teacher in teachers]).mean(0)
     lessons = iter(found.clone().split([len(texts) for _, texts in asked]))
     return [next(lessons) if is_one else None for is_one in is_taught]
 
@@ -589,7 +591,9 @@ def main() -> None:
     parser.add_argument("--negatives", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
     parser.add_argument("--start", default=packaged_model(), help="the encoder to start from")
-    parser.add_argument("--teacher", help="a model whose scores are to be met as well")
+    parser.add_argument(
+        "--teacher", nargs="*", default=[], help="models whose mean score is to be met as well"
+    )
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
     parser.add_argument("--more", type=Path, nargs="*", default=[], help="further groups")
     parser.add_argument("--worlds", type=Path, help="only write groups of made worlds")
@@ -624,7 +628,7 @@ def train(options: argparse.Namespace) -> None:
     held_out = random.Random(7).sample(held_out, min(20 if options.smoke else 250, len(held_out)))
     minutes = 0.5 if options.smoke else options.minutes
     scorer = Scorer(options.start, options.layers, device)
-    teacher = teacher_of(options.teacher, device)
+    teachers = [teacher_of(path, device) for path in options.teacher]
     trained = [p for p in scorer.model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=0.01)
     writer = Writer(around, 7)
@@ -656,7 +660,7 @@ def train(options: argparse.Namespace) -> None:
         drawn = [next(stream) for _ in range(BATCH)]
         written = [writer.group(group, options.negatives) for group in drawn]
         pairs = [(question, text) for question, texts in written for text in texts]
-        lessons = lessons_of(teacher, drawn, written)
+        lessons = lessons_of(teachers, drawn, written)
         loss = loss_of(scorer(pairs), [len(texts) for _, texts in written], lessons)
         optimizer.zero_grad()
         loss.backward()
