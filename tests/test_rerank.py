@@ -555,6 +555,49 @@ def test_a_doubt_counts_half_where_half_is_not_in_the_text(
     assert found.final_score == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "mode", "expected"),
+    [
+        ((0, 1000, 1059), "blend", [2, 3, 1]),
+        ((1059, 0, 59), "blend", [2, 3, 1]),
+        ((0, 1000, 1060), "blend", [1, 2, 3]),
+        ((0, 59, 118), "blend", [1, 2, 3]),
+        ((0, None, None), "blend", [2, 3, 1]),
+        ((None, None, None), "blend", [1, 2, 3]),
+        ((0, 1000, 1059), "replace", [1, 2, 3]),
+    ],
+)
+def test_what_was_said_in_the_likeliest_session_comes_first(
+    minutes: Sequence[int | None], mode: str, expected: Sequence[int]
+) -> None:
+    hits = [
+        replace(
+            make_hit(str(rank), rank=rank),
+            score=0.1,
+            mentioned_at=None if after is None else NOW + after * timedelta(minutes=1),
+        )
+        for rank, after in enumerate(minutes, 1)
+    ]
+    reranker = FunctionReranker(lambda _query, _texts: [0.6, 0.5, 0.5])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None, mode=mode)
+
+    assert [hit.fused_rank for hit in found] == expected
+
+
+def test_a_session_weighs_by_its_share_of_what_is_likely() -> None:
+    hits = [
+        replace(make_hit(str(rank), rank=rank, mentioned_at=NOW + days * DAY), score=0.1)
+        for rank, days in enumerate([0, 1, 1], 1)
+    ]
+    reranker = FunctionReranker(lambda _query, _texts: [0.6, 0.5, 0.5])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    odds = 1.5 * math.exp(4 * (0.6 / 1.6 - 1 / 1.6))
+    assert [hit.final_score for hit in found] == pytest.approx([0.5, 0.5, odds / (1 + odds)])
+
+
 def test_a_reranker_that_is_quite_sure_outdoes_the_fused_order() -> None:
     hits = [make_hit(str(rank), rank=rank) for rank in range(1, 51)]
     reranker = FunctionReranker(lambda _query, texts: [0.0] * (len(texts) - 1) + [1.0])
@@ -575,7 +618,9 @@ def test_the_order_is_that_of_the_final_score(
 ) -> None:
     hits = [
         replace(
-            make_hit(str(n), rank=n + 1, occurred=(NOW - n * DAY, None)), via=n % 3 and {} or None
+            make_hit(str(n), rank=n + 1, occurred=(NOW - n * DAY, None)),
+            mentioned_at=n % 4 and NOW + n % 7 * timedelta(minutes=40) or None,
+            via=n % 3 and {} or None,
         )
         for n in range(len(scores))
     ]

@@ -55,8 +55,9 @@ class Hit:
         fused_rank: Place in the fused ranking, before any reranking.
         rerank_score: Score of the reranker, 0 to 1; None where it was not reranked.
         final_score: What the answer is ordered by. Reranked: the rerank score, which "blend" lowers
-            by the fused score, times its boosts, or what the best hit behind it has, where its path
-            holds it in its place; 0 behind the candidates that were reranked. Else the fused score.
+            by the fused score and for what likelier sessions say, times its boosts, or what the
+            best hit behind it has, where its path holds it in its place; 0 behind the candidates
+            that were reranked. Else the fused score.
         relevance: How likely it answers the question, by the arms' scores, 0 to 1.
         boost: What reranking multiplied by, for recency, for proximity to the time asked about and
             for the number of sources.

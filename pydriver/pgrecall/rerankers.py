@@ -25,7 +25,7 @@ from functools import partial
 from hashlib import blake2b
 from heapq import heappush, heappushpop
 from http.client import HTTPException
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.error import HTTPError
@@ -62,11 +62,14 @@ _CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
 _PARTS = 3  # in which a text is read that is longer than what is read at once
 _OVERLAP = 24  # tokens of a part that the next one begins with
 _LEAST = 12  # hits that are read at least, and of those returned
-_FAR = 50  # so many for which twice as many are read; of ten a fifth more
+_DEEP = 0.09  # times the square of those returned are read at least: 36 of twenty
 _PLACES = 3  # first places that are settled, where no other hit would come even with
 _HIGH = 0.88  # this relevance: see bench/README.md
 _PRIOR = 6.0  # power of the share of the best fused score
 _UNSEEN = ("graph", "key")  # arms that use evidence outside the text
+_SESSION = 4.0  # what a session's share of all that is likely adds to the logit of its hits
+_PAUSE = timedelta(hours=1)  # between two sessions, at least
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)  # when what has no time was said
 _PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
 _FOREIGN = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
 _UNKNOWN = "[UNK]"
@@ -581,7 +584,10 @@ class Order:
     The order is that of the relevance times its boosts. Before, "blend" multiplies the odds of the
     relevance, r / (1 - r), with (fused score / best fused score) ^ 6, as a prior. And it takes
     doubts (odds below 1) the less seriously the more of the fused score came from the graph and
-    from keys: what they know of a text does not stand in it.
+    from keys: what they know of a text does not stand in it. What answers a question is often said
+    together, so the odds are multiplied by e ^ (4 x (share of the hit's session - largest share)):
+    a session is what was said without a pause of an hour, and its share is of the sum of all such
+    relevances. Hits of unknown time are one session.
 
     A hit that a path led to (via) is read with what the facts on it say. In "blend" it may rise by
     that, and never falls below the place that fusion gave it, for most cross-encoders never saw a
@@ -621,10 +627,8 @@ class Order:
         ]
 
     def final(self, place: int, relevance: float) -> float:
-        """Return the final score of the hit at a place, from 0, for a relevance."""
-        hit = self._hits[place]
-        score = _blended(hit, relevance, self._best) if self._is_blend else relevance
-        return score * self._boosts[place]
+        """Return the final score of the hit at a place, from 0; whatever its session says."""
+        return self._likely(place, relevance) * self._boosts[place]
 
     def hits(self, scores: Sequence[float]) -> list[Hit]:
         """Order the hits.
@@ -636,26 +640,30 @@ class Order:
             All hits; those that were read have a rerank_score.
 
         """
-        read = len(scores)
+        read = self._hits[: len(scores)]
+        likely = [self._likely(place, score) for place, score in enumerate(scores)]
+        if self._is_blend:
+            likely = _by_session(read, likely)
         head = [
-            replace(
-                hit, rerank_score=score, boost=self._boosts[n], final_score=self.final(n, score)
-            )
-            for n, (hit, score) in enumerate(zip(self._hits, scores, strict=False))
+            replace(hit, rerank_score=score, boost=boost, final_score=final * boost)
+            for hit, score, final, boost in zip(read, scores, likely, self._boosts, strict=False)
         ]
         head.sort(key=_by_score)
         if self._is_blend:
-            head = _with_paths_held(self._hits[:read], head)
-        tail = [replace(hit, final_score=0.0) for hit in self._hits[read:]]
+            head = _with_paths_held(read, head)
+        tail = [replace(hit, final_score=0.0) for hit in self._hits[len(read) :]]
         return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
+
+    def _likely(self, place: int, relevance: float) -> float:
+        return _blended(self._hits[place], relevance, self._best) if self._is_blend else relevance
 
 
 class FirstPlaces:
     """Tells when the first places are settled, so that no further hit needs to be read.
 
     That is where a high relevance would lead none of the hits that are left to the first three: the
-    fused score of a hit bounds how high it can come. Where the first ones answer the question
-    twelve are read of ten that are returned, 28 of twenty, and all where none does.
+    fused score of a hit bounds how high it can come, its session aside. Where the first ones answer
+    the question twelve are read of ten that are returned, 36 of twenty, and all where none does.
 
     Attributes:
         are_settled: Whether they are.
@@ -674,7 +682,7 @@ class FirstPlaces:
         self.are_settled = False
         self._order = order
         most = candidates if returned is None else returned
-        self._least = max(_LEAST, most + most**2 / _FAR)
+        self._least = max(_LEAST, _DEEP * most**2)
         self._first: list[float] = []
         self._read = 0
         highest = (order.final(place, _HIGH) for place in reversed(range(candidates)))
@@ -796,13 +804,34 @@ def _boost(nearness: float, alpha: float) -> float:
 
 def _blended(hit: Hit, score: float, best: float) -> float:
     """Return the score of the best hit in fused order unchanged, and less for all others."""
-    score = min(max(score, _SURE), 1 - _SURE)
-    logit = math.log(score / (1 - score))
+    logit = _logit(min(max(score, _SURE), 1 - _SURE))
     if logit < 0 and hit.score > 0:
         unseen = sum(hit.arms[arm].contribution for arm in _UNSEEN if arm in hit.arms)
         logit *= 1 - unseen / hit.score
     prior = max(hit.score / best, _SURE) if best > 0 else 1.0
     return _sigmoid(logit + _PRIOR * math.log(prior))
+
+
+def _by_session(hits: Sequence[Hit], likely: Sequence[float]) -> list[float]:
+    """Lower what stands alone beside sessions with much that is likely."""
+    sessions = _sessions(hits)
+    sums = [0.0] * len(hits)
+    for session, score in zip(sessions, likely, strict=True):
+        sums[session] += score
+    most, total = max(sums, default=0.0), sum(sums)
+    return [
+        _sigmoid(_logit(score) - _SESSION * (most - sums[session]) / total)
+        for session, score in zip(sessions, likely, strict=True)
+    ]
+
+
+def _sessions(hits: Sequence[Hit]) -> list[int]:
+    """Number the sessions of hits, from 0: between two of them nothing was said for an hour."""
+    said = sorted((hit.mentioned_at or _NEVER, place) for place, hit in enumerate(hits))
+    sessions = [0] * len(hits)
+    for (before, last), (moment, place) in pairwise(said):
+        sessions[place] = sessions[last] + (moment - before >= _PAUSE)
+    return sessions
 
 
 def _by_score(hit: Hit) -> tuple[float, int]:
@@ -862,6 +891,10 @@ def _foreign_share(tokenizer: Any, query: str) -> float:
             odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
     # As if one more were known: one rare word does not make another language.
     return sum(odd) / (1 + len(odd))
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability) - math.log1p(-probability)
 
 
 def _sigmoid(value: float) -> float:
