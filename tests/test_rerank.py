@@ -555,6 +555,31 @@ def test_a_doubt_counts_half_where_half_is_not_in_the_text(
     assert found.final_score == pytest.approx(expected)
 
 
+def test_a_doubt_counts_half_where_one_row_of_a_source_is_read(
+    connection: psycopg.Connection[Any],
+) -> None:
+    recall = Recall(
+        connection, embedder=None, reranker=lambda _query, texts: [0.2] * (len(texts) - 1) + [0.8]
+    )
+    recall.create_bank("b")
+    recall.retain(
+        "b",
+        [
+            {"text": "Maya leads Atlas with Ana", "source_id": "report"},
+            {"text": "Maya and Ben saw a film on Friday", "source_id": "diary"},
+        ],
+    )
+
+    alone = recall.recall("b", "Maya leads Atlas")
+    best = recall.recall("b", "Maya leads Atlas", collapse=True)
+
+    assert [hit.rerank_score for hit in alone if hit.source_id == "report"] == [0.2]
+    scores = [
+        next(hit.final_score for hit in hits if hit.source_id == "report") for hits in (alone, best)
+    ]
+    assert scores == pytest.approx([0.2, 1 / 3])
+
+
 @pytest.mark.parametrize(
     ("minutes", "mode", "expected"),
     [

@@ -972,6 +972,7 @@ class _Reranking:
         self._mode: str = given.pop("rerank_mode", MODES[0])
         self._seconds: float = given.pop("rerank_seconds", SECONDS)
         self._boosts: Mapping[str, float] = given.pop("boosts", {})
+        self._is_collapsed = bool(given.get("collapse"))
         self._check()
         if self.reranker is not None:
             skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
@@ -1027,6 +1028,7 @@ class _Reranking:
             during=during,
             mode=self._mode,
             boosts=self._boosts,
+            is_collapsed=self._is_collapsed,
         )
         self._first = (
             FirstPlaces(self._order, len(self._texts), self.page.stop) if self._is_open else None

@@ -67,6 +67,7 @@ _PLACES = 3  # first places that are settled, where no other hit would come even
 _HIGH = 0.88  # this relevance: see bench/README.md
 _PRIOR = 6.0  # power of the share of the best fused score
 _UNSEEN = ("graph", "key")  # arms that use evidence outside the text
+_ONE_OF_MANY = 0.5  # what a doubt counts where a source has rows that are not read
 _SESSION = 4.0  # what a session's share of all that is likely adds to the logit of its hits
 _PAUSE = timedelta(hours=1)  # between two sessions, at least
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)  # when what has no time was said
@@ -603,6 +604,7 @@ class Order:
         during: Period | None,
         mode: str = "blend",
         boosts: Mapping[str, float] = BOOSTS,
+        is_collapsed: bool = False,
     ) -> None:
         """Weigh the hits before they are read.
 
@@ -613,10 +615,12 @@ class Order:
             mode: "blend" with the fused order, or "replace" it.
             boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not
                 named.
+            is_collapsed: Whether each hit is the best row of its source.
 
         """
         self._hits = hits
         self._is_blend = mode == "blend"
+        self._doubt = _ONE_OF_MANY if is_collapsed else 1.0
         self._best = max((hit.score for hit in hits), default=0.0)
         alpha = {**BOOSTS, **boosts}
         self._boosts = [
@@ -655,7 +659,9 @@ class Order:
         return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
 
     def _likely(self, place: int, relevance: float) -> float:
-        return _blended(self._hits[place], relevance, self._best) if self._is_blend else relevance
+        if not self._is_blend:
+            return relevance
+        return _blended(self._hits[place], relevance, self._best, self._doubt)
 
 
 class FirstPlaces:
@@ -802,12 +808,12 @@ def _boost(nearness: float, alpha: float) -> float:
     return 1 + alpha * (min(max(nearness, 0.0), 1.0) - 0.5)
 
 
-def _blended(hit: Hit, score: float, best: float) -> float:
+def _blended(hit: Hit, score: float, best: float, doubt: float) -> float:
     """Return the score of the best hit in fused order unchanged, and less for all others."""
     logit = _logit(min(max(score, _SURE), 1 - _SURE))
     if logit < 0 and hit.score > 0:
         unseen = sum(hit.arms[arm].contribution for arm in _UNSEEN if arm in hit.arms)
-        logit *= 1 - unseen / hit.score
+        logit *= doubt * (1 - unseen / hit.score)
     prior = max(hit.score / best, _SURE) if best > 0 else 1.0
     return _sigmoid(logit + _PRIOR * math.log(prior))
 

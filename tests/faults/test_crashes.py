@@ -86,8 +86,8 @@ def kill(data: Path, victim: str, chance: random.Random) -> None:
     for process in doomed:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    if victim != "backend":
-        psutil.wait_procs([postmaster, *children], timeout=10)
+    # A server that lost a backend takes connections until it notices; then it ends all others.
+    psutil.wait_procs([*doomed, *children], timeout=10)
 
 
 class Writer(threading.Thread):
