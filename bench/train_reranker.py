@@ -25,8 +25,8 @@ wording dev and with other seeds than the benchmark's, as the driver has it read
 paths. --more reads such files beside --data. --start goes on from a model that was trained before,
 the packaged one too; with fewer --layers it keeps the first and the last of them and some between,
 at even distances. --teacher is a trained model whose scores are to be met as well (Hinton et al.
-2015); of worlds it knows nothing. Both may be the directory of an int8 ONNX model that --export
-made, such as the packaged one, which was made so:
+2015), or several, whose mean is; of worlds they know nothing. All may be the directory of an int8
+ONNX model that --export made, such as the packaged one, which was made so:
 
     python bench/train_reranker.py --start /path/to/e5-small --minutes 38 --out teacher
     python bench/train_reranker.py --worlds worlds.jsonl.xz
@@ -81,7 +81,7 @@ AS_TRAINED = {
     "attention_probs_dropout_prob": 0.0,
     "attn_implementation": "eager",
 }
-TAUGHT = 0.7  # of what a pair is to score: the teachers' share, beside what is marked
+TAUGHT = 0.5  # of what a pair is to score: the teachers' share, beside what is marked
 WARM_UP = 0.06
 HELD_OUT = 40  # one group in so many
 KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
