@@ -713,6 +713,7 @@ def test_nothing_is_read_once_the_first_places_are_settled() -> None:
         return next((n for n in range(1, 51) if first(relevance)), 50)
 
     assert [read(0.9, 5), read(0.9, 10), read(0.9, 40)] == [12, 12, 50]
+    assert read(0.9, 20) == 36
     assert 12 < read(0.1, 10) < read(0.03, 10) < 50
 
 
