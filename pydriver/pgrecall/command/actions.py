@@ -18,7 +18,7 @@ from pgrecall import schema
 from pgrecall.client import Recall
 from pgrecall.command import demo, doctor, explain, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
-from pgrecall.command.running import command_line, fail
+from pgrecall.command.running import fail, own_command
 from pgrecall.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
@@ -243,8 +243,8 @@ def _retain_bulk(options: SimpleNamespace, console: Console) -> int:
     if done.due:
         fail(
             f"{len(done.due):,} indexes are due, which only the owner of the tables can build",
-            f"Run as owner: {command_line(['pgrecall', 'index', options.bank, '--apply'])};"
-            f" then: {command_line(['pgrecall', 'link', options.bank])}",
+            f"Run as owner: {own_command('index', options.bank, '--apply')};"
+            f" then: {own_command('link', options.bank)}",
         )
     if done.refused:
         return fail(
@@ -545,8 +545,7 @@ def reembed_bank(options: SimpleNamespace, console: Console) -> int:
             state = recall.reembed_status(options.bank)
         return fail(
             f'interrupted; bank "{options.bank}" is searched by model "{state.model or ""}"',
-            "Go on with: "
-            + command_line(["pgrecall", "reembed", options.bank, "--model", options.model]),
+            f"Go on with: {own_command('reembed', options.bank, '--model', options.model)}",
         )
     if options.json:
         print_json(console, state)

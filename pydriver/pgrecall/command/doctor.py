@@ -17,7 +17,7 @@ from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.command import queries, render
 from pgrecall.command.arguments import LEAST_RECALL
-from pgrecall.command.running import command_line
+from pgrecall.command.running import own_command
 from pgrecall.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.errors import RecallError
 from pgrecall.models import Bank
@@ -241,7 +241,7 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
         add(
             "bad" if bare == bank.memories else "warning",
             f"{bare:,} of {bank.memories:,} memories have no embedding: only their words find them",
-            f"Run: {_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
+            f"Run: {own_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
         )
     for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
         if orphans:
@@ -329,8 +329,8 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 about,
                 f'being re-embedded with "{state.next_model}":'
                 f" {state.pending:,} of {state.vectors:,} embeddings to go",
-                f"Go on with: {_command('reembed', bank, '--model', state.next_model)}; or give up"
-                f" with: {_command('reembed', bank, '--cancel')}",
+                f"Go on with: {own_command('reembed', bank, '--model', state.next_model)}; or"
+                f" give up with: {own_command('reembed', bank, '--cancel')}",
             )
         ]
     if state.previous_model is not None or state.leftover:
@@ -350,7 +350,7 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 "good",
                 about,
                 f'embedded with "{state.model}"; the driver has "{newer}", which finds more',
-                f"Run: {_command('reembed', bank, '--model', newer)}",
+                f"Run: {own_command('reembed', bank, '--model', newer)}",
             )
         ]
     return []
@@ -375,7 +375,7 @@ def _banks(recall: Recall) -> list[Finding]:
             findings.append(Finding("good", about, found))
         if not all(row.is_weighed for row in counted):
             found = "its texts have another length than the weights of their words assume"
-            advice = f"Run: {_command('maintain', bank.bank_id)}"
+            advice = f"Run: {own_command('maintain', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
         similarity = recall.vocabulary_drift(bank.bank_id)
         if similarity is not None and similarity < _LEAST_SIMILARITY:
@@ -393,17 +393,13 @@ def _banks(recall: Recall) -> list[Finding]:
         unlinked = recall.pending_links(bank.bank_id)
         if unlinked:
             found = f"{unlinked:,} facts have no links yet: the graph does not lead to them"
-            advice = f"Run: {_command('link', bank.bank_id)}"
+            advice = f"Run: {own_command('link', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
         findings += _reembedding(recall, bank.bank_id)
         findings += _orphans(
             recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
         )
     return findings
-
-
-def _command(*words: str) -> str:
-    return command_line(["pgrecall", *words])
 
 
 def _literal(text: str) -> str:

@@ -37,6 +37,11 @@ def command_line(words: Sequence[str]) -> str:
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
+def own_command(*words: str) -> str:
+    """Write a command of this program, for advice that can be run as it stands."""
+    return command_line(["pgrecall", *words])
+
+
 def fail(message: str, hint: str | None) -> int:
     """Print what is wrong and what to do."""
     console = render.make_console(stderr=True)
