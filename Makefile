@@ -135,7 +135,7 @@ $(DEVELOPED): $(INSTALLED)
 	@touch $@
 
 # Needs Python alone, no virtual environment: make install runs on database servers.
-SOURCES := sql migrations $(wildcard sql/*.sql migrations/*.sql migrations/frame/*.sql) \
+SOURCES := sql migrations sql/order.txt $(wildcard sql/*/*.sql migrations/*.sql migrations/frame/*.sql) \
            pydriver/pgrecall/build.py pydriver/pgrecall/_version.py
 $(BUILT): $(SOURCES)
 	@$(PYTHON) -I pydriver/pgrecall/build.py

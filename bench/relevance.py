@@ -20,7 +20,7 @@ with and without the embedding of the question.
 
     python bench/relevance.py --full --fit
 
-fits the formula of relevance (sql/52-relevance.sql) anew: the direction by logistic regression on
+fits the formula of relevance (sql/recall/relevance.sql) anew: the direction by logistic regression on
 rows (relevant or not), its scale on answers (answerable or not); every conversation is scored by
 what was fitted on the others. It needs scipy.
 """

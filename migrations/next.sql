@@ -1,4 +1,4 @@
--- What the next release changes in the state (sql/00 to 19) of a database that has the latest
+-- What the next release changes in the state (sql/state/) of a database that has the latest
 -- release. Functions, views and comments are made anew by the upgrade itself; see README.md here.
 -- The public functions whose arguments or rows change:
 -- drop public: arm_plan, bank_statistics, entity_walk, explain_recall, graph_arm, hybrid_recall

@@ -95,8 +95,11 @@ def test_little_comes_while_tables_are_locked(
         "of_view": head.format("of_view", "setof pgrecall.v", "plpgsql") + "\nas $$ begin end; $$;",
     }
     view = "create or replace view pgrecall.v as select 1 as one;\n"
-    (tmp_path / "01-state.sql").write_text("comment on column pgrecall.bank.old is 'Old.';\n")
-    (tmp_path / "20-logic.sql").write_text(view + "\n".join(made.values()))
+    for room in ("state", "bank"):
+        (tmp_path / room).mkdir()
+    (tmp_path / "state/bank.sql").write_text("comment on column pgrecall.bank.old is 'Old.';\n")
+    (tmp_path / "bank/bank.sql").write_text(view + "\n".join(made.values()))
+    (tmp_path / build.ORDER).write_text("state/bank.sql\nbank/bank.sql\n")
     monkeypatch.setattr(build, "SQL", tmp_path)
 
     early, late = build._logic_around_swap("alter table pgrecall.bank add column new text;")

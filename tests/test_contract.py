@@ -790,14 +790,14 @@ def edit(path: Path, before: str, after: str) -> None:
 
 def test_an_option_is_added_by_two_edits(server: Server, empty_database: str, copied: Path) -> None:
     edit(
-        copied / "55-option.sql",
+        copied / "bank" / "option.sql",
         "      ('skip', 'integer',",
         "      ('at_most', 'integer', '1000', '1 to 1000', 'How many rows come at most.',\n"
         "       1, 1000, null, true),\n"
         "      ('skip', 'integer',",
     )
     edit(
-        copied / "26-request.sql",
+        copied / "request" / "request.sql",
         "  request.top_k := top_k;\n",
         "  request.top_k := least(top_k, (request.options ->> 'at_most')::integer);\n",
     )
@@ -847,13 +847,15 @@ comment on function pgrecall_internal._newest_arm is 'Worker of the newest arm.'
 def test_an_arm_is_added_by_a_file_and_a_row(
     server: Server, empty_database: str, copied: Path
 ) -> None:
-    (copied / "49-newest.sql").write_text(NEWEST)
-    registry = (copied / "25-arm.sql").read_text(encoding="utf-8")
+    (copied / "arms" / "newest.sql").write_text(NEWEST)
+    with (copied / build.ORDER).open("a") as order:
+        order.write("arms/newest.sql\n")
+    registry = (copied / "values" / "arm.sql").read_text(encoding="utf-8")
     last = max(int(place) for place in re.findall(r"\('\w+', (\d+), ", registry))
     assert last >= 11
     rows_of_arms, rest = registry.split(";\nend;", 1)
     row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', false, 'memory', 'The newest.', null)"
-    (copied / "25-arm.sql").write_text(f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8")
+    (copied / "values" / "arm.sql").write_text(f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8")
     servers.run_script(server, empty_database, build.full_script())
 
     with psycopg.connect(empty_database) as connection:
@@ -947,8 +949,8 @@ grant select on pgrecall.fact to pg_read_all_data;
 def test_what_depends_on_a_recall_and_its_grants_outlive_a_rerun_of_the_logic(
     server: Server, database: str
 ) -> None:
-    """The files from 20 on are what every upgrade runs again."""
-    logic = [path for path in sorted(build.SQL.glob("*.sql")) if path.name[:2] >= build.LOGIC]
+    """All files but those of state are what every upgrade runs again."""
+    logic = [path for path in build.sources() if not build.is_state(path)]
     grants = (
         "select p.oid, p.proacl::text, c.relacl::text from pg_proc p, pg_class c"
         " where p.oid = 'pgrecall.hybrid_recall'::regproc and c.oid = 'pgrecall.fact'::regclass"

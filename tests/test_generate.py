@@ -83,7 +83,7 @@ def test_an_option_that_the_driver_does_not_know_is_sent() -> None:
 
 def _sql_of_the_options() -> str:
     """Return the statement that creates recall_options()."""
-    for file in build.SQL.glob("*.sql"):
+    for file in build.SQL.glob("*/*.sql"):
         text = file.read_text()
         begin = text.find("create or replace function pgrecall.recall_options()")
         if begin >= 0:

@@ -39,7 +39,7 @@ HIJACKS = "select is_called from public.hijacks"
 
 def called_names(connection: psycopg.Connection) -> list[str]:
     """The functions of PostgreSQL that any SQL of pgrecall calls."""
-    files = [*build.SQL.glob("*.sql"), *build.FRAME.glob("*.sql")]
+    files = [*build.SQL.glob("*/*.sql"), *build.FRAME.glob("*.sql")]
     files += Path(schema.__file__).parent.rglob("*.py")
     words = {word for file in files for word in re.findall(r"\b([a-z_0-9]+)\(", file.read_text())}
     return column(

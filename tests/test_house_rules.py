@@ -11,9 +11,9 @@ import sqlglot
 
 from pgrecall import build
 
-FILES = sorted(build.SQL.glob("*.sql"))
-STATE = [path for path in FILES if path.name < build.LOGIC]
-LOGIC = [path for path in FILES if path.name >= build.LOGIC]
+FILES = build.sources()
+STATE = [path for path in FILES if build.is_state(path)]
+LOGIC = [path for path in FILES if not build.is_state(path)]
 
 BODY = re.compile(r"(\$\w*\$).*?\1", re.DOTALL)
 COMMENT = re.compile(r"--[^\n]*")
@@ -56,7 +56,7 @@ def parsed(path: Path) -> list[object]:
 
 
 def by_name(path: Path) -> str:
-    return path.name
+    return f"{path.parent.name}/{path.name}"
 
 
 def broken_rules(connection: psycopg.Connection, query: str) -> list[tuple[str, str]]:
@@ -108,7 +108,7 @@ def test_sql_is_read_by_another_parser(path: Path) -> None:
 
 def test_lines_have_at_most_100_columns() -> None:
     too_long = [
-        f"{path.name}:{number}"
+        f"{by_name(path)}:{number}"
         for path in all_sql()
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if len(line) > 100
@@ -136,8 +136,8 @@ def test_a_script_holds_nothing_that_create_extension_would_replace(path: Path) 
 
 
 @pytest.mark.parametrize("path", FILES, ids=by_name)
-def test_a_file_is_named_by_a_number_and_a_noun(path: Path) -> None:
-    assert re.fullmatch(r"\d\d-[a-z]+(-[a-z]+)*\.sql", path.name)
+def test_a_file_is_named_by_a_noun(path: Path) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*\.sql", path.name)
 
 
 @pytest.mark.parametrize("path", LOGIC, ids=by_name)
@@ -166,3 +166,37 @@ def test_the_text_rules_see_every_function(path: Path) -> None:
     )
 
     assert [name for name, _ in functions(path)] == made
+
+
+def calls(path: Path) -> set[str]:
+    """Return the names of ours that a file calls, past what stands in strings."""
+    return set(re.findall(r"pgrecall(?:_internal)?\.(\w+)\s*\(", uncommented(path)))
+
+
+def uncommented(path: Path) -> str:
+    return STRING.sub("''", COMMENT.sub("", path.read_text()))
+
+
+def test_the_rooms_stand_in_the_order_of_the_readme() -> None:
+    rooms = list(dict.fromkeys(path.parent.name for path in FILES))
+
+    drawn = re.findall(r"^sql/(\w+)/ ", (build.ROOT / "README.md").read_text(), re.M)
+
+    assert rooms == drawn
+    assert [path.parent.name for path in FILES] == sorted(
+        (path.parent.name for path in FILES), key=rooms.index
+    )
+
+
+def test_a_room_uses_only_the_rooms_before_it() -> None:
+    homes = {name: path for path in LOGIC for name, _ in functions(path)}
+    rooms = list(dict.fromkeys(path.parent.name for path in FILES))
+
+    upwards = [
+        f"{by_name(path)}: {name}() of {by_name(homes[name])}"
+        for path in LOGIC
+        for name in sorted(calls(path) & set(homes))
+        if rooms.index(homes[name].parent.name) > rooms.index(path.parent.name)
+    ]
+
+    assert upwards == []

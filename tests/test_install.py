@@ -55,8 +55,13 @@ def made_up_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make today's sql/ the frozen release 0.0.9, and add to sql/ what comes after it."""
     old = build.full_script().replace(f"'{__version__}'", "'0.0.9'")
     shutil.copytree(build.SQL, tmp_path / "sql")
-    (tmp_path / "sql" / "19-shelf.sql").write_text(NEW_STATE)
-    (tmp_path / "sql" / "90-shelf.sql").write_text(NEW_LOGIC)
+    (tmp_path / "sql" / "state" / "shelf.sql").write_text(NEW_STATE)
+    (tmp_path / "sql" / "operations" / "shelf.sql").write_text(NEW_LOGIC)
+    order = (build.SQL / build.ORDER).read_text()
+    first_of_values = order.index("values/")
+    (tmp_path / "sql" / build.ORDER).write_text(
+        f"{order[:first_of_values]}state/shelf.sql\n{order[first_of_values:]}operations/shelf.sql\n"
+    )
     migrations = tmp_path / "migrations"
     migrations.mkdir()
     (migrations / "pgrecall--0.0.9.sql").write_text(old + GONE)

@@ -1,3 +1,3 @@
-"""The version being developed; sql/20-version.sql says the same, and a test compares them."""
+"""The version being developed; sql/values/version.sql says the same, and a test compares them."""
 
 __version__ = "0.2.0"

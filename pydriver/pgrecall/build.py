@@ -23,11 +23,12 @@ SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
-VERSION_FILES = (PACKAGE / "_version.py", SQL / "20-version.sql")
+VERSION_FILES = (PACKAGE / "_version.py", SQL / "values" / "version.sql")
 # Of registries; they name the version as well.
 MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
 
-LOGIC = "20"  # files from here on only create or replace, and every upgrade runs them again
+ORDER = "order.txt"  # in sql/: its files in the order in which they run
+STATE = "state"  # the room that migrations change; upgrades run the files of all others again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 # Tokens that may contain a semicolon, and the semicolon.
@@ -45,7 +46,7 @@ superuser = false
 """
 
 NEXT = """\
--- What the next release changes in the state (sql/00 to 19) of a database that has the latest
+-- What the next release changes in the state (sql/state/) of a database that has the latest
 -- release. Functions, views and comments are made anew by the upgrade itself; see README.md here.
 
 -- phase: catalog
@@ -94,7 +95,7 @@ def upgrade_name(before: str, to: str) -> str:
 
 def full_script() -> str:
     """Assemble the script that installs the current version into a database without pgrecall."""
-    return _header(f"pgrecall {version()}, the whole schema") + "".join(map(_part, _sources()))
+    return _header(f"pgrecall {version()}, the whole schema") + "".join(map(_part, sources()))
 
 
 def upgrade_script(before: str) -> str:
@@ -305,8 +306,24 @@ def _stated_version(path: Path) -> str:
     return str(found[0])
 
 
-def _sources() -> list[Path]:
-    return sorted(SQL.glob("*.sql"), key=lambda path: path.name)
+def sources() -> list[Path]:
+    """Return the files of sql/ in the order in which they run.
+
+    Raises:
+        ValueError: sql/order.txt names a file that is not there, or leaves one out.
+
+    """
+    files = [SQL / line for line in (SQL / ORDER).read_text(encoding="utf-8").split()]
+    differing = set(files) ^ set(SQL.glob("*/*.sql"))
+    if differing:
+        names = ", ".join(sorted(str(path.relative_to(SQL)) for path in differing))
+        raise ValueError(f"{ORDER} and the files beside it differ: {names}")
+    return files
+
+
+def is_state(path: Path) -> bool:
+    """Tell whether a file of sql/ holds state, which only migrations change."""
+    return path.parent.name == STATE
 
 
 def _delta(path: Path, phase: str, text: str) -> str:
@@ -322,8 +339,8 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
     late when the swap has a word of its object's name.
     """
     words = set(re.findall(r"\w+", swap))
-    sources = _sources()
-    text = "".join(path.read_text("utf-8") for path in sources)
+    files = sources()
+    text = "".join(path.read_text("utf-8") for path in files)
     tables = re.findall(r"^create table (pgrecall_internal\.\w+)", text, re.MULTILINE)
     tables += re.findall(r"^create table ([\w.]+)", swap, re.MULTILINE)
     views = re.findall(r"^create or replace view ([\w.]+)", text, re.MULTILINE)
@@ -331,8 +348,8 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
     unknown = re.compile(rf"{names}|default pgrecall\w*\." if names else r"default pgrecall\w*\.")
     parts: tuple[list[str], list[str]] = ([], [])
     places: dict[str, int] = {}  # of each function: 0 before the swap, 1 after it
-    for path in sources:
-        if path.name < LOGIC:
+    for path in files:
+        if is_state(path):
             continue
         for statement in map(bare, statements(path.read_text(encoding="utf-8"))):
             place = 1
@@ -357,11 +374,11 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
 
 
 def _state_statements(kind: str) -> list[str]:
-    """Return those statements of sql/00 to 19 that begin so: every upgrade runs them again."""
+    """Return those statements of sql/state/ that begin so: every upgrade runs them again."""
     return [
         bare(statement) + "\n"
-        for path in _sources()
-        if path.name < LOGIC
+        for path in sources()
+        if is_state(path)
         for statement in statements(path.read_text(encoding="utf-8"))
         if bare(statement).startswith(kind)
     ]

@@ -1,0 +1,274 @@
+-- The lookups and locks that nearly every function begins with.
+--
+-- _bank() returns the row of a bank or raises RC001. Writers lock the bank until the end of their
+-- transaction; readers never wait. Who only adds calls _shared_bank() and works beside others that
+-- add; who changes or removes calls _locked_bank() and is alone. These are advisory locks, granted
+-- in the order of asking, so that nobody starves; their keys come from the secret fence_key, so
+-- that no stranger holds them. Writers that share register the ids they may use (_settled_id()).
+-- Which lock is taken when is in sql/reference.md.
+create or replace function pgrecall_internal._bank(bank text)
+returns pgrecall.bank
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank;
+begin
+  if bank is null then
+    raise exception using
+      errcode = 'null_value_not_allowed',
+      message = 'bank must not be null',
+      hint    = 'Name the bank to look into; select * from pgrecall.bank_overview lists them.';
+  end if;
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
+  if not found then
+    raise exception using
+      errcode = 'RC001',
+      message = format('bank "%s" does not exist', bank),
+      hint    = format('Create it with: select pgrecall.create_bank(%L);', bank);
+  end if;
+  return found_bank;
+end;
+$$;
+comment on function pgrecall_internal._bank is 'The row of a bank. Errors: RC001 unknown bank.';
+
+create or replace function pgrecall_internal._lock_key(
+  bank pgrecall.bank, purpose integer default 0)
+returns bigint
+language sql immutable parallel safe
+return hashtextextended(bank.fence_key::text, purpose);
+comment on function pgrecall_internal._lock_key is
+'Key of an advisory lock of a bank. purpose 0: who writes, 1: who refreshes its statistics.';
+
+create or replace function pgrecall_internal._sees_commits()
+returns boolean
+language sql stable parallel safe
+return current_setting('transaction_isolation') in ('read committed', 'read uncommitted');
+comment on function pgrecall_internal._sees_commits is
+'Whether each statement of the transaction sees what others have committed.';
+
+create or replace function pgrecall_internal._raise_replaced(bank text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  -- The bank was dropped during the wait; a new one may have its name.
+  perform pgrecall_internal._bank(bank);
+  raise exception using
+    errcode = 'serialization_failure',
+    message = format('bank "%s" was replaced meanwhile, or may not be written', bank),
+    hint    = 'Run the statement again.';
+end;
+$$;
+comment on function pgrecall_internal._raise_replaced is
+'Raises RC001 for a bank that is gone, 40001 for one that is another now.';
+
+create or replace function pgrecall_internal._locked_bank(bank text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+  key        uuid := found_bank.fence_key;
+begin
+  perform pg_advisory_xact_lock(pgrecall_internal._lock_key(found_bank));
+  -- Not "for update": that would also block the foreign key checks of other writers.
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
+  for no key update;
+  if not found or found_bank.fence_key <> key then
+    perform pgrecall_internal._raise_replaced(bank);
+  end if;
+  -- The row is also updated, once per transaction: a writer whose snapshot is older than this
+  -- commit then fails (40001) instead of going by what it was.
+  update pgrecall.bank b
+  set    created_at = b.created_at
+  where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
+  return found_bank;
+end;
+$$;
+comment on function pgrecall_internal._locked_bank is
+'The row of a bank, with no other writer beside, until the transaction ends. Errors: RC001 unknown '
+'bank, 40001 replaced meanwhile.';
+
+create or replace function pgrecall_internal._register_writer(bank pgrecall.bank)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  own      text := pg_current_xact_id()::text;
+  first_id text := current_setting('pgrecall.first_id', true);
+begin
+  -- Once per transaction, so that many calls take one lock.
+  if coalesce(first_id, '') not like own || ' %' then
+    first_id := own || ' ' || coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
+    perform set_config('pgrecall.first_id', first_id, true);
+  end if;
+  perform pg_advisory_xact_lock_shared(
+    hashtext(bank.fence_key::text), (split_part(first_id, ' ', 2)::bigint & 2147483647)::integer);
+end;
+$$;
+comment on function pgrecall_internal._register_writer is
+'Shows to others, as an advisory lock, above which id the transaction writes into a bank.';
+
+create or replace function pgrecall_internal._settled_id(bank pgrecall.bank)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  -- Read before the locks: who registers later writes above it.
+  last_id bigint := coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
+begin
+  return least(last_id, (
+    -- A lock has room for 31 bits of the id.
+    select min(last_id - ((last_id - l.objid::bigint) & 2147483647))
+    from   pg_locks l
+    where  l.locktype = 'advisory' and l.objsubid = 2 and l.granted
+      and  l.database = (select d.oid from pg_database d where d.datname = current_database())
+      and  l.classid::bigint = hashtext(bank.fence_key::text)::bigint & 4294967295
+      and  l.pid is distinct from pg_backend_pid()
+  ));
+end;
+$$;
+comment on function pgrecall_internal._settled_id is
+'Up to this id no running transaction adds documents to a bank: a later statement sees them all.';
+
+create or replace function pgrecall_internal._shared_bank(bank text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank;
+  key        uuid;
+begin
+  -- A snapshot may be older than what other writers have added: who has one is alone.
+  if not pgrecall_internal._sees_commits() then
+    return pgrecall_internal._locked_bank(bank);
+  end if;
+  found_bank := pgrecall_internal._bank(bank);
+  key := found_bank.fence_key;
+  perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(found_bank));
+  select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
+  if not found or found_bank.fence_key <> key then
+    perform pgrecall_internal._raise_replaced(bank);
+  end if;
+  perform pgrecall_internal._register_writer(found_bank);
+  return found_bank;
+end;
+$$;
+comment on function pgrecall_internal._shared_bank is
+'The row of a bank, for a writer that only adds, beside others that do so, until the transaction '
+'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile.';
+
+create or replace function pgrecall_internal._check_isolation(name text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not pgrecall_internal._sees_commits() then
+    raise exception using
+      errcode = 'active_sql_transaction',
+      message = format('%s() must see what others commit, so not at isolation level "%s"', name,
+                       current_setting('transaction_isolation')),
+      hint    = 'Begin with: begin isolation level read committed;';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_isolation is
+'Raises 25001 unless the transaction is at isolation level read committed.';
+
+create or replace function pgrecall_internal._fact_types(bank text, fact_types text[])
+returns text[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Forces index lookups, whatever the statistics of the bank.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  known   text[];
+  unknown text;
+begin
+  select array_agg(t.fact_type order by t.fact_type)
+  into   known
+  from   pgrecall.fact_type t
+  where  t.bank_id = _fact_types.bank;
+  if fact_types is null then
+    -- Fact types without memories are left out: each adds a branch to plan.
+    return array(
+      select u
+      from   unnest(known) as u
+      cross  join lateral (
+        -- One lookup each: index order keeps the planner from scanning the whole bank.
+        (select true from pgrecall.memory m
+         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is not null
+         order  by lower(m.occurred)
+         limit  1)
+        union all
+        (select true from pgrecall.memory m
+         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is null
+         order  by m.mentioned_at
+         limit  1)
+        limit  1
+      ) as held
+      order  by u
+    );
+  end if;
+  select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
+  if found then
+    raise exception using
+      errcode = 'RC008',
+      message = format('bank "%s" has no fact type "%s"', bank, unknown),
+      hint    = format('It has %s. Add one with: select pgrecall.add_fact_type(%L, %L);',
+                       array_to_string(known, ', '), bank, unknown);
+  end if;
+  return array(select distinct u from unnest(fact_types) as u order by u);
+end;
+$$;
+comment on function pgrecall_internal._fact_types is
+'The fact types to search, when null all that hold a memory. Errors: RC008 unknown fact type.';
+
+create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform 1 from pgrecall.memory m
+  where  m.bank_id = _check_memory.bank and m.memory_id = _check_memory.memory_id;
+  if not found then
+    raise exception using
+      errcode = 'RC010',
+      message = format('bank "%s" has no memory %s', bank, coalesce(memory_id::text, 'null')),
+      hint    = 'Pass ids that retain() or a recall on the same bank returned.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_memory is
+'Raises RC010 unless the bank holds the memory.';
+
+create or replace function pgrecall_internal._check_entity(bank text, entity_id bigint)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform 1 from pgrecall.entity e
+  where  e.bank_id = _check_entity.bank and e.entity_id = _check_entity.entity_id;
+  if not found then
+    raise exception using
+      errcode = 'RC013',
+      message = format('bank "%s" has no entity %s', bank, coalesce(entity_id::text, 'null')),
+      hint    = format('Look for it with: select * from pgrecall.query_entities(%L, ''its name'');',
+                       bank);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_entity is
+'Raises RC013 unless the bank holds the entity.';

@@ -1,0 +1,410 @@
+-- The answer of a recall: fused, ordered, completed.
+--
+-- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(): it
+-- runs the arms once and returns the rows and the reports of that same run. It is stable, as is
+-- what it calls, so that it sees one state of the bank, whatever it waits for: a volatile function
+-- would take the model of the bank from before a switch of models, and find no embeddings after it.
+-- Rows are completed from memory and message only after fusion has chosen them, and their jsonb is
+-- made only for those returned.
+create or replace function pgrecall_internal._gated_reports(
+  reports pgrecall.arm_report[], hits pgrecall.arm_hit[], gates jsonb)
+returns pgrecall.arm_report[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  gated text[] := pgrecall_internal._gated_arms(hits, gates);
+begin
+  for n in 1 .. cardinality(reports) loop
+    if (reports[n]).arm = any (gated) then
+      reports[n].status := 'gated';
+      reports[n].reason := format('best score %s is below the gate %s',
+                                  round((reports[n]).best_score::numeric, 4),
+                                  gates ->> (reports[n]).arm);
+    end if;
+  end loop;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._gated_reports is
+'The reports of a run, with arms below their gates marked as gated.';
+
+create or replace function pgrecall_internal._doubted_reports(
+  reports pgrecall.arm_report[], given jsonb, doubted jsonb)
+returns pgrecall.arm_report[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  share double precision;
+begin
+  for n in 1 .. cardinality(reports) loop
+    share := (doubted ->> (reports[n]).arm)::double precision
+             / nullif((given ->> (reports[n]).arm)::double precision, 0);
+    if share <= 0.5 then
+      reports[n].reason := concat_ws('; ', (reports[n]).reason, format(
+        'counts %s%% of its weight: words tell these memories apart, embeddings hardly do',
+        round(100 * share)));
+    end if;
+    if share <= 0.2 then
+      reports[n].hint := coalesce(
+        (reports[n]).hint,
+        'If the embedding model does not know the language, give the bank one that does: see '
+        'pgrecall reembed.');
+    end if;
+  end loop;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._doubted_reports is
+'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
+'it on, hint from four fifths on.';
+
+create or replace function pgrecall_internal._named_hits(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
+returns pgrecall.arm_hit[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  ids         bigint[];
+  confidences real[];
+begin
+  if request.named = '{}' then
+    return hits;
+  end if;
+  select array_agg(n.memory_id), array_agg(n.confidence)
+  into   ids, confidences
+  from (
+    select h.memory_id, max(e.confidence) as confidence
+    from   (select distinct x.memory_id from unnest(hits) as x) as h
+    cross  join unnest(request.named) as e
+    cross  join lateral (
+      select from pgrecall.mention m
+      where  m.bank_id = (request.bank).bank_id and m.memory_id = h.memory_id
+        and  m.entity_id = e.entity_id
+      limit  1
+    ) as stated
+    group  by h.memory_id
+  ) as n;
+  return array(
+    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
+            h.background)::pgrecall.arm_hit
+    from   unnest(hits) with ordinality
+             as h(arm, memory_id, rank, score, named, via, background, place)
+    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
+    order  by h.place
+  );
+end;
+$$;
+comment on function pgrecall_internal._named_hits is
+'The hits, each with the confidence that its memory mentions an entity named in the query.';
+
+create or replace function pgrecall_internal._answer_rows(
+  request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
+  places integer[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  skip         integer := (request.options ->> 'skip')::integer;
+  idf_sum      double precision := (request.memory_terms).idf_sum;
+  message_sum  double precision := (request.message_terms).idf_sum;
+  is_embedded  boolean := request.embedding is not null;
+  hits         pgrecall.recalled[];
+begin
+  hits := array(
+    select (
+      row_number() over (
+        order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
+      r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
+      r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
+      pgrecall_internal._relevance(
+        r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
+      r.proof_count, lower(r.occurred), upper(r.occurred),
+      (select a.value -> 'via' from jsonb_each(r.arms) as a
+       where  a.value ? 'via'
+       order  by (a.value ->> 'contribution')::double precision desc, a.key
+       limit  1), null)::pgrecall.recalled
+    from (
+      select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
+             m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
+             f.arms, f.place
+      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+      join   pgrecall.memory m
+        on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+      union all
+      select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
+             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place
+      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+      join   pgrecall.message t
+        on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+    ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
+           occurred, mentioned_at, confidence, proof_count, score, arms, place)
+    order  by row_number() over (
+             order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)
+    offset skip
+    limit  request.top_k
+  );
+  return pgrecall_internal._with_conflicts(request, hits);
+end;
+$$;
+comment on function pgrecall_internal._answer_rows is
+'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
+'ties by recency.';
+
+create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
+returns table (id text, place bigint)
+language sql immutable parallel safe rows 3
+begin atomic
+  select f.id, f.place
+  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
+  where  f.place < coalesce(
+           (select min(s.place)
+            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
+                     with ordinality as s(id, place)
+            where  s.id = _path_prefix.memory_id::text), 5)
+    and  f.place < 5;
+end;
+comment on function pgrecall_internal._path_prefix is
+'The first four facts of a path before a memory, or of the whole path where it is not on it.';
+
+create or replace function pgrecall_internal._with_path_texts(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  ids   bigint[];
+  texts jsonb;
+begin
+  ids := array(
+    select distinct b.id::bigint
+    from   unnest(hits) as h
+    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
+    where  h.via is not null
+  );
+  request.fact_types := null;
+  select jsonb_object_agg(
+           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
+  into   texts
+  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
+  cross  join lateral (
+    select x.memory_id, x.text from pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
+    limit  1
+  ) as m;
+  for n in 1 .. cardinality(hits) loop
+    if hits[n].via is not null then
+      hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (
+        select string_agg(
+                 texts ->> b.id,
+                 case when hits[n].via ->> 'direction' in ('cause', 'root') then ' ← '
+                      else ' → ' end
+                 order by b.place)
+        from   pgrecall_internal._path_prefix(hits[n].via, hits[n].memory_id) as b)));
+    end if;
+  end loop;
+  return hits;
+end;
+$$;
+comment on function pgrecall_internal._with_path_texts is
+'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
+'200 characters of each, without facts that the filter leaves out.';
+
+create or replace function pgrecall_internal._answer(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  options       jsonb := request.options;
+  last_rank     integer := (options ->> 'skip')::integer + request.top_k;
+  min_relevance double precision := (options ->> 'min_relevance')::double precision;
+  collapse      boolean := (options ->> 'collapse')::boolean;
+  diversity     double precision := (options ->> 'diversity')::double precision;
+  half_life     interval := (options ->> 'recency_half_life')::interval;
+  is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
+  is_embedded   boolean := request.embedding is not null;
+  idf_sum       double precision := (request.memory_terms).idf_sum;
+  message_sum   double precision := (request.message_terms).idf_sum;
+  ids           bigint[];
+  scores        double precision[];
+  shares        jsonb[];
+  places        integer[];
+  arranged      record;
+begin
+  -- Ties at the last rank are kept until recency breaks them.
+  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
+  into   ids, scores, shares
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
+           (options ->> 'rrf_k')::integer, options ->> 'fusion',
+           (options ->> 'named_boost')::double precision,
+           case when not is_arranged and min_relevance = 0 and options ->> 'prefer' = 'relevant'
+                then last_rank end) as f
+  where  min_relevance = 0
+     or  pgrecall_internal._relevance(
+           f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
+  if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
+    places := pgrecall_internal._preferred_order(request, ids, scores, shares);
+    return pgrecall_internal._answer_rows(
+      request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
+      array(select generate_series(1, cardinality(ids))));
+  elsif not is_arranged then
+    return pgrecall_internal._answer_rows(request, ids, scores, shares, null);
+  end if;
+  arranged := pgrecall_internal._reordered(
+    request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
+    request.as_of, ids, scores, shares);
+  return pgrecall_internal._answer_rows(
+    request, arranged.ids, arranged.scores, arranged.arms,
+    array(select generate_series(1, cardinality(arranged.ids))));
+end;
+$$;
+comment on function pgrecall_internal._answer is
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
+'weights of the request are those after _doubted_weights().';
+
+create or replace function pgrecall_internal._fence_key(bank text)
+returns uuid
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select b.fence_key
+    from   pg_proc p
+    join   pgrecall.bank b on b.bank_id = _fence_key.bank
+    where  p.oid = 'pgrecall_internal._searched_recall'::regproc
+      and  p.prosecdef and pg_get_userbyid(p.proowner) <> current_user
+      and  has_function_privilege(p.oid, 'execute')
+  );
+end;
+$$;
+comment on function pgrecall_internal._fence_key is
+'The fence_key of a bank, where it helps: for roles that may call _searched_recall(). Null: none.';
+
+create or replace function pgrecall_internal._searched_recall(
+  key        uuid,
+  bank       text,
+  query      text,
+  embedding  halfvec,
+  during     tstzrange,
+  fact_types text[],
+  tags       text[],
+  filter     text,
+  top_k      bigint,
+  as_of      timestamptz,
+  model      text,
+  options    jsonb,
+  is_run     boolean,
+  out hits pgrecall.recalled[],
+  out arms pgrecall.arm_report[])
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  run record;
+begin
+  -- The key tells who sees the bank only where the fence stands, and other policies may hide more.
+  if exists (
+       select from pgrecall.bank b
+       where  b.bank_id = _searched_recall.bank and b.fence_key = _searched_recall.key)
+     and exists (
+       select
+       from   pg_policy p
+       join   pg_class c on c.oid = p.polrelid
+       where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
+         and  p.polname = 'pgrecall_bank')
+     and not exists (
+       select
+       from   pg_policy p
+       join   pg_class c on c.oid = p.polrelid
+       where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+         and  p.polname not in ('pgrecall_bank', 'pgrecall_admin', 'pgrecall_searcher'))
+  then
+    run := pgrecall_internal._recall(
+      bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options,
+      is_run);
+    hits := run.hits;
+    arms := run.arms;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._searched_recall is
+'_recall() with the rights of the owner of this function, for who has the fence_key of the bank. '
+'Null: another key, or the policies are not those of enable_row_security() alone.';
+
+create or replace function pgrecall_internal._recall(
+  bank       text,
+  query      text,
+  embedding  halfvec,
+  during     tstzrange,
+  fact_types text[],
+  tags       text[],
+  filter     text,
+  top_k      bigint,
+  as_of      timestamptz,
+  model      text,
+  options    jsonb,
+  is_run     boolean default true,
+  out hits pgrecall.recalled[],
+  out arms pgrecall.arm_report[])
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  request pgrecall_internal.request;
+  run     record;
+  weights jsonb;
+  key     uuid;
+begin
+  if row_security_active('pgrecall.memory') then
+    key := pgrecall_internal._fence_key(bank);
+    if key is not null then
+      run := pgrecall_internal._searched_recall(
+        key, bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model,
+        options, is_run);
+      hits := run.hits;
+      arms := run.arms;
+    end if;
+    if arms is not null then
+      return;
+    end if;
+  end if;
+  request := pgrecall_internal._request(
+    bank, query, embedding, during, fact_types, tags, filter, top_k, as_of, model, options);
+  run := pgrecall_internal._run(request, not is_run);
+  arms := run.reports;
+  if is_run then
+    weights := pgrecall_internal._doubted_weights(
+      request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
+    if weights <> request.options -> 'weights' then
+      arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
+      request.options := jsonb_set(request.options, '{weights}', weights);
+    end if;
+    hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
+    if exists (select from unnest(hits) as h where h.via is not null) then
+      hits := pgrecall_internal._with_path_texts(request, hits);
+    end if;
+    if request.options -> 'gates' <> '{}' then
+      arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
+    end if;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._recall is
+'One recall: its rows, and the reports of that same run. is_run => false: only what would run. The '
+'bank is its first argument, so that a cluster can run all of it on the node of the bank.';

@@ -1,0 +1,190 @@
+-- The run of a recall: every arm that applies, in the order of the registry.
+--
+-- _run() goes through arms(), skips those without input, runs the others and returns their hits
+-- with a report of each. A recall narrowed by hints or to a date runs again without that where it
+-- finds too little. An arm that fails is left out with a warning, and with a hint in its report;
+-- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
+create or replace function pgrecall_internal._index_scans()
+returns jsonb
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  return (
+    select coalesce(jsonb_object_agg(i.relname, s.scans), '{}')
+    from   pg_index x
+    join   pg_class i on i.oid = x.indexrelid
+    join   pg_class t on t.oid = x.indrelid
+    join   pg_namespace n on n.oid = i.relnamespace
+    cross  join lateral pg_stat_get_xact_numscans(i.oid) as s(scans)
+    where  n.nspname in ('pgrecall', 'pgrecall_internal') and s.scans > 0
+      and  t.relname !~ '^(bank|fact_type|statistics|lexeme)$'
+  );
+end;
+$$;
+comment on function pgrecall_internal._index_scans is
+'Number of scans by this transaction of each index that the arms use; empty with track_counts off.';
+
+create or replace function pgrecall_internal._skip_reason(
+  request pgrecall_internal.request, arm pgrecall.arm)
+returns text
+language sql immutable parallel safe
+return case
+  when arm.arm <> all (request.arms) then 'not asked for'
+  when (request.options -> 'weights' ->> arm.arm)::double precision = 0 then 'its weight is 0'
+  when 'embedding' = any (arm.needs) and request.embedding is null then 'no embedding given'
+  when 'hypothetical' = any (arm.needs) and request.hypothetical is null
+    then 'no hypothetical answer given'
+  when 'during' = any (arm.needs) and request.during is null then 'no time window given'
+  when 'query' = any (arm.needs) and request.query = ''
+       and not exists (select from unnest(arm.needs) as n
+                       where  n in ('keys', 'terms')
+                         and  jsonb_typeof(request.options -> n) = 'array')
+    then 'no query text given'
+  when arm.finds = 'message' and request.filter is not null then 'filters are about memories'
+  when request.arms is not null then null
+  when array_position('{low,mid,high}', request.options ->> 'budget')
+       < array_position('{low,mid,high}', arm.least_budget) then 'the budget is low'
+  when not arm.is_for_dates and pgrecall_internal._is_dated(request)
+    then 'the query is only a date'
+end;
+comment on function pgrecall_internal._skip_reason is
+'Why an arm is left out without being called, by its row of the registry; null: it is called.';
+
+create or replace function pgrecall_internal._run_arm(
+  arm pgrecall.arm, request pgrecall_internal.request, before pgrecall.arm_hit[],
+  is_planned boolean, due timestamptz,
+  out hits pgrecall.arm_hit[], out report pgrecall.arm_report)
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  result       pgrecall_internal.arm_result;
+  is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
+  began        timestamptz := clock_timestamp();
+  scans        jsonb;
+begin
+  hits := '{}';
+  report.arm := arm.arm;
+  report.status := 'skipped';
+  report.reason := coalesce(
+    pgrecall_internal._skip_reason(request, arm),
+    case when began >= due then 'the arms before it took longer than arm_timeout' end);
+  if report.reason is null then
+    if is_explained then
+      scans := pgrecall_internal._index_scans();
+    end if;
+    -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
+    -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
+    begin
+      result := pgrecall_internal._call_arm(arm.arm, request, before, is_planned);
+      if not result.is_run then
+        report.reason := result.reason;
+      elsif is_planned then
+        report.status := 'planned';
+        report.reason := case when request.arms is null then result.reason else 'asked for' end;
+      else
+        report.status := 'ran';
+        report.reason := nullif(concat_ws('; ', request.note, result.reason), '');
+        report.hint := result.hint;
+        hits := pgrecall_internal._arm_hits(arm.arm, result);
+      end if;
+    exception when others then
+      if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate in ('22023', '57014') then
+        raise;
+      end if;
+      report.status := 'failed';
+      report.reason := sqlerrm;
+      report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm.arm);
+      raise warning using
+        errcode = '01RC1',
+        message = format('the %s arm failed and was left out: %s', arm.arm, sqlerrm),
+        hint    = report.hint;
+    end;
+    if is_explained then
+      select string_agg(i.key, ', ' order by i.key) into report.indexes
+      from   jsonb_each(pgrecall_internal._index_scans()) as i
+      where  i.value is distinct from scans -> i.key;
+    end if;
+  end if;
+  if not is_planned then
+    report.rows := cardinality(hits);
+    report.best_score := (hits[1]).score;
+    report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._run_arm is
+'Runs one arm, or says whether it would run; an arm that fails is left out with warning 01RC1, and '
+'one that would begin when it is due or later, with a reason.';
+
+create or replace function pgrecall_internal._widened(
+  request pgrecall_internal.request, results integer)
+returns pgrecall_internal.request
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  request.note := format('widened: %s results were fewer than %s', results,
+                         request.options ->> 'widen_below');
+  request.fact_types := request.all_types;
+  if pgrecall_internal._is_dated(request) then
+    request.is_only_date := false;
+    if request.lexemes is null then
+      request := pgrecall_internal._parsed_request(request);
+    end if;
+  end if;
+  return request;
+end;
+$$;
+comment on function pgrecall_internal._widened is
+'A narrowed request without its narrowing, for the second run.';
+
+create or replace function pgrecall_internal._run(
+  request pgrecall_internal.request, is_planned boolean,
+  out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  arm     pgrecall.arm;
+  one     record;
+  results integer;
+  before  text := current_setting('lock_timeout');
+  due     timestamptz := 'infinity';
+  waiting interval := (request.options ->> 'arm_timeout')::interval;
+begin
+  if waiting is not null and not is_planned then
+    due := clock_timestamp() + waiting;
+    -- An arm that waits for a lock leaves time for others.
+    if before = '0' or before::interval > waiting / 4 then
+      perform set_config('lock_timeout', ceil(extract(epoch from waiting) * 250)::text, true);
+    end if;
+  end if;
+  loop
+    hits := '{}';
+    reports := '{}';
+    for arm in select a.* from pgrecall.arms() as a order by a.place loop
+      one := pgrecall_internal._run_arm(arm, request, hits, is_planned, due);
+      hits := hits || one.hits;
+      reports := reports || one.report;
+    end loop;
+    exit when is_planned
+           or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
+    -- Too few results: runs again without narrowing.
+    select count(distinct h.memory_id) into results
+    from   unnest(hits) as h
+    join   pgrecall.arms() as a on a.arm = h.arm
+    where  a.finds = 'memory';
+    exit when results >= (request.options ->> 'widen_below')::integer;
+    request := pgrecall_internal._widened(request, results);
+  end loop;
+  if waiting is not null then
+    perform set_config('lock_timeout', before, true);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._run is
+'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
+'is only a date, narrow the search, unless too little is found. is_planned: only reports what '
+'would run. After arm_timeout no further arm begins.';

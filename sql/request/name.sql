@@ -1,0 +1,229 @@
+-- Names in a query, resolved to entities.
+--
+-- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
+-- aliases and keeps the longest matches. Where several entities have the same name, their
+-- co-mentions decide: the other entities of their latest facts.
+-- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
+-- query nor an entity mentioned everywhere makes a recall slow.
+create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
+returns table (other_id bigint, facts bigint)
+language plpgsql stable parallel safe rows 50
+set search_path from current
+as $$
+begin
+  return query
+  select x.entity_id, count(*)
+  from   pgrecall.fact_type t
+  cross  join lateral (
+    select m.memory_id
+    from   pgrecall.mention m
+    where  m.bank_id = _co_mentions.bank and m.entity_id = _co_mentions.entity_id
+      -- "between" rather than "=", so that only the primary key provides this order.
+      and  m.fact_type between t.fact_type and t.fact_type
+    order  by m.fact_type desc, m.memory_id desc
+    limit  100
+  ) as latest
+  cross  join lateral (
+    select o.entity_id
+    from   pgrecall.mention o
+    where  o.bank_id = _co_mentions.bank and o.memory_id = latest.memory_id
+      and  o.entity_id <> _co_mentions.entity_id
+    limit  100
+  ) as x
+  where  t.bank_id = _co_mentions.bank
+  group  by x.entity_id;
+end;
+$$;
+comment on function pgrecall_internal._co_mentions is
+'Entities mentioned in the same facts as an entity, and in how many; limited to its latest 100 '
+'facts of each type.';
+
+create or replace function pgrecall_internal._query_names(bank text, query text)
+returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
+language plpgsql stable parallel safe rows 5
+set search_path from current
+as $$
+begin
+  return query
+  with phrase as materialized (
+    select p.*,
+           -- The genitive of German and Dutch, "Anas Chefin".
+           case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
+                     and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
+                then left(p.phrase, -1) end as stem
+    from   pgrecall_internal._phrases(query) as p
+  ),
+  found as materialized (
+    select p.*, a.entity_id, a.confidence
+    from   phrase p
+    cross  join lateral (
+      select b.entity_id, b.confidence
+      from   pgrecall.entity_alias b
+      where  b.bank_id = _query_names.bank
+        and  b.alias = case
+               when p.stem is null or exists (
+                      select from pgrecall.entity_alias x
+                      where  x.bank_id = _query_names.bank and x.alias = p.phrase)
+                 then p.phrase else p.stem end
+      order  by b.confidence desc, b.entity_id
+      limit  10
+    ) as a
+  ),
+  -- The longest name wins: "Ana Silva" does not also mean every other Ana.
+  hit as materialized (
+    select f.*, count(*) over (partition by f.first, f.last) as candidates
+    from   found f
+    where  not exists (
+      select from found l
+      where  l.first <= f.first and l.last >= f.last and l.last - l.first > f.last - f.first
+    )
+  ),
+  weighed as (
+    select h.*, h.confidence * (1 + 4 * coalesce(s.shared, 0)) as weight
+    from   hit h
+    left   join lateral (
+      select count(distinct o.phrase) as shared
+      from   pgrecall_internal._co_mentions(_query_names.bank, h.entity_id) as c
+      join   hit o on o.entity_id = c.other_id and o.phrase <> h.phrase
+      where  h.candidates > 1
+    ) as s on h.candidates > 1
+  )
+  select w.entity_id, w.phrase, w.starts_at, w.ends_at,
+         case w.candidates
+           when 1 then w.confidence
+           else (w.weight / nullif(sum(w.weight) over (partition by w.first, w.last), 0))::real
+         end
+  from   weighed w;
+end;
+$$;
+comment on function pgrecall_internal._query_names is
+'Used by query_entities(): each occurrence of a name in a query, with at most ten entities that '
+'have it as an alias.';
+
+create or replace function pgrecall_internal._named_entities(bank text, query text)
+returns pgrecall_internal.named_entity[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return array(
+    select (n.entity_id, n.phrase, coalesce(n.confidence, 0), n.starts_at,
+            n.ends_at)::pgrecall_internal.named_entity
+    from (
+      select distinct on (q.entity_id) q.*
+      from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+      order  by q.entity_id, length(q.phrase) desc, q.confidence desc
+    ) as n
+  );
+end;
+$$;
+comment on function pgrecall_internal._named_entities is
+'The entities that a query names, each by its longest name.';
+
+create or replace function pgrecall.query_entities(bank text, query text)
+returns setof pgrecall.query_entity
+language plpgsql stable parallel safe rows 5
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._bank(bank);
+  return query
+  select e.entity_id, e.name, e.kind, n.matched, n.confidence
+  from   unnest(pgrecall_internal._named_entities(query_entities.bank, query_entities.query)) as n
+  cross  join lateral (
+    select x.entity_id, x.name, x.kind
+    from   pgrecall.entity x
+    where  x.bank_id = query_entities.bank and x.entity_id = n.entity_id
+    limit  1
+  ) as e
+  order  by e.entity_id;
+end;
+$$;
+comment on function pgrecall.query_entities is
+'Entities named in a query: the longest names that occur in it, of at most eight words or twelve '
+'Chinese, Japanese or Korean letters, and all entities that have it as an alias. confidence, 0 to '
+'1, is the confidence in the alias. Where several entities have a name, each gets its share of '
+'confidence x (1 + 4 n): n is the number of other names in the query whose entities occur with it '
+'in its latest facts. Errors: RC001.';
+
+create or replace function pgrecall.without_names(bank text, query text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+  starts   integer[];
+  ends     integer[];
+  kept     text;
+begin
+  perform pgrecall_internal._check_text('query', query);
+  query := pgrecall_internal._normalised(query);
+  select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
+  into   starts, ends
+  from (
+    select n.starts_at, n.ends_at,
+           (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as has_sign,
+           coalesce(length((
+             regexp_match(substr(query, n.ends_at, 4),
+                          '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
+           + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
+             as possessive
+    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n
+    cross  join lateral (
+      select from pgrecall.entity e
+      where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
+        -- A name in lower case ("pricing model") is part of the subject: it stays.
+        and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
+      limit  1
+    ) as proper
+    -- A part of an identifier is not a separate word.
+    where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
+             !~ '[[:alnum:]][-_.@:+#]'
+      and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
+  ) as s;
+  if starts is null then
+    return without_names.query;
+  end if;
+
+  kept := (
+    select coalesce(string_agg(c.letter, '' order by c.n), '')
+    from   string_to_table(left(query, 4100), null) with ordinality as c(letter, n)
+    where  not exists (
+      select from unnest(starts, ends) as s(starts_at, ends_at)
+      where  c.n between s.starts_at and s.ends_at)
+  ) || substr(query, 4101);
+  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
+  kept := regexp_replace(kept, '\s+', ' ', 'g');
+  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
+  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
+  -- Only stop words are left ("Who is?"): an embedding of them would match anything.
+  if to_tsvector(searched.text_search_config::regconfig, kept) = '' then
+    return without_names.query;
+  end if;
+  return kept;
+end;
+$$;
+comment on function pgrecall.without_names is
+'A query without the names that query_entities() finds in it, each with its possessive ''s, for '
+'embedding: names say who is meant, not what is asked. Names in lower case, unless of a person, '
+'and parts of identifiers are kept. The query is returned unchanged where it has no names, or '
+'where only stop words would be left. Errors: RC001, 22023.';
+
+create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select count(*) from (
+      select from pgrecall.mention m
+      where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
+      limit  1000
+    ) as bounded
+  );
+end;
+$$;
+comment on function pgrecall_internal._mentions is
+'Number of facts that mention an entity; counting stops at 1,000.';

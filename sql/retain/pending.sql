@@ -1,0 +1,107 @@
+-- Embeddings that are missing: of facts that were written in SQL, or while no embedder was at hand.
+--
+-- A fact is stored without an embedding where the caller has none; all arms but the semantic one
+-- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
+-- memories by similarity, as retain() would have done. Both work on any number of memories in
+-- batches and keep no state: what has an embedding is not listed, so they go on after an
+-- interruption. Questions are always stored with theirs; another model is for retain/reembed.sql.
+create or replace function pgrecall.embed_pending(
+  bank text, from_id bigint default 0, batch_size integer default 1000)
+returns setof pgrecall.pending_text
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
+  -- In primary key order, with one lookup each: nothing is counted or sorted.
+  return query
+  select m.memory_id, 'text'::text, 0::smallint, m.text
+  from   pgrecall.memory m
+  left   join lateral (
+    select true as is_there
+    from   pgrecall.embedding e
+    where  e.bank_id = embed_pending.bank and e.memory_id = m.memory_id
+      and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'text'
+    limit  1
+  ) as n on true
+  where  m.bank_id = embed_pending.bank and m.memory_id >= embed_pending.from_id
+    and  n.is_there is null
+  order  by m.memory_id
+  limit  batch_size;
+end;
+$$;
+comment on function pgrecall.embed_pending is
+'Texts of memories without an embedding of the bank''s model, in order of memory_id, starting at '
+'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
+'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
+
+create or replace function pgrecall.embed_store(
+  bank text, embeddings jsonb, model text default null)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  place  text;
+  item   jsonb;
+  ids    bigint[];
+begin
+  perform pgrecall_internal._check_array('embeddings', embeddings);
+  select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
+  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+  where  jsonb_typeof(v.item) <> 'object' or coalesce(v.item ->> 'memory_id', '') !~ '^\d{1,18}$'
+  order  by v.n
+  limit  1;
+  if found then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('expected the id of a memory, not %s', left(item::text, 80)),
+      'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
+  end if;
+  locked := pgrecall_internal._pin_model(locked, embeddings, model);
+  -- Memories forgotten in the meantime are skipped, and what has an embedding by now keeps it.
+  with stored as (
+    insert into pgrecall.embedding as s
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
+    select distinct on (i.memory_id)
+           embed_store.bank, i.memory_id, coalesce(locked.embedding_model, ''), 'text', 0,
+           m.fact_type, i.embedding
+    from (
+      select (v.item ->> 'memory_id')::bigint as memory_id,
+             pgrecall_internal._embedding_field(
+               format('embeddings[%s].embedding', v.n - 1),
+               -- A missing embedding gets the same error as an empty one.
+               coalesce(v.item -> 'embedding', '""'), locked) as embedding,
+             v.n
+      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+    ) as i
+    cross  join lateral (
+      select x.fact_type
+      from   pgrecall.memory x
+      where  x.bank_id = embed_store.bank and x.memory_id = i.memory_id
+      limit  1
+    ) as m
+    order  by i.memory_id, i.n desc
+    on conflict on constraint embedding_pkey do nothing
+    returning s.memory_id
+  )
+  select coalesce(array_agg(s.memory_id), '{}') into ids from stored s;
+  -- Facts whose links were deferred are left to link_pending().
+  perform pgrecall_internal._link_memories(bank, array(
+    select m.memory_id from pgrecall.memory m
+    where  m.bank_id = embed_store.bank and m.memory_id = any (ids) and m.is_linked
+    order  by m.memory_id
+  ));
+  return cardinality(ids);
+end;
+$$;
+comment on function pgrecall.embed_store is
+'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding"}; '
+'model names what made them and is pinned by the first embeddings of a bank. Returns how many it '
+'stored; missing memories and those with an embedding are skipped. The memories are linked by '
+'similarity, unless their links are deferred. Errors: RC001, RC003, RC004, RC005 another model, '
+'RC006.';

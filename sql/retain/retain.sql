@@ -1,0 +1,520 @@
+-- Writing and forgetting facts.
+--
+-- retain() is a sequence of steps, each a function: _pin_model() fixes the model and the length of
+-- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
+-- _store_memories() and the functions after it write memories, embeddings, entities, mentions,
+-- relations and links.
+-- The bank is locked from the first statement to the end of the transaction: shared with others
+-- that retain, unless _is_alone() says otherwise. Between those, a unique index, the rows of known
+-- facts and name_lock decide who comes first where two bring the same fact, name or key; each is
+-- taken in an order of its own. A batch is written whole or not at all. content_hash identifies a
+-- fact: retaining it again stores nothing new and returns the existing memory. As the last step
+-- _replace() (retain/replacement.sql) ends older facts that new ones replace.
+-- Plans of what reads tables are not kept (force_custom_plan): a plan made for an empty bank would
+-- read the whole table in a full one. Those of what only computes or inserts are.
+
+create or replace function pgrecall_internal._pin_model(
+  bank pgrecall.bank, facts jsonb, model text)
+returns pgrecall.bank
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  own_model  text := coalesce(bank.embedding_model, model);
+  before     pgrecall.bank := bank;
+  place      text;
+  first_json jsonb;
+begin
+  select format('facts[%s].%s', f.n - 1, e.place), e.embedding
+  into   place, first_json
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral (
+    select 'embedding', pgrecall_internal._vector(f.fact, own_model, true)
+    union all
+    select format('questions[%s].embedding', q.n - 1),
+           pgrecall_internal._vector(q.value, own_model, true)
+    from   jsonb_path_query(f.fact, 'lax $.questions[*]') with ordinality as q(value, n)
+  ) as e(place, embedding)
+  where  e.embedding is not null
+  limit  1;
+  perform pgrecall_internal._check_embedding(bank, 'facts', null, model);
+  if first_json is null then
+    return bank;
+  end if;
+
+  if bank.embedding_dimensions is null then
+    bank.embedding_dimensions :=
+      vector_dims(pgrecall_internal._embedding_field(place, first_json, bank));
+    if bank.embedding_dimensions > 4000 then
+      raise exception using
+        errcode = 'RC004',
+        message = format('%s: expected at most 4000 dimensions, not %s',
+                         place, bank.embedding_dimensions),
+        hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
+    end if;
+  end if;
+  if bank.embedding_model is null and model <> '' then
+    bank.embedding_model := model;
+    -- Embeddings stored without a model name are assigned to this model, so that they are still
+    -- found.
+    update pgrecall.embedding e
+    set    model = _pin_model.model
+    where  e.bank_id = bank.bank_id and e.model = '';
+  end if;
+  if bank is distinct from before then
+    update pgrecall.bank b
+    set    embedding_dimensions = bank.embedding_dimensions,
+           embedding_model      = bank.embedding_model
+    where  b.bank_id = bank.bank_id;
+  end if;
+  return bank;
+end;
+$$;
+comment on function pgrecall_internal._pin_model is
+'Fixes the length of a bank''s embeddings by the first embedding in facts, and the name of their '
+'model by the first model named; returns the updated row of the bank. Errors: RC004, RC005, RC006.';
+
+create or replace function pgrecall_internal._is_alone(
+  bank pgrecall.bank, facts jsonb, model text, replace text)
+returns boolean
+language sql stable parallel safe
+return coalesce(
+  -- The first embedding pins the model, in the row of the bank.
+  (bank.embedding_dimensions is null or bank.embedding_model is null and model <> '')
+  and jsonb_path_exists(
+        facts, 'lax $[*] ? (exists(@.embedding) || exists(@.embeddings) || exists(@.questions))')
+  -- Entities of two names may be one, and equal facts that expire are told apart by no index.
+  or coalesce(_is_alone.replace, bank.replace) in ('relation', 'both')
+     and jsonb_path_exists(facts, 'lax $[*].relations[*]')
+  or jsonb_path_exists(facts, 'lax $[*].expires_at'), false);
+comment on function pgrecall_internal._is_alone is
+'Whether retain() of these facts must have the bank for itself.';
+
+create or replace function pgrecall_internal._lock_names(
+  bank text, facts pgrecall_internal.fact_row[], mode text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall_internal.name_lock (bank_id, slot)
+  select _lock_names.bank, k.slot
+  from (
+    select hashtextextended('name ' || n.alias, 0) & 4095 as slot
+    from (
+      select distinct a.alias, e.kind_class
+      from   unnest(facts) as f
+      cross  join lateral unnest(f.names) as e
+      cross  join lateral unnest(e.aliases || e.alias) as a(alias)
+    ) as n
+    -- A name of an entity of another kind may become an entity too.
+    where  not exists (
+             select from pgrecall.entity_alias b
+             join   pgrecall.entity x
+               on   x.bank_id = _lock_names.bank and x.entity_id = b.entity_id
+             where  b.bank_id = _lock_names.bank and b.alias = n.alias
+               and  not pgrecall_internal._kinds_differ(
+                          pgrecall_internal._kind_class(x.kind), n.kind_class))
+    union
+    select hashtextextended(
+             'key ' || lower(pgrecall_internal._normalised(f.fact_key)), 0) & 4095
+    from   unnest(facts) as f
+    where  mode in ('key', 'both') and f.fact_key is not null
+  ) as k
+  order  by k.slot
+  on conflict on constraint name_lock_pkey do update
+  set slot = excluded.slot;
+end;
+$$;
+comment on function pgrecall_internal._lock_names is
+'Locks the names in facts that may become entities, and the keys that replace facts. Who waited '
+'sees in its next statement what the other has stored; with an old snapshot it fails (40001).';
+
+create or replace function pgrecall_internal._store_memories(
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
+  average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.memory as m
+           (bank_id, memory_id, fact_type, text, context, fact_key, source_id, tags, metadata,
+            occurred, mentioned_at, confidence, proof_count, valid_from, valid_to, content_hash,
+            is_linked, lexical_length, lexical_weights, lexical_document)
+    select bank.bank_id, i.memory_id, i.fact_type, i.text, i.context, i.fact_key, i.source_id,
+           i.tags, i.metadata, i.occurred, coalesce(i.mentioned_at, now()), i.confidence,
+           i.proof_count, least(i.mentioned_at, now()), i.expires_at, i.content_hash,
+           _store_memories.is_linked, x.length, x.weights,
+           pgrecall_internal._lexical_document(bank, i.text, i.context, i.fact_key)
+    from (
+      -- Ids follow the order of the facts.
+      select nextval('pgrecall.id_seq') as memory_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (f.content_hash)
+                 f.n, f.fact_type, f.text, f.context, f.fact_key, f.source_id, f.tags,
+                 f.metadata, f.occurred, f.mentioned_at, f.confidence, f.proof_count,
+                 f.content_hash, f.expires_at
+          from   unnest(facts) as f
+          where  known_ids[f.n] is null
+          order  by f.content_hash, f.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
+    ) as i
+    cross  join lateral pgrecall_internal._document_weights(
+             bank, i.text, i.context, i.fact_key, average_length) as x
+    -- Two batches with the same facts wait for each other in one direction only.
+    order  by i.content_hash
+    on conflict (bank_id, content_hash) where valid_to is null do nothing
+    returning m.memory_id
+  )
+  select coalesce(array_agg(s.memory_id order by s.memory_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_memories is
+'Writes the memories of facts that the bank does not hold yet; returns their ids.';
+
+create or replace function pgrecall_internal._memory_ids(
+  bank text, facts pgrecall_internal.fact_row[], replace text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
+  -- counts as known only where storing it again would change nothing: it expires at that time, it
+  -- would be replaced again at the same time, or its copy holds.
+  return array(
+    select known.memory_id
+    from (
+      select u.n, u.content_hash, u.mentioned_at, u.expires_at,
+             replace in ('key', 'both') and u.fact_key is not null
+             or replace in ('relation', 'both') and u.relations <> '{}' as is_replacing,
+             replace in ('key', 'both') and u.fact_key is not null and u.mentioned_at is null
+             and u.n < max(u.n) filter (where u.mentioned_at is null) over (
+                         partition by lower(pgrecall_internal._normalised(u.fact_key)))
+               as is_passed
+      from   unnest(facts) as u
+    ) as f
+    left   join lateral (
+      select c.memory_id
+      from (
+        (select m.memory_id, 1 as place
+         from   pgrecall.memory m
+         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+           and  m.valid_to is null
+         limit  1)
+        union all
+        (select m.memory_id, 2 as place
+         from   pgrecall.memory m
+         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+           and  m.valid_to is not null
+           and  (m.valid_to > now() or m.valid_to = f.expires_at
+                 or f.is_replacing and m.superseded_by is not null
+                    and (f.is_passed or m.valid_from = f.mentioned_at)
+                 or m.corrections -> -1 ->> 'kind' = 'consolidate'
+                    and exists (select from pgrecall.memory k
+                                where  k.bank_id = _memory_ids.bank
+                                  and  k.memory_id = m.superseded_by and k.valid_to is null))
+         order  by m.memory_id desc
+         limit  1)
+      ) as c
+      order  by c.place
+      limit  1
+    ) as known on true
+    order  by f.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._memory_ids is
+'The memories that hold facts, in the order of the facts; null for one that the bank does not '
+'hold. replace: how they replace others, as for retain().';
+
+create or replace function pgrecall_internal._raise_proof_counts(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  known_id bigint;
+  proofs   integer;
+begin
+  for known_id, proofs in
+    select memory_ids[f.n], max(f.proof_count)
+    from   unnest(facts) as f
+    where  f.proof_count > 1
+    group  by 1
+    order  by 1
+  loop
+    update pgrecall.memory m
+    set    proof_count = proofs
+    where  m.bank_id = _raise_proof_counts.bank and m.memory_id = known_id
+      and  m.proof_count < proofs;
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._raise_proof_counts is
+'Raises the proof_count of memories to that of facts where it is greater.';
+
+create or replace function pgrecall_internal._set_expiry(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  if not exists (select from unnest(facts) as f where f.expires_at is not null) then
+    return;
+  end if;
+  update pgrecall.memory m
+  set    valid_to = e.expires_at
+  from (
+    select distinct on (1) memory_ids[f.n] as memory_id, f.expires_at
+    from   unnest(facts) as f
+    where  f.expires_at is not null
+    order  by 1, f.n desc
+  ) as e
+  where  m.bank_id = _set_expiry.bank and m.memory_id = e.memory_id
+    and  m.superseded_by is null and m.valid_to is distinct from e.expires_at
+    and  (m.valid_to is null or m.valid_to > now()) and m.valid_from <= e.expires_at;
+end;
+$$;
+comment on function pgrecall_internal._set_expiry is
+'Sets the expiry of memories that already held these facts, to that of the last such fact.';
+
+create or replace function pgrecall_internal._store_embeddings(
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  insert into pgrecall.embedding
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+  select _store_embeddings.bank, memory_ids[f.n], v.model, v.kind, v.ordinal, f.fact_type,
+         v.embedding, v.text
+  from   unnest(facts) as f
+  cross  join lateral unnest(f.vectors) as v
+  on conflict on constraint embedding_pkey do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_embeddings is
+'Writes the embeddings of facts and of their questions: of the bank''s model, and of the next one '
+'while the bank is being re-embedded.';
+
+create or replace function pgrecall.retain(
+  bank    text,
+  facts   jsonb,
+  model   text default null,
+  link    text default 'now',
+  replace text default null)
+returns setof pgrecall.retained
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+declare
+  locked     pgrecall.bank := pgrecall_internal._bank(bank);
+  fact_types text[];
+  fact_rows  pgrecall_internal.fact_row[];
+  mode       text;
+  average    double precision;
+  counted    bigint;
+  new_ids    bigint[];
+  memory_ids bigint[];
+begin
+  if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+    locked := pgrecall_internal._shared_bank(bank);
+  end if;
+  -- It may have been changed meanwhile.
+  if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+    locked := pgrecall_internal._locked_bank(bank);
+  end if;
+  mode := coalesce(retain.replace, locked.replace);
+  fact_types := array(
+    select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
+  );
+  perform pgrecall_internal._check_array('facts', facts);
+  if link is null or link not in ('now', 'deferred') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('link must be "now" or "deferred", not "%s"', link),
+      hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
+  end if;
+  if mode not in ('none', 'key', 'relation', 'both') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('replace must be "none", "key", "relation" or "both", not "%s"', mode),
+      hint    = 'With "key" a fact ends the older facts of its fact_key.';
+  end if;
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+
+  perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  select s.weighted_length, s.document_count into average, counted
+  from   pgrecall_internal.statistics s
+  where  s.bank_id = retain.bank and s.kind = 'memory';
+  new_ids := pgrecall_internal._store_memories(
+    locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
+    coalesce(average, 20));
+  memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
+  perform from pgrecall.memory m
+  where   m.bank_id = retain.bank and m.memory_id = any (memory_ids)
+    and   m.memory_id <> all (new_ids)
+  order   by m.memory_id
+  for     no key update;
+  perform pgrecall_internal._set_expiry(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_entities(bank, fact_rows);
+  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if link = 'now' then
+    perform pgrecall_internal._link_memories(bank, new_ids);
+  end if;
+  perform pgrecall_internal._replace(locked, mode, fact_rows, memory_ids);
+  -- The check whether a refresh is due counts new facts, up to a tenth of the bank or 500; so it is
+  -- done about ten times before a refresh, not for each fact.
+  if exists (
+    select from unnest(new_ids) as id
+    where  hashint8(id) % greatest(least(coalesce(counted, 0), 5000) / 100, 1) = 0
+  ) then
+    perform pgrecall_internal._refresh_when_due(locked, 'memory', 500 + cardinality(new_ids));
+  end if;
+
+  return query
+  select u.n::integer - 1, u.id,
+         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1
+  from   unnest(memory_ids) with ordinality as u(id, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall.retain is
+'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
+'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
+'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
+'embeddings ({"model": embedding}). All or nothing. A fact that is already stored is not stored '
+'again, but a greater proof_count and a new expires_at are kept. Returns one row per fact, in '
+'order; index counts from 0. model names the model of the embeddings. Embeddings of the bank''s '
+'model and of the one that it is being re-embedded with are stored, others are not. link => '
+'''deferred'' leaves semantic and temporal links to link_pending(). replace says which older facts '
+'a fact ends, at the time it was said: none, those of its fact_key (key), those that lead the same '
+'relation from the same entity elsewhere (relation), or both; null: the setting of the bank. '
+'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 '
+'fact type, 22023.';
+
+create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
+returns setof pgrecall.stored_embedding
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+declare
+  searched   pgrecall.bank := pgrecall_internal._bank(bank);
+  fact_types text[] := array(
+    select t.fact_type from pgrecall.fact_type t
+    where  t.bank_id = stored_embeddings.bank
+    order  by 1
+  );
+begin
+  perform pgrecall_internal._check_array('facts', facts);
+  if searched.embedding_dimensions is null then
+    return;
+  end if;
+  return query
+  select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding
+  from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+  cross  join lateral pgrecall_internal._read_fact(
+           case jsonb_typeof(f.fact)
+             -- Only the fields that identify a fact: retain() checks the rest.
+             when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
+                                               'metadata', 'questions', 'embedding', 'embeddings']
+             else f.fact
+           end,
+           f.n::integer - 1, jsonb_array_length(facts), searched, fact_types) as read
+  cross  join lateral (
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = stored_embeddings.bank and m.content_hash = read.content_hash
+      and  m.valid_to is null
+    limit  1
+  ) as known
+  cross  join lateral (
+    select x.kind, x.ordinal, x.model,
+           -- As the model gave it, but for its length: retain() subtracts the mean again.
+           coalesce(x.embedding + case x.model
+             when searched.embedding_model then searched.embedding_mean
+             else (searched.calibrations -> x.model ->> 'mean')::halfvec
+           end, x.embedding) as embedding
+    from   pgrecall.embedding x
+    where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
+      and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
+    offset 0  -- a lookup for each fact, as in _memory_ids()
+  ) as e
+  order  by f.n, e.kind, e.ordinal, e.model;
+end;
+$$;
+comment on function pgrecall.stored_embeddings is
+'The stored embeddings of facts and of the questions they answer. facts is as for retain(), to '
+'which they can be passed instead of being computed again. All models, in order of index, kind, '
+'ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact and field, '
+'RC008 fact type.';
+
+create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  named   bigint[];
+  removed bigint;
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  named := array(
+    select distinct e.entity_id from pgrecall.mention e
+    where  e.bank_id = forget.bank and e.memory_id = any (forget.memory_ids)
+  );
+  update pgrecall.memory m
+  set    superseded_by = null
+  where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
+  with gone as (
+    delete from pgrecall.memory m
+    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+    returning 1
+  )
+  select count(*) into removed from gone;
+  -- An entity without mentions is deleted.
+  delete from pgrecall.entity e
+  where  e.bank_id = forget.bank and e.entity_id = any (named)
+    and  not exists (select from pgrecall.mention x
+                     where x.bank_id = forget.bank and x.entity_id = e.entity_id);
+  return removed;
+end;
+$$;
+comment on function pgrecall.forget is
+'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
+'other memory mentions; returns how many memories were erased. Errors: RC001.';

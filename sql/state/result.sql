@@ -1,0 +1,247 @@
+-- Row types of the public functions that write facts, show statistics and plan indexes.
+--
+-- A function that returns several columns returns one of these types, never "returns table": a new
+-- column is then "alter type ... add attribute", and create or replace keeps the function, the
+-- grants on it and the views above it. With returns table it would have to be dropped.
+-- The types of the recall functions are in state/types.sql. Attributes are only added, at the end;
+-- one that exists keeps its name, its type and its meaning.
+
+create type pgrecall.retained as (
+  index     integer,
+  memory_id bigint,
+  is_new    boolean
+);
+comment on type pgrecall.retained is
+'A row of retain(), one for each fact. index: position of the fact in the array, from 0. '
+'memory_id: the memory that holds it. is_new: this call stored it; false: it was already stored, '
+'or occurs earlier in the array.';
+
+create type pgrecall.retained_message as (
+  index      integer,
+  message_id bigint,
+  is_new     boolean
+);
+comment on type pgrecall.retained_message is
+'A row of retain_messages(), one for each message. index: position of the message in the array, '
+'from 0. message_id: the message as stored. is_new: this call stored it; false: it was already '
+'stored, or occurs earlier in the array.';
+
+create type pgrecall.query_entity as (
+  entity_id  bigint,
+  name       text,
+  kind       text,
+  matched    text,
+  confidence real
+);
+comment on type pgrecall.query_entity is
+'A row of query_entities(). entity_id, name, kind: the entity, as in table entity. matched: the '
+'normalised name of it that occurs in the query. confidence: certainty, 0 to 1, that this name '
+'means this entity.';
+
+create type pgrecall.duplicate_entity as (
+  entity_id  bigint,
+  name       text,
+  other_id   bigint,
+  other_name text,
+  score      double precision,
+  reason     text
+);
+comment on type pgrecall.duplicate_entity is
+'A row of duplicate_entities(), a pair. entity_id, name: the entity with more mentions, to be '
+'kept. other_id, other_name: the one to merge into it. score: how likely they are the same, 0 to '
+'1. reason: their common features, in words.';
+
+create type pgrecall.bank_statistic as (
+  kind           text,
+  document_count bigint,
+  average_length double precision,
+  lexeme_count   bigint,
+  waiting        bigint,
+  refreshed_at   timestamptz,
+  is_weighed     boolean
+);
+comment on type pgrecall.bank_statistic is
+'A row of bank_statistics(). kind: memory or message. document_count: documents counted. '
+'average_length: their mean length in lexemes. lexeme_count: different lexemes in them. waiting: '
+'documents not counted yet. refreshed_at: time of the last count. is_weighed: false while '
+'maintain() has weights to compute.';
+
+create type pgrecall.maintained as (
+  bank_id   text,
+  task      text,
+  kind      text,
+  documents bigint
+);
+comment on type pgrecall.maintained is
+'A row of maintain(). task: count, weigh, link or prune. kind: memory, message or recall. '
+'documents: how many were counted, weighed, linked, or deleted from recall_log.';
+
+create type pgrecall.recall_times as (
+  bank_id         text,
+  samples         bigint,
+  recalls         bigint,
+  p50_ms          double precision,
+  p95_ms          double precision,
+  p99_ms          double precision,
+  max_ms          double precision,
+  wait_p95_ms     double precision,
+  embed_p95_ms    double precision,
+  database_p95_ms double precision,
+  rerank_p95_ms   double precision,
+  without_hits    bigint,
+  degraded        bigint
+);
+comment on type pgrecall.recall_times is
+'A row of recall_stats(). samples: recalls that were logged. recalls: how many they stand for. '
+'p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these stages. '
+'without_hits and degraded: samples that found nothing, and from which something was left out.';
+
+create type pgrecall.lexeme_frequency as (
+  lexeme    text,
+  frequency integer
+);
+comment on type pgrecall.lexeme_frequency is
+'A row of lexemes(). lexeme: a normalised word, identifier or pair of letters. frequency: how '
+'often it occurs in the text.';
+
+create type pgrecall.pending_text as (
+  memory_id bigint,
+  kind      text,
+  ordinal   smallint,
+  text      text
+);
+comment on type pgrecall.pending_text is
+'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
+'the memory itself, question for a question that it answers. ordinal: number of the question, from '
+'0. text: what to embed.';
+
+create type pgrecall.stored_embedding as (
+  index     integer,
+  kind      text,
+  ordinal   smallint,
+  model     text,
+  embedding halfvec
+);
+comment on type pgrecall.stored_embedding is
+'A row of stored_embeddings(), a stored embedding. index: position of the fact in the array, from '
+'0. kind: text for the fact itself, question for a question that it answers. ordinal: number of '
+'the question, from 0. model: the model that made the embedding; empty: unknown.';
+
+create type pgrecall.reembedding as (
+  model           text,
+  dimensions      integer,
+  next_model      text,
+  next_dimensions integer,
+  previous_model  text,
+  vectors         bigint,
+  pending         bigint,
+  textless        bigint,
+  leftover        bigint
+);
+comment on type pgrecall.reembedding is
+'The row of reembed_status(). model, dimensions: those of the bank. next_model, next_dimensions: '
+'those of the model it is being re-embedded with; null: none. previous_model: the model before the '
+'last reembed_finish() while reembed_clean() still has work; null: none. vectors: embeddings of '
+'model. pending: those of them that next_model still lacks. textless: questions retained without '
+'their text, which cannot be re-embedded. leftover: memories with embeddings of another model than '
+'these two.';
+
+create type pgrecall.index_step as (
+  bank_id           text,
+  fact_type         text,
+  action            text,
+  statement         text,
+  reason            text,
+  index_name        text,
+  estimated_bytes   bigint,
+  estimated_seconds double precision
+);
+comment on type pgrecall.index_step is
+'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers; null where '
+'that is gone, since the index does not name it. action: create, drop or rename. statement: the '
+'SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
+'estimated_bytes: size of an index to create. estimated_seconds: time to build it on one core; '
+'both null for other actions.';
+
+create type pgrecall.recall_checked as (
+  fact_type          text,
+  path               text,
+  questions          integer,
+  recall             double precision,
+  milliseconds       real,
+  exact_milliseconds real
+);
+comment on type pgrecall.recall_checked is
+'A row of recall_check(), one for each fact type. path: the index used, or that the search was '
+'exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors found. '
+'milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
+
+create type pgrecall.near_copy as (
+  memory_id       bigint,
+  text            text,
+  similarity      double precision,
+  shared_entities text[],
+  is_same_source  boolean
+);
+comment on type pgrecall.near_copy is
+'A row of near_copies(). memory_id, text: the near copy. similarity: 0 to 1, of the embeddings, or '
+'of the words where one has none. shared_entities: names of the entities that both mention. '
+'is_same_source: equal source_id.';
+
+create type pgrecall.corrected as (
+  memory_id     bigint,
+  text          text,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint
+);
+comment on type pgrecall.corrected is
+'A memory after supersede(), unsupersede() or unconsolidate(); with dry_run, as it would be.';
+
+create type pgrecall.consolidated as (
+  kept_id     bigint,
+  memory_id   bigint,
+  kept_text   text,
+  text        text,
+  similarity  double precision,
+  proof_count integer
+);
+comment on type pgrecall.consolidated is
+'A row of consolidate(), one for each memory that ends. kept_id, kept_text: the memory that it is '
+'merged into. memory_id, text: the one that ends. similarity: 1 for the same text, else of the '
+'embeddings. proof_count: that of the kept memory, which is the sum of all merged into it.';
+
+create type pgrecall.table_security as (
+  relation text,
+  status   text,
+  policies text[],
+  open_to  text[]
+);
+comment on type pgrecall.table_security is
+'A row of row_security_status(), a table. relation: its name. status: fenced, closed, open or '
+'private. policies: names of its policies. open_to: roles that have rights on all its rows.';
+create type pgrecall.stored_memory as (
+  memory_id     bigint,
+  fact_type     text,
+  text          text,
+  context       text,
+  fact_key      text,
+  source_id     text,
+  tags          text[],
+  metadata      jsonb,
+  occurred      tstzrange,
+  mentioned_at  timestamptz,
+  confidence    real,
+  proof_count   integer,
+  valid_from    timestamptz,
+  valid_to      timestamptz,
+  superseded_by bigint,
+  entities      text[],
+  created_at    timestamptz,
+  ended_by      text
+);
+comment on type pgrecall.stored_memory is
+'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
+'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
+'set valid_to, supersede, update, consolidate or retain (a fact that replaced it); null: it holds, '
+'or has expired.';

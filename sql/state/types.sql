@@ -1,0 +1,405 @@
+-- Row types of the public recall functions, and the private types used within a recall.
+--
+-- A public function returns a named composite type, never "returns table": an attribute can be
+-- added at the end of a type (alter type ... add attribute) while views, grants and callers of the
+-- function stay as they are. Attributes are never removed, renamed or reordered.
+--
+-- pgrecall_internal.period is the parameter type of the public functions for a time window. It is a
+-- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
+-- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
+-- functions of these casts live here too; changing one needs a line in migrations/next.sql.
+--
+-- The types of the other public functions are in state/result.sql.
+create type pgrecall.arm_hit as (
+  arm        text,
+  memory_id  bigint,
+  rank       integer,
+  score      double precision,
+  named      real,
+  via        jsonb,
+  background double precision
+);
+comment on type pgrecall.arm_hit is
+'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
+'(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
+'in the query; null where it does not. via: the path that led there, {"entities": [...], '
+'"relations": [...], "facts": [...]}; null where there is none. background: the similarity that a '
+'quarter of the bank has at least, of the arms that compare embeddings; null: not known.';
+
+create type pgrecall.ranked as (
+  memory_id bigint,
+  rank      integer,
+  score     double precision
+);
+comment on type pgrecall.ranked is
+'A row of an arm function: the id of a memory, or of a message in message_arm(), its rank from 1, '
+'and its score, larger is better.';
+
+create type pgrecall.expanded as (
+  memory_id      bigint,
+  rank           integer,
+  score          double precision,
+  entity_score   double precision,
+  semantic_score double precision,
+  causal_score   double precision
+);
+comment on type pgrecall.expanded is
+'A row of link_expansion(): score is the sum of the other three.';
+
+create type pgrecall.fused as (
+  memory_id bigint,
+  rank      integer,
+  score     double precision,
+  arms      jsonb
+);
+comment on type pgrecall.fused is
+'A row of a fusion. Equal scores share a rank. arms: {"lexical": {"rank": 1, "score": 7.3, '
+'"contribution": 0.0164}, ...}; the contributions add up to the score.';
+
+create type pgrecall.recalled as (
+  rank           integer,
+  memory_id      bigint,
+  kind           text,
+  fact_type      text,
+  text           text,
+  context        text,
+  fact_key       text,
+  source_id      text,
+  tags           text[],
+  metadata       jsonb,
+  occurred       tstzrange,
+  mentioned_at   timestamptz,
+  confidence     real,
+  score          double precision,
+  arms           jsonb,
+  relevance      double precision,
+  proof_count    integer,
+  occurred_start timestamptz,
+  occurred_end   timestamptz,
+  via            jsonb,
+  conflicts_with bigint[]
+);
+comment on type pgrecall.recalled is
+'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
+'message_id, context its speaker, source_id its session). arms: {"lexical": {"rank": 1, "score": '
+'7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
+'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
+'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
+'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
+'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
+'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
+'200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
+'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
+'relation that leads elsewhere (single_relations of the bank); null: none.';
+
+create type pgrecall.arm_report as (
+  arm          text,
+  status       text,
+  reason       text,
+  rows         integer,
+  best_score   double precision,
+  milliseconds double precision,
+  indexes      text,
+  hint         text
+);
+comment on type pgrecall.arm_report is
+'Report on one arm of a recall. status: ran, gated (ran, but its best score is below its gate), '
+'skipped, failed, or planned where it was asked for without running. reason: why, or details of '
+'the run. rows: how many it found. indexes: those that it scanned, where option explain counts '
+'them. hint: what to do where something was left out or failed; else null.';
+
+create type pgrecall.recall_report as (
+  hits pgrecall.recalled[],
+  arms pgrecall.arm_report[]
+);
+comment on type pgrecall.recall_report is
+'One run of a recall: the rows of hybrid_recall(), best first, and the report on each arm.';
+
+create type pgrecall.recall_step as (
+  step   text,
+  status text,
+  rank   integer,
+  score  double precision,
+  reason text
+);
+comment on type pgrecall.recall_step is
+'A row of why_not(). step: reach (whether the recall may find it at all), the name of an arm, '
+'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
+'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
+'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
+'that missed it what it gets alone, null where nothing. reason: why, in words; null where there is '
+'nothing to say.';
+
+create type pgrecall.recall_option as (
+  name            text,
+  type            text,
+  default_value   jsonb,
+  range           text,
+  description     text,
+  lowest          double precision,
+  highest         double precision,
+  choices         text[],
+  is_bank_default boolean
+);
+comment on type pgrecall.recall_option is
+'An option of a recall. type: boolean, integer, number, text, interval, text[], object or '
+'embedding. range: the allowed values, in words. lowest and highest bound a number, choices lists '
+'the values of a text. is_bank_default: configure_bank() takes it too.';
+
+create type pgrecall.arm as (
+  arm          text,
+  place        integer,
+  weight       double precision,
+  needs        text[],
+  least_budget text,
+  is_for_dates boolean,
+  finds        text,
+  description  text,
+  certain_at   double precision
+);
+comment on type pgrecall.arm is
+'A row of the registry of arms. place: the order in which they run. weight: the default in the '
+'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
+'looked up for it (names, terms); of an arm that lists keys or terms, the option of that name '
+'stands in for the query. least_budget: low, mid or high. is_for_dates: it also runs for a query '
+'that is only a date. finds: memory or message. certain_at: the score at which the arm is certain, '
+'for fusion score_rrf; null: its best score, whatever that is.';
+
+create type pgrecall.bank_model as (
+  embedding_model      text,
+  embedding_dimensions integer,
+  next_model           text
+);
+comment on type pgrecall.bank_model is
+'The model that a bank is embedded with, and the one that it is being re-embedded with; null: '
+'none.';
+
+create type pgrecall.type_hint as (
+  fact_type text,
+  matched   text
+);
+comment on type pgrecall.type_hint is
+'A fact type that the words of a query ask for, null for any, and the first word that implies it.';
+
+create type pgrecall.preparation as (
+  embedded_text    text,
+  time_settings    jsonb,
+  last_session_end timestamptz,
+  latest_words     text[],
+  former_words     text[],
+  log_share        real,
+  embedding_model  text,
+  next_model       text
+);
+comment on type pgrecall.preparation is
+'The row of prepare_recall(): what is needed before a question is embedded.';
+
+create type pgrecall.neighbour as (
+  neighbour_id bigint,
+  text         text,
+  via          text,
+  weight       double precision,
+  why          text
+);
+comment on type pgrecall.neighbour is
+'A row of neighbours(). via: the kind of the link, or entity. weight: 0 to 1. why: in words.';
+
+create type pgrecall.path_step as (
+  step      integer,
+  from_name text,
+  via       text,
+  to_name   text,
+  memory_id bigint,
+  why       text,
+  from_id   bigint,
+  to_id     bigint
+);
+comment on type pgrecall.path_step is
+'A step of path(): from one entity to the next, via a relation or "mentioned with"; memory_id is '
+'the fact that states it.';
+
+create type pgrecall.index_statement as (
+  statement text,
+  reason    text
+);
+comment on type pgrecall.index_statement is
+'An index statement to run, and the reason for it.';
+
+create type pgrecall.turn as (
+  place      integer,
+  message_id bigint,
+  session_id text,
+  role       text,
+  speaker    text,
+  text       text,
+  sent_at    timestamptz
+);
+comment on type pgrecall.turn is
+'A row of message_context(). place: 0 is the message asked for, -1 the one before, 1 the one '
+'after.';
+
+create type pgrecall_internal.named_entity as (
+  entity_id  bigint,
+  matched    text,
+  confidence real,
+  starts_at  integer,
+  ends_at    integer
+);
+comment on type pgrecall_internal.named_entity is
+'An entity that a query names, as query_entities() finds it, and the position of its name in the '
+'normalised query.';
+
+create type pgrecall_internal.terms as (
+  dimensions integer[],
+  idfs       double precision[],
+  counts     bigint[],
+  idf_sum    double precision,
+  is_shared  boolean,
+  documents  bigint,
+  watermark  bigint
+);
+comment on type pgrecall_internal.terms is
+'The lexemes of a query as one collection (memories or messages) counts them, rarest first: '
+'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
+'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
+
+create type pgrecall_internal.request as (
+  bank          pgrecall.bank,
+  options       jsonb,
+  query         text,
+  embedding     halfvec,
+  hypothetical  halfvec,
+  during        tstzrange,
+  fact_types    text[],
+  all_types     text[],
+  filter        jsonb,
+  visible_sql   text,
+  as_of         timestamptz,
+  top_k         integer,
+  depth         integer,
+  arms          text[],
+  named         pgrecall_internal.named_entity[],
+  words         text,
+  phrases       text[],
+  excluded      text[],
+  lexemes       text[],
+  memory_terms  pgrecall_internal.terms,
+  message_terms pgrecall_internal.terms,
+  is_only_date  boolean,
+  note          text
+);
+comment on type pgrecall_internal.request is
+'One recall, checked and resolved: the argument of every arm. options: every option with its '
+'value. fact_types: those to search now; all_types: those to search when that finds too little. '
+'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
+'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
+'searches for words. note: how the types were narrowed or widened.';
+
+create type pgrecall_internal.arm_result as (
+  is_run     boolean,
+  reason     text,
+  hint       text,
+  memory_ids bigint[],
+  scores     double precision[],
+  vias       jsonb[],
+  background double precision
+);
+comment on type pgrecall_internal.arm_result is
+'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '
+'left out, and its hits, best first, with the paths that led there.';
+
+create type pgrecall_internal.chain_word as (
+  entity_id bigint,
+  is_before boolean,
+  place     integer,
+  word      text,
+  is_noun   boolean,
+  is_verb   boolean,
+  is_bound  boolean,
+  is_open   boolean,
+  is_asked  boolean,
+  meanings  text[]
+);
+comment on type pgrecall_internal.chain_word is
+'A word that a chain of relations may use: the entity that it stands beside, whether before its '
+'name, the place from near to far, whether it is read as a noun or verb, whether it binds first '
+'(is_bound), is in the position of a relation (is_open) or names the type of the answer, as in '
+'"which company" (is_asked), and its meanings by the lexicon; none where only a kind may match.';
+
+create type pgrecall_internal.chain_edge as (
+  to_id     bigint,
+  kind      text,
+  is_forth  boolean,
+  memory_id bigint,
+  is_guess  boolean
+);
+comment on type pgrecall_internal.chain_edge is
+'A relation that a chain may follow: its target, its kind, whether followed along its direction, '
+'the fact that states it, and whether the match to the word of the query is a guess.';
+
+create type pgrecall_internal.period as range (subtype = timestamptz);
+comment on type pgrecall_internal.period is
+'Parameter type for a time window: tstzrange, daterange (days in UTC) and text are cast to it.';
+
+create or replace function pgrecall_internal._period_of_range(range tstzrange)
+returns pgrecall_internal.period
+language plpgsql immutable strict parallel safe
+as $$
+begin
+  if isempty(range) then
+    -- Cast from the range type: a text would be cast by _period_of_text(), which recurses into
+    -- this.
+    return 'empty'::pgrecall_internal.period;
+  end if;
+  return pgrecall_internal.period(
+    lower(range), upper(range),
+    case when lower_inc(range) then '[' else '(' end
+    || case when upper_inc(range) then ']' else ')' end);
+end;
+$$;
+comment on function pgrecall_internal._period_of_range is 'The cast from tstzrange to period.';
+
+create or replace function pgrecall_internal._period_of_dates(range daterange)
+returns pgrecall_internal.period
+language plpgsql immutable strict parallel safe
+as $$
+begin
+  -- A daterange is always half-open; facts of a day are stored as that day in UTC.
+  return pgrecall_internal._period_of_range(case
+    when isempty(range) then 'empty'
+    else tstzrange(lower(range)::timestamp at time zone 'UTC',
+                   upper(range)::timestamp at time zone 'UTC')
+  end);
+end;
+$$;
+comment on function pgrecall_internal._period_of_dates is
+'The cast from daterange to period: days in UTC.';
+
+create or replace function pgrecall_internal._period_of_text(range text)
+returns pgrecall_internal.period
+language plpgsql stable strict parallel safe
+as $$
+begin
+  return pgrecall_internal._period_of_range(range::tstzrange);
+exception when data_exception then
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('during: "%s" is not a window of time', left(range, 80)),
+    hint    = 'Write ''[2026-03-01, 2026-04-01)'', with a side empty to keep it open, or a range: '
+              'today is tstzrange(date_trunc(''day'', now()), date_trunc(''day'', now() + interval '
+              '''1 day'')), last week is tstzrange(date_trunc(''week'', now() - interval '
+              '''1 week''), date_trunc(''week'', now())).';
+end;
+$$;
+comment on function pgrecall_internal._period_of_text is
+'The cast from text to period; times without a zone are in the time zone of the session.';
+
+create cast (tstzrange as pgrecall_internal.period)
+  with function pgrecall_internal._period_of_range (tstzrange) as implicit;
+create cast (daterange as pgrecall_internal.period)
+  with function pgrecall_internal._period_of_dates (daterange) as implicit;
+create cast (text as pgrecall_internal.period)
+  with function pgrecall_internal._period_of_text (text) as implicit;
+-- JDBC sends strings as varchar.
+create cast (varchar as pgrecall_internal.period)
+  with function pgrecall_internal._period_of_text (text) as implicit;

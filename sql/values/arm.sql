@@ -1,0 +1,54 @@
+-- The registry of arms: one row for each; no other code lists them.
+--
+-- An arm is one file among 40 to 49 with a worker pgrecall_internal._ARM_arm(request, before,
+-- is_planned), which returns pgrecall_internal.arm_result, and one row here. The code that plans,
+-- runs, weights and reports arms (recall/run.sql) loops over the rows in the order of place and
+-- calls the worker by the name of the arm; the row decides when it is skipped without a call. An
+-- arm is added by writing its file and its row.
+--
+-- place matters where an arm takes seeds from the hits of others: the graph and source arms come
+-- after these.
+create or replace function pgrecall.arms()
+returns setof pgrecall.arm
+language sql immutable parallel safe rows 8
+begin atomic
+  values
+    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', true, 'memory',
+     'Memories whose fact_key stands in the query.', null::double precision),
+    ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
+     'Memories nearest to the embedding of the query.', null),
+    ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
+     'Memories that share words with the query, by BM25.', null),
+    ('graph', 4, 0.75, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations and links lead to.', null),
+    ('temporal', 5, 1.5, '{during}', 'low', true, 'memory',
+     'Memories that happened in a window of time or near it.', null),
+    ('message', 6, 0.9, '{query,terms}', 'mid', false, 'message',
+     'Raw messages that share words with the query, by BM25.', null),
+    ('hypothetical', 7, 0.5, '{hypothetical}', 'mid', false, 'memory',
+     'Memories nearest to the embedding of a made-up answer.', null),
+    ('source', 8, 0, '{}', 'mid', false, 'memory',
+     'Other memories of the sources of the best hits.', null),
+    ('relation', 9, 6, '{query,names}', 'mid', false, 'memory',
+     'Memories at the end of a chain of relations that the query asks for.', 1),
+    ('cause', 10, 4, '{query}', 'mid', false, 'memory',
+     'Memories that causal links lead to, where the query asks for causes or consequences.', null),
+    ('shared', 11, 1.5, '{}', 'mid', false, 'memory',
+     'Memories that share a rare entity with the best hits.', null);
+end;
+comment on function pgrecall.arms is
+'The arms, in the order in which they run, with what each needs and its default weight. Weight 0: '
+'it runs only where a call or the bank gives it a weight.';
+
+create or replace function pgrecall.default_weights()
+returns jsonb
+language sql immutable parallel safe
+return (select jsonb_object_agg(a.arm, a.weight) from pgrecall.arms() as a);
+comment on function pgrecall.default_weights is
+'The weights of the arms in the fusion, unless bank or call sets others.';
+
+create or replace function pgrecall_internal._arm_names()
+returns text
+language sql immutable parallel safe
+return (select string_agg(a.arm, ', ' order by a.arm) from pgrecall.arms() as a);
+comment on function pgrecall_internal._arm_names is 'The names of the arms, for hints.';

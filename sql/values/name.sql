@@ -1,0 +1,108 @@
+-- Names: how they are compared, and how a query is cut into words and phrases.
+--
+-- A name is compared in normalised form (normalised_name()), and a kind of entity by its class
+-- (_kind_class()); both are stored as given.
+create or replace function pgrecall.normalised_name(name text)
+returns text
+language sql immutable parallel safe
+return lower(trim(regexp_replace(pgrecall_internal._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
+comment on function pgrecall.normalised_name is
+'A name in normalised form, for comparisons: Unicode form NFKC, lower case, punctuation and runs '
+'of spaces as one space.';
+
+create or replace function pgrecall_internal._words(query text)
+returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
+language sql immutable parallel safe
+begin atomic
+  select p.word,
+         (sum(p.gap + length(p.word)) over running - length(p.word))::integer + 1,
+         (sum(p.gap + length(p.word)) over running)::integer,
+         p.gap = 0 and row_number() over running > 1,
+         p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
+  from (
+    select r.n, m.n as part, m.match[1] as word,
+           case m.n when 1 then length(r.match[1]) else 0 end as gap
+    from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
+             with ordinality as r(match, n),
+           regexp_matches(
+             r.match[2],
+             '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
+             || pgrecall_internal._cjk() || ']+', 'g')
+             with ordinality as m(match, n)
+    -- A long text pasted as a query is read only at its beginning.
+    order  by r.n, m.n
+    limit  200
+  ) as p
+  window running as (order by p.n, p.part)
+  order  by p.n, p.part;
+end;
+comment on function pgrecall_internal._words is
+'The first 200 words of a query in order, with the positions of their first and last characters. '
+'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
+'is_joined: it directly follows the word before.';
+
+create or replace function pgrecall_internal._phrases(query text)
+returns table (phrase text, first integer, last integer, starts_at integer, ends_at integer)
+language sql immutable parallel safe
+begin atomic
+  with question as materialized (
+    select array_agg(case when w.is_joined then '' else ' ' end || lower(w.word)) as words,
+           array_agg(w.starts_at) as starts, array_agg(w.ends_at) as ends,
+           array_agg(w.is_letter) as letters, array_agg(w.is_joined) || false as joined,
+           array_agg(w.number) as numbers, count(*)::integer as length
+    from (
+      select x.*, count(*) filter (where not x.is_joined) over (order by x.ends_at) as number
+      from   pgrecall_internal._words(query) as x
+      order  by x.ends_at
+    ) as w
+  )
+  select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
+  from   question q
+  cross  join generate_series(1, q.length) as f(n)
+  cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
+  where  q.numbers[l.n] - q.numbers[f.n] < 8
+    -- A letter among others is part of a word: 王 is not in 王国.
+    and  not (f.n = l.n and q.letters[f.n] and (q.joined[f.n] or q.joined[f.n + 1]));
+end;
+comment on function pgrecall_internal._phrases is
+'Runs of one to eight words of a query, normalised as names are; of up to twelve letters in '
+'languages without spaces between words. first and last count words, starts_at and ends_at '
+'characters.';
+
+create or replace function pgrecall_internal._kind_class(kind text)
+returns text
+language sql immutable parallel safe
+return nullif(coalesce('{
+  "people": "person", "human": "person", "individual": "person", "user": "person",
+  "speaker": "person", "per": "person",
+  "organization": "organisation", "company": "organisation", "business": "organisation",
+  "firm": "organisation", "org": "organisation", "corporation": "organisation",
+  "institution": "organisation", "employer": "organisation",
+  "location": "place", "city": "place", "town": "place", "village": "place", "country": "place",
+  "region": "place", "gpe": "place", "loc": "place",
+  "tool": "product", "app": "product", "application": "product", "software": "product",
+  "service": "product", "system": "product", "platform": "product",
+  "other": "", "misc": "", "unknown": "", "entity": "", "thing": "", "object": "",
+  "concept": "", "topic": ""
+}'::jsonb ->> lower(trim(kind)), lower(trim(kind))), '');
+comment on function pgrecall_internal._kind_class is
+'A kind of entity in normalised form, for comparisons: company and organisation are equal. Null: '
+'unknown, or an unspecific word such as thing.';
+
+create or replace function pgrecall_internal._kinds_differ(kind text, other text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(_kinds_differ.kind <> _kinds_differ.other, false);
+comment on function pgrecall_internal._kinds_differ is
+'Whether two kinds, as _kind_class() returns them, are both known and different.';
+
+create or replace function pgrecall_internal._rarity(mentions bigint, documents bigint)
+returns double precision
+language sql immutable parallel safe
+-- Logarithms of numeric take fifty times as long.
+return ln(1 + (greatest(documents, mentions) - mentions + 0.5::double precision)
+              / (mentions + 0.5::double precision))
+       / ln(2 + 2 * greatest(documents, mentions, 1)::double precision);
+comment on function pgrecall_internal._rarity is
+'Weight of an entity, 0 to 1: its IDF, divided by the highest possible IDF. The weight of an '
+'entity that every fact mentions is nearly 0.';
