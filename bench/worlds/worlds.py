@@ -211,7 +211,7 @@ def dump(path: Path, worlds: Mapping[str, World]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__, "", "{program}-{templates}")
     parser.add_argument("--templates", choices=TEMPLATES, default="dev", help="default: dev")
     parser.add_argument("--seeds", type=int, default=3, help="how many worlds; default: 3")
     parser.add_argument("--hub", type=int, default=HUB, help="facts of noise about the company")
@@ -256,7 +256,7 @@ def main() -> None:
             "questions": sum(len(questions) for _, questions in worlds.values()),
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures_of(rows), settings, dsn)
+        harness.write(options, figures_of(rows), settings, dsn)
 
 
 if __name__ == "__main__":
