@@ -65,15 +65,13 @@ begin atomic
        'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
        null, null, null, true),
       ('relation_words', 'object', null, 'meanings by word',
-       'Words that ask for a relation, {"skipper": ["noun<skippers"]}: over those of '
+       'Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over those of '
        'default_relation_words().',
        null, null, null, true),
-      ('cause_decay', 'number', '0.8', '0 to 1',
-       'How much each causal link weakens what the cause arm finds.',
-       0, 1, null, true),
-      ('rare_mentions', 'integer', '10', '0 to 1000',
-       'Mentions up to which an entity is rare enough for the shared arm. 0: none is.',
-       0, 1000, null, true),
+      ('graph_steps', 'integer', '2', '1 to 4',
+       'How many mentions, relations and links a path of the graph arm follows that the query does '
+       'not ask for. Those it asks for are followed besides.',
+       1, 4, null, true),
       ('prefer', 'text', '"relevant"', 'relevant, latest, former',
        'latest puts the newest of nearly equal rows about the same first, former the oldest.',
        null, null, '{relevant,latest,former}', true),
@@ -100,7 +98,8 @@ begin atomic
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
        'How much more a memory counts that mentions an entity named in the query: its '
-       'contributions are multiplied by 1 + named_boost * the confidence in the entity.',
+       'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
+       'common it is; rare names are led on from by the graph.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '

@@ -85,9 +85,9 @@ comment on type pgrecall.recalled is
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
-'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
-'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
-'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
+'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
+'relations (kinds), facts (ids), path (names and relations as one line), '
+'direction (cause or effect), text (what the facts before it on the path say, up to four, '
 '200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
 'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
 'relation that leads elsewhere (single_relations of the bank); null: none.';
@@ -307,35 +307,6 @@ create type pgrecall_internal.arm_result as (
 comment on type pgrecall_internal.arm_result is
 'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '
 'left out, and its hits, best first, with the paths that led there.';
-
-create type pgrecall_internal.chain_word as (
-  entity_id bigint,
-  is_before boolean,
-  place     integer,
-  word      text,
-  is_noun   boolean,
-  is_verb   boolean,
-  is_bound  boolean,
-  is_open   boolean,
-  is_asked  boolean,
-  meanings  text[]
-);
-comment on type pgrecall_internal.chain_word is
-'A word that a chain of relations may use: the entity that it stands beside, whether before its '
-'name, the place from near to far, whether it is read as a noun or verb, whether it binds first '
-'(is_bound), is in the position of a relation (is_open) or names the type of the answer, as in '
-'"which company" (is_asked), and its meanings by the lexicon; none where only a kind may match.';
-
-create type pgrecall_internal.chain_edge as (
-  to_id     bigint,
-  kind      text,
-  is_forth  boolean,
-  memory_id bigint,
-  is_guess  boolean
-);
-comment on type pgrecall_internal.chain_edge is
-'A relation that a chain may follow: its target, its kind, whether followed along its direction, '
-'the fact that states it, and whether the match to the word of the query is a guess.';
 
 create type pgrecall_internal.period as range (subtype = timestamptz);
 comment on type pgrecall_internal.period is

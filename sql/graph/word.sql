@@ -1,12 +1,13 @@
--- The words that ask for relations: the boss of somebody, whom somebody reports to.
+-- The words by which a question asks for edges of the graph: the boss of somebody, whom somebody
+-- reports to, why, what came of it.
 --
 -- default_relation_words() is a lexicon of common relations (work, family, place, ownership,
--- membership) in the seven languages of the temporal grammar. A word has meanings of the form
--- "noun>kind": the word names the target of a relation of that kind from X; "noun<kind": the source
--- of one to X; "verb>kind" and "verb<kind": X does it to the target, or to the source. Option
--- relation_words adds words to it, for a call or for a bank. Words of the kinds themselves
--- ("skippers", "customer_of") need no entry: _kind_means() derives them. Where they stand in a
--- query is read by _chain_words() (graph/chain-word.sql).
+-- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
+-- up to three, has meanings of the form "noun>kind": the word names the target of a relation of
+-- that kind from X; "noun<kind": the source of one to X; "verb>kind" and "verb<kind": X does it to
+-- the target, or to the source; "link>cause", "link>effect" and "link>root": causal links to
+-- causes, to effects, and to the cause behind all others. Option relation_words adds words to it,
+-- for a call or for a bank. _asked_edges() finds the words of a question; no sentence is parsed.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -167,6 +168,42 @@ comment on function pgrecall_internal._relation_rows is
 'The lexicon of relations: kinds that lead from X to Y, kinds that lead from Y to X, nouns for Y '
 'as seen from X and for X as seen from Y, verbs of X and of Y.';
 
+create or replace function pgrecall_internal._cause_rows()
+returns table (direction text, words text)
+language sql immutable parallel safe rows 3
+begin atomic
+  values
+    ('cause',
+     'why,because,reason,reasons,cause,causes,caused,cause of,causes of,led to,leads to,led,'
+     'brought about,brought on,triggered,trigger,trigger for,behind,due to,how come,what made,'
+     'explains,explain,explanation,responsible,responsible for,blame,to blame,owing to,prompted,'
+     'accounts for,gave rise to,contributed to,set off,sparked,provoked,stems,stemmed,culprit,'
+     'thanks to,down to,grounds for,averted,prevented,stopped,spared,avoided,thwarted,hindered,'
+     'forestalled,'
+     'warum,wieso,weshalb,ursache,grund,por qué,causa,motivo,pourquoi,raison,perché,waarom,'
+     'oorzaak,reden,por que,razão'),
+    ('effect',
+     'lead to,result in,consequence,consequences,consequence of,consequences of,effect,effects,'
+     'outcome,outcomes,outcome of,aftermath,result of,results of,impact,fallout,repercussions,'
+     'ramifications,upshot,sequel,followed,followed from,follow,resulted from,came of,came from,'
+     'comes of,because of,as a result,arose from,happened after,affected by,bring about,'
+     'bring on,give rise to,set off by,did cause,did trigger,did spark,did prompt,did provoke,'
+     'did affect,did entail,does cause,does trigger,would cause,end in,'
+     'folge,folgen,auswirkung,auswirkungen,consecuencia,consecuencias,conséquence,conséquences,'
+     'conseguenza,conseguenze,gevolg,gevolgen,consequência,consequências'),
+    ('root',
+     'root,root cause,root of,origin,origins,origin of,source of,original cause,originally,'
+     'ultimate,ultimately,ultimate cause,underlying,underlying cause,underlying reason,'
+     'first cause,real cause,real reason,first place,the first place,at the bottom,bottom of,'
+     'at the heart,begin with,to begin with,start,started,did start,begin,began,traced back,'
+     'trace back,trace,traced,go back,goes back,went back,back to,very first,first thing,'
+     'first domino,kicked off,kick off,in motion,starting point,genesis,seed of,'
+     'grundursache,auslöser,ursprung,cause première,causa raíz,causa raiz,causa prima,'
+     'causa profunda,grondoorzaak');
+end;
+comment on function pgrecall_internal._cause_rows is
+'The lexicon of causal links: words that ask for causes, for effects, and for the root of all.';
+
 create or replace function pgrecall.default_relation_words()
 returns jsonb
 language sql immutable parallel safe
@@ -199,6 +236,10 @@ begin atomic
         from string_to_table(r.back, ' ') as x
       ) as d
       where  n.word <> '' and d.kind <> ''
+      union all
+      select x, 'link', '>', c.direction
+      from   pgrecall_internal._cause_rows() as c
+      cross  join lateral string_to_table(c.words, ',') as x
     ) as m
     group  by m.word
   ) as w;
@@ -207,34 +248,88 @@ comment on function pgrecall.default_relation_words is
 'Words that ask for a relation, each with its meanings: {"boss": ["noun>reports_to", '
 '"noun<manages"], "works for": ["verb>works_for"]}. Option relation_words adds to it.';
 
-create or replace function pgrecall_internal._relation_kinds()
-returns text[]
-language sql immutable parallel safe
-begin atomic
-  select array_agg(distinct k.kind)
-  from   pgrecall_internal._relation_rows() as r
-  cross  join lateral string_to_table(concat_ws(' ', r.forth, r.back), ' ') as k(kind);
-end;
-comment on function pgrecall_internal._relation_kinds is 'The kinds of relations in the lexicon.';
-
-create or replace function pgrecall_internal._kind_means(
-  kind text, is_forth boolean, word text)
-returns boolean
-language plpgsql immutable parallel safe
+create or replace function pgrecall_internal._asked_edges(
+  request pgrecall_internal.request,
+  out keys text[], out bits integer[], out causes text, out is_root boolean)
+language plpgsql stable parallel safe
+set search_path from current
 as $$
 declare
-  parts text[] := string_to_array(lower(replace(kind, ' ', '_')), '_');
-  asked text[] := string_to_array(word, ' ');
-  stem  text := coalesce((ts_lexize('pg_catalog.english_stem', parts[1]))[1], parts[1]);
-  first text := coalesce((ts_lexize('pg_catalog.english_stem', asked[1]))[1], asked[1]);
+  lexicon jsonb := pgrecall.default_relation_words();
+  own     jsonb := request.options -> 'relation_words';
+  words   text[];
+  starts  integer[];
+  ends    integer[];
 begin
-  if cardinality(parts) > 1 and parts[cardinality(parts)] = 'of' then
-    -- customer_of: X's customers are the sources of the relation to X.
-    return not is_forth and first = stem;
+  if jsonb_typeof(own) = 'object' then
+    lexicon := lexicon || own;
   end if;
-  -- mentors: X's mentor; skippers: X's skipper; leads: X's leader.
-  return not is_forth and first in (stem, stem || 'er', stem || 'or');
+  select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
+         array_agg(w.ends_at order by w.starts_at)
+  into   words, starts, ends
+  from   pgrecall_internal._words(lower(pgrecall_internal._normalised(request.query))) as w;
+
+  with name as materialized (
+    select min(u.n) as first, max(u.n) as last
+    from   unnest(request.named) as e
+    join   unnest(starts, ends) with ordinality as u(starts_at, ends_at, n)
+      on   u.starts_at >= e.starts_at and u.ends_at <= e.ends_at
+    group  by e.starts_at, e.ends_at
+  ),
+  phrase as materialized (
+    select p.*
+    from (
+      select f.n as first, f.n + l.more as last, l.more as more,
+             array_to_string(words[f.n : f.n + l.more], ' ') as word
+      from   generate_series(1, cardinality(words)) as f(n)
+      cross  join generate_series(0, 2) as l(more)
+      where  f.n + l.more <= cardinality(words)
+      union all
+      -- "What did it cause", "where is Ana from": a phrase around what it is about.
+      select f.n, f.n, 1, words[f.n] || ' ' || words[cardinality(words)]
+      from   generate_series(1, cardinality(words) - 2) as f(n)
+    ) as p
+    where  lexicon ? p.word
+      and  not exists (select from name n where p.first <= n.last and p.last >= n.first)
+  ),
+  asked as materialized (
+    select m.meaning, split_part(translate(m.meaning, '<', '>'), '>', 1) as role,
+           substr(m.meaning, 6) as kind, substr(m.meaning, 5, 1) = '>' as is_forth,
+           -- A verb before a name has it as object, one behind it as subject.
+           p.first > (select min(n.last) from name n) as is_behind,
+           dense_rank() over (order by p.first, p.last) as n, p.more
+    from   phrase p
+    cross  join lateral jsonb_array_elements_text(lexicon -> p.word) as m(meaning)
+    where  not exists (  -- the longest phrase wins
+      select from phrase l
+      where  l.first <= p.first and l.last >= p.last and l.more > p.more)
+  ),
+  key as (
+    select a.kind || d.way as key, bit_or(1 << (a.n - 1)::integer) as bits
+    from   asked a
+    cross  join lateral (
+      select case when a.is_forth then '>' else '<' end
+      where  a.role = 'noun' or a.is_behind is not false
+      union
+      select case when a.is_forth then '<' else '>' end
+      where  a.role = 'verb' and a.is_behind is not true
+    ) as d(way)
+    where  a.role in ('noun', 'verb') and a.n <= 12
+    group  by 1
+  )
+  select coalesce((select array_agg(k.key order by k.key) from key k), '{}'),
+         coalesce((select array_agg(k.bits order by k.key) from key k), '{}'),
+         (select case a.kind when 'root' then 'cause' else a.kind end
+          from   asked a
+          where  a.role = 'link'
+          order  by a.more desc, a.n
+          limit  1),
+         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false)
+  into   keys, bits, causes, is_root;
 end;
 $$;
-comment on function pgrecall_internal._kind_means is
-'Whether a word outside the lexicon matches the kind of a relation: skippers, customer_of.';
+comment on function pgrecall_internal._asked_edges is
+'What edges a query asks for. keys: kinds of relations with the way to follow them, reports_to> '
+'along and reports_to< against it; bits: the words of the query, a bit each, that ask for it. '
+'causes: cause or effect, the direction of causal links; is_root: the cause without a further one. '
+'A noun tells the way itself, a verb by whether it stands before or behind the name.';
