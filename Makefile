@@ -56,7 +56,7 @@ test-all-routes: $(DEVELOPED) $(BUILT) ## Run the tests once for each way to ins
 	done
 
 test-adapters: $(BUILT) ## Test each adapter with its library, newest and oldest, in environments of their own
-	@$(PYTHON) tests/adapters.py
+	@$(PYTHON) tests/adapters/environments.py
 
 check: lint test test-all-routes bench-smoke ## Run everything that must pass before a push
 
@@ -64,10 +64,10 @@ lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(PYTEST) -q tests/test_house_rules.py
+	$(PYTEST) -q tests/house/test_house_rules.py
 
 readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
-	@$(BIN)/python tests/readme.py
+	@$(BIN)/python tests/house/readme.py
 
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
@@ -81,22 +81,22 @@ install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
 	install -d "$$($(PG_CONFIG) --sharedir)/extension"
 	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
 
-lock: $(DEVELOPED) ## Write versions and hashes of what the tests run with to tests/requirements.lock
-	@$(BIN)/python tests/supply.py lock
+lock: $(DEVELOPED) ## Write versions and hashes of what the tests run with to tests/house/requirements.lock
+	@$(BIN)/python tests/house/supply.py lock
 
 locked: ## Set up .venv with the packages of the lock file, each checked by its hash
 	@mkdir -p $(VENV); : >$(LOG)
 	@$(call step,virtual environment in $(VENV),$(PYTHON) -m venv $(VENV))
 	@$(call step,torch,$(BIN)/python -m pip install $(TORCH))
-	@$(call step,the packages of the lock,$(BIN)/python -m pip install --no-deps --only-binary :all: --require-hashes -r tests/requirements.lock)
+	@$(call step,the packages of the lock,$(BIN)/python -m pip install --no-deps --only-binary :all: --require-hashes -r tests/house/requirements.lock)
 	@$(call step,pgrecall,$(BIN)/python -m pip install --no-deps --no-build-isolation -e pydriver)
 	@touch $(INSTALLED) $(DEVELOPED)
 
 sbom: $(DEVELOPED) ## Write the bill of materials to pydriver/dist/pgrecall.cdx.json
-	@$(BIN)/python tests/supply.py sbom
+	@$(BIN)/python tests/house/supply.py sbom
 
 audit: $(DEVELOPED) ## Look the packages of the lock file up in the database of vulnerabilities
-	@$(BIN)/python tests/supply.py audit
+	@$(BIN)/python tests/house/supply.py audit
 
 bench-smoke: $(DEVELOPED) $(BUILT) ## Run every benchmark on little data, under a minute each
 	@$(call run_benchmarks,--smoke)
@@ -147,7 +147,7 @@ echo "== $(1)"; $(2) >>$(LOG) 2>&1 || { \
 endef
 
 define run_benchmarks
-for file in $$(grep -l '__main__' bench/*.py | grep -v /train_); do \
+for file in $$(grep -l '__main__' bench/*/*.py | grep -v ^bench/training/); do \
   echo "== $$file $(1)"; \
   $(BIN)/python $$file $(1) || exit 1; \
 done

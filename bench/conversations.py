@@ -22,7 +22,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import harness
+from bench import harness
 
 from pgrecall import Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER, SentenceTransformerEmbedder

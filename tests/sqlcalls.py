@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -298,3 +299,17 @@ READS: dict[str, tuple[str, str]] = {
 def found_by(connection: Connection, function: str, bank: str) -> list[Any]:
     key, arguments = READS[function]
     return column(connection, f"select {key} from pgrecall.{function}('{bank}', {arguments})")
+
+
+def waiting(bank: Connection, pid: int) -> None:
+    """Return when a process of the server waits for a lock."""
+    deadline = time.monotonic() + 30
+    while (
+        value(
+            bank,
+            "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+            pid,
+        )
+        != 1
+    ):
+        assert time.monotonic() < deadline, "it does not wait"

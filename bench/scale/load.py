@@ -1,0 +1,350 @@
+"""Measure many callers at once: recalls a second, and how long each takes.
+
+    python -m bench.scale.load --smoke
+    python -m bench.scale.load --full --against fbe6fd6 --json load.json
+
+In one process, each client on a thread asks question after question over a pool of 4 connections,
+with the packaged embedder and reranker: "recall". In "mixed" each retains a fact after every fourth
+question. In "sql" each calls hybrid_recall() on a connection of its own, with embeddings that are
+made before, as pgbench would. Another commit, named by --against, answers the same questions in
+turns with this one: its driver, its SQL, and its banks in a database of their own.
+
+Figures, N being the number of clients:
+
+* recallN.rate, mixedN.rate, sqlN.rate: recalls a second; .per_core: for each core of the machine,
+  which the server shares. .p50_ms, .p99_ms: of one recall.
+* recallN.processor_ms: processor time of one call, in this process and the server, which other
+  work on the machine does not change much.
+* recallN.reranked: candidates that were read, on average; of other commits, those in the answer.
+  recallN.shed: share of the recalls in which time was too short for some.
+* load64.speedup: the rate of 64 clients, over that of the other commit: the median of the rounds.
+  load64.processor_ratio: processor time of a recall there, over that here.
+* load64.p99_over_p50; load64.same_first_five: share of the recalls in which nothing was left out
+  whose first five are those of asking alone; load64.total_over_wall: reported time over true one.
+* e2e.p50_ms, e2e.p95_ms: one client, of the whole call; e2e.embed_ms, .database_ms, .rerank_ms,
+  .driver_ms: medians of its parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any
+
+import psycopg
+from bench import conversations, harness
+from bench.conversations import Question
+
+from pgrecall import Recall, schema
+from pgrecall.embedders import DEFAULT_EMBEDDER
+
+CONNECTIONS = 4
+CLIENTS = (1, 4, 16, 64)
+EVERY = 4
+STAGES = ("embed", "database", "rerank")
+
+Installed = tuple[Path, str]
+"""The directory of a driver, and the dsn of a database with its schema."""
+
+
+class Pool:
+    """The least of a pool: lends connections in order of asking, and commits them."""
+
+    def __init__(self, dsn: str, size: int) -> None:
+        self._free: SimpleQueue[psycopg.Connection[Any]] = SimpleQueue()
+        self._all = [psycopg.connect(dsn) for _ in range(size)]
+        for connection in self._all:
+            self._free.put(connection)
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        connection = self._free.get()
+        try:
+            with connection.transaction():
+                yield connection
+        finally:
+            self._free.put(connection)
+
+    def processor_seconds(self) -> float:
+        """Return how long the server has been on a processor for these connections."""
+        return sum(harness.clock(connection) for connection in self._all) / 1000
+
+
+def asked_at_once(
+    clients: int, seconds: float, ask: Callable[[int], dict[str, Any]]
+) -> tuple[float, list[dict[str, Any]]]:
+    """Let clients ask until time is up; returns the seconds it took them and what each found."""
+    found: list[dict[str, Any]] = []
+    errors: list[BaseException] = []
+    numbers = count()
+    start = perf_counter()
+
+    def client() -> None:
+        try:
+            while perf_counter() < start + seconds and not errors:
+                began = perf_counter()
+                row = ask(next(numbers))
+                found.append({**row, "seconds": perf_counter() - began})
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=client) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return perf_counter() - start, found
+
+
+def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
+    """Run clients of this interpreter's driver; what it imports may be that of another commit."""
+    questions = [
+        (bank, text, at and datetime.fromisoformat(at)) for bank, text, at in job["questions"]
+    ]
+    first = job["first"]
+    pool = Pool(dsn, CONNECTIONS)
+    recall = Recall(pool)
+
+    def ask(number: int) -> dict[str, Any]:
+        bank, question, asked_at = questions[(first + number) % len(questions)]
+        if job["mixed"] and number % (EVERY + 1) == EVERY:
+            recall.retain(bank, [f"{question} was asked as number {first + number}."])
+            return {"retain": True}
+        report = recall.recall_report(bank, question, reference_time=asked_at)
+        return {
+            "number": (first + number) % len(questions),
+            "five": [hit.memory_id for hit in report.hits[:5]],
+            "reranked": getattr(
+                report, "reranked", sum(hit.rerank_score is not None for hit in report.hits)
+            ),
+            "shed": [1 for item in report.degradations if "rerank" in str(item)],
+            "total": report.timings.total,
+            "timings": {
+                stage: getattr(report.timings, stage, 0.0) for stage in (*STAGES, "driver", "queue")
+            },
+        }
+
+    ask(0)  # loads the models
+    start = process_time() + pool.processor_seconds()
+    seconds, found = asked_at_once(job["clients"], job["seconds"], ask)
+    spent = process_time() + pool.processor_seconds() - start
+    return {"seconds": seconds, "found": found, "processor": spent}
+
+
+def fill(dsn: str, data: Path, at_most: int | None) -> list[conversations.Conversation]:
+    """Retain the conversations of a file in a database that has the schema."""
+    given = conversations.read(data, at_most)
+    with Recall.connect(dsn) as recall:
+        for conversation in given:
+            conversations.fill_in_context(recall, conversation)
+    return given
+
+
+def with_driver(package: Path, *arguments: str, given: str | None = None) -> str:
+    """Run this program with the driver of a directory, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments],
+        input=given,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(harness.ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
+
+
+def run(installed: Installed, job: dict[str, Any]) -> dict[str, Any]:
+    """Run clients in a process of their own, with the driver of a directory."""
+    package, dsn = installed
+    printed = with_driver(package, "--client", dsn, given=json.dumps(job))
+    found: dict[str, Any] = json.loads(printed)
+    return found
+
+
+def sql(dsn: str, clients: int, seconds: float, questions: list[Question]) -> dict[str, Any]:
+    """Run clients that only call hybrid_recall()."""
+    texts = [question.text for question in questions]
+    vectors = [str([*map(float, vector)]) for vector in DEFAULT_EMBEDDER.embed(texts)]
+    free = [psycopg.connect(dsn, autocommit=True) for _ in range(clients)]
+
+    def ask(number: int) -> dict[str, Any]:
+        question = questions[number % len(questions)]
+        connection = free.pop()
+        try:
+            connection.execute(
+                "select * from pgrecall.hybrid_recall(%s, %s, %s::halfvec, as_of => %s)",
+                [question.bank, question.text, vectors[number % len(vectors)], question.asked_at],
+            ).fetchall()
+        finally:
+            free.append(connection)
+        return {}
+
+    took, found = asked_at_once(clients, seconds, ask)
+    for connection in free:
+        connection.close()
+    return {"seconds": took, "found": found}
+
+
+def rate(done: dict[str, Any]) -> float:
+    return float(sum("retain" not in row for row in done["found"]) / done["seconds"])
+
+
+def cost(done: dict[str, Any]) -> float:
+    return float(done["processor"] / len(done["found"]))
+
+
+def summed_up(name: str, done: dict[str, Any]) -> harness.Figures:
+    recalls = [row for row in done["found"] if "retain" not in row]
+    milliseconds = [1000 * row["seconds"] for row in recalls]
+    figures = {
+        f"{name}.rate": round(rate(done), 2),
+        f"{name}.per_core": round(rate(done) / (os.cpu_count() or 1), 2),
+        f"{name}.p50_ms": round(median(milliseconds), 1),
+        f"{name}.p99_ms": round(harness.percentile(milliseconds, 99), 1),
+    }
+    if "reranked" in recalls[0]:
+        figures[f"{name}.processor_ms"] = round(1000 * cost(done), 1)
+        figures[f"{name}.reranked"] = round(fmean(row["reranked"] for row in recalls), 1)
+        figures[f"{name}.shed"] = round(fmean(bool(row["shed"]) for row in recalls), 3)
+    print(" ".join(f"{key} {value:g}" for key, value in figures.items()), flush=True)
+    return figures
+
+
+def of_many(done: dict[str, Any], alone: dict[int, list[int]]) -> harness.Figures:
+    """Compare the recalls of many clients with the same questions asked alone."""
+    milliseconds = [1000 * row["seconds"] for row in done["found"]]
+    same = [
+        row["five"] == alone[row["number"]]
+        for row in done["found"]
+        if not row["shed"] and row["number"] in alone
+    ]
+    ratio = harness.percentile(milliseconds, 99) / median(milliseconds)
+    wall = median(row["total"] / 1000 / row["seconds"] for row in done["found"])
+    figures = {"load64.p99_over_p50": round(ratio, 2), "load64.total_over_wall": round(wall, 3)}
+    if same:
+        figures["load64.same_first_five"] = round(fmean(same), 3)
+    return figures
+
+
+@contextmanager
+def installed(commit: str | None, dsn: str, options: Any) -> Iterator[Installed | None]:
+    """Give another commit's driver, and a database of the server with its schema and banks."""
+    if commit is None:
+        yield None
+        return
+    database = "pgrecall_bench_other"
+    with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
+        archive = subprocess.run(
+            ["git", "-C", str(harness.ROOT), "archive", commit], capture_output=True, check=True
+        )
+        subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
+        package = Path(directory) / "pydriver"
+        subprocess.run([sys.executable, "-I", package / "pgrecall" / "build.py"], check=True)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(f"create database {database}")
+            try:
+                its_dsn = psycopg.conninfo.make_conninfo(dsn, dbname=database)
+                smoke = ["--smoke"] * options.smoke
+                with_driver(package, "--fill", its_dsn, "--data", str(options.data), *smoke)
+                yield package, its_dsn
+            finally:
+                connection.execute(f"drop database {database} with (force)")
+
+
+def measured(
+    dsn: str, given: list[Question], options: Any, other: Installed | None
+) -> harness.Figures:
+    own = (harness.ROOT / "pydriver", dsn)
+    seconds, rounds = (1.0, 1) if options.smoke else (15.0, 3)
+    rows = [[q.bank, q.text, q.asked_at and q.asked_at.isoformat()] for q in given]
+    first = count(0, 211)  # no question soon again, whose answers would be remembered
+    figures: harness.Figures = {}
+
+    def job(clients: int, *, mixed: bool = False, seconds: float = seconds) -> dict[str, Any]:
+        return {
+            "clients": clients,
+            "seconds": seconds,
+            "first": next(first),
+            "mixed": mixed,
+            "questions": rows,
+        }
+
+    for clients in CLIENTS[: 1 if options.smoke else None]:
+        figures |= summed_up(f"sql{clients}", sql(dsn, clients, seconds, given))
+        done = run(own, job(clients))
+        figures |= summed_up(f"recall{clients}", done)
+        if clients == 1:
+            milliseconds = [1000 * row["seconds"] for row in done["found"]]
+            figures |= {
+                "e2e.p50_ms": round(median(milliseconds), 1),
+                "e2e.p95_ms": round(harness.percentile(milliseconds, 95), 1),
+            }
+            for stage in (*STAGES, "driver"):
+                times = [row["timings"][stage] for row in done["found"]]
+                figures[f"e2e.{stage}_ms"] = round(median(times), 1)
+        figures |= summed_up(f"mixed{clients}", run(own, job(clients, mixed=True)))
+    ratios = []
+    for _ in range(rounds if other else 0):
+        one = job(64)
+        assert other is not None
+        theirs, ours = run(other, one), run(own, one)
+        summed_up("other64", theirs)
+        summed_up("recall64", ours)
+        ratios.append((rate(ours) / rate(theirs), cost(theirs) / cost(ours)))
+    if ratios:
+        figures["load64.speedup"] = round(median(ratio for ratio, _ in ratios), 2)
+        figures["load64.processor_ratio"] = round(median(ratio for _, ratio in ratios), 2)
+    one = job(64)
+    done = run(own, one)
+    alone = run(own, {**one, "clients": 1})
+    figures |= of_many(done, {row["number"]: row["five"] for row in alone["found"]})
+    return figures
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--client"]:
+        print(json.dumps(driver(sys.argv[2], json.load(sys.stdin))))
+        return
+    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser.add_argument("--against", help="a commit that is compared with this one")
+    parser.add_argument("--fill", metavar="DSN", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    at_most = 1 if options.smoke else None
+    if options.fill:
+        with psycopg.connect(options.fill) as connection:
+            schema.migrate(connection)
+        fill(options.fill, options.data, at_most)
+        return
+    with harness.database() as dsn, installed(options.against, dsn, options) as other:
+        given = fill(dsn, options.data, at_most)
+        figures = measured(dsn, conversations.questions(given), options, other)
+        for name, figure in figures.items():
+            print(f"{name:26} {figure:>10.4g}")
+        settings = {
+            "data": options.data.name,
+            "against": options.against,
+            "connections": CONNECTIONS,
+            "smoke": options.smoke,
+        }
+        harness.write(options.json, figures, settings, dsn)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,449 @@
+"""Several writers at once. Databases of their own: here things commit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from sqlcalls import Connection, column, contents, retain, retained, rows, value, waiting
+
+T = TypeVar("T")
+WRITERS = 16
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def bank(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b')")
+        yield connection
+
+
+def together(dsn: str, work: Callable[[Connection, int], T], workers: int = WRITERS) -> list[T]:
+    """Run work on as many connections, all starting at once; raises what any of them raised."""
+    barrier = Barrier(workers, timeout=DEADLINE_S)
+
+    def run(n: int) -> T:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            barrier.wait()
+            return work(connection, n)
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, range(workers)))
+
+
+def fact(n: int) -> dict[str, object]:
+    return {
+        "text": f"fact {n}",
+        "fact_key": f"key.{n}",
+        "entities": [f"Person {n % 5}", {"name": f"Place {n % 3}", "aliases": [f"P{n % 3}"]}],
+        "relations": [{"from": f"Person {n % 5}", "kind": "in", "to": f"Place {n % 3}"}],
+        "embedding": [n % 7 + 1, n % 3, 1],
+        "occurred": f"2026-01-{n % 28 + 1:02}T00:00Z",
+    }
+
+
+def assert_is_whole(bank: Connection) -> None:
+    """Nothing twice, nothing dangling, and the statistics count what is there."""
+    assert (
+        rows(bank, "select alias from pgrecall.entity_alias group by 1 having count(*) > 1") == []
+    )
+    assert (
+        rows(
+            bank,
+            "select lower(name) from pgrecall.entity group by 1 having count(*) > 1",
+        )
+        == []
+    )
+    assert (
+        rows(
+            bank,
+            "select content_hash from pgrecall.memory where valid_to is null"
+            " group by 1 having count(*) > 1",
+        )
+        == []
+    )
+    assert (
+        rows(
+            bank,
+            "select entity_id from pgrecall.entity e where not exists"
+            " (select from pgrecall.mention x where x.entity_id = e.entity_id)",
+        )
+        == []
+    )
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    assert value(
+        bank, "select document_count from pgrecall.bank_statistics('b') where kind = 'memory'"
+    ) == value(bank, "select count(*) from pgrecall.memory")
+
+
+def test_writers_into_one_bank_lose_nothing_and_write_nothing_twice(
+    database: str, bank: Connection
+) -> None:
+    def work(connection: Connection, n: int) -> list[tuple[int, int, bool]]:
+        # Half of each batch overlaps with the next writer's, and each in an order of its own.
+        batch = [fact(k) for k in range(6 * n, 6 * n + 12)]
+        random.Random(n).shuffle(batch)
+        return [row for half in (batch[:6], batch[6:]) for row in retained(connection, half)]
+
+    results = together(database, work)
+
+    distinct = 6 * WRITERS + 6
+    assert value(bank, "select count(*) from pgrecall.memory") == distinct
+    assert sum(is_new for result in results for *_, is_new in result) == distinct
+    assert value(bank, "select count(*) from pgrecall.entity") == 8
+    assert_is_whole(bank)
+
+
+def test_equal_batches_in_opposite_orders_do_not_deadlock(database: str, bank: Connection) -> None:
+    batch = [fact(n) for n in range(20)]
+
+    results = together(
+        database,
+        lambda connection, n: retained(connection, batch if n % 2 else reversed(batch)),
+        workers=6,
+    )
+
+    assert [sum(row[2] for row in result) for result in sorted(results, key=str)].count(20) == 1
+    by_text = {tuple(sorted(row[1] for row in result)) for result in results}
+    assert len(by_text) == 1
+    assert_is_whole(bank)
+
+
+def test_many_transactions_of_each_kind_leave_a_bank_whole(database: str, bank: Connection) -> None:
+    for n in range(40):
+        retain(bank, [fact(n)])
+
+    def work(connection: Connection, n: int) -> int:
+        choose = random.Random(n)
+        for _ in range(6):
+            known = column(connection, "select memory_id from pgrecall.memory order by 1")
+            a, b = choose.sample(known, 2)
+            action = choose.choice(["retain", "forget", "supersede", "refresh", "message"])
+            try:
+                if action == "retain":
+                    retain(connection, (fact(choose.randrange(60)) for _ in range(4)))
+                elif action == "forget":
+                    connection.execute("select pgrecall.forget('b', %s)", [[a, b]])
+                elif action == "supersede":
+                    connection.execute("select pgrecall.supersede('b', %s, %s)", [a, b])
+                elif action == "refresh":
+                    connection.execute("select pgrecall.refresh_statistics('b', true)")
+                else:
+                    connection.execute(
+                        "select pgrecall.retain_messages('b', %s)",
+                        [f'[{{"text": "{choose.randrange(9)}", "session": "s"}}]'],
+                    )
+            except psycopg.Error as error:
+                if error.sqlstate != "RC010":  # forgotten meanwhile
+                    raise
+        return n
+
+    assert together(database, work) == list(range(WRITERS))
+    assert_is_whole(bank)
+
+
+def test_a_bank_is_created_once(database: str) -> None:
+    def work(connection: Connection, n: int) -> str | None:
+        try:
+            connection.execute("select pgrecall.create_bank('new')")
+        except psycopg.Error as error:
+            return error.sqlstate
+        return None
+
+    results = together(database, work, workers=8)
+
+    assert sorted(results, key=str) == [None] + ["RC002"] * 7
+
+
+def test_writers_meet_a_dropped_bank_as_one_that_does_not_exist(
+    database: str, bank: Connection
+) -> None:
+    def work(connection: Connection, n: int) -> set[str | None]:
+        codes: set[str | None] = set()
+        for k in range(5):
+            try:
+                if n == 0:
+                    connection.execute("select pgrecall.drop_bank('b')")
+                else:
+                    retain(connection, [fact(10 * n + k)])
+            except psycopg.Error as error:
+                codes.add(error.sqlstate)
+        return codes
+
+    results = together(database, work, workers=8)
+
+    assert set().union(*results) <= {"RC001"}
+    assert not any(contents(bank).values())
+
+
+# One waits for the other
+
+
+CALLS: dict[str, str] = {
+    "retain": """retain('b', '[{"text": "x", "entities": ["Ana"]}]')""",
+    "forget": "forget('b', '{1}')",
+    "forget_messages": "forget_messages('b', '{1}')",
+    "supersede": "supersede('b', (select min(memory_id) from pgrecall.memory))",
+    "consolidate": "consolidate('b', false)",
+    "unconsolidate": "unconsolidate('b')",
+    "refresh_statistics": "refresh_statistics('b', true)",
+    "configure_bank": "configure_bank('b', '{}')",
+    "add_fact_type": "add_fact_type('b', 'decision')",
+    "reembed_clean": "reembed_clean('b')",
+    "drop_bank": "drop_bank('b')",
+}
+
+
+# These only add, and go on beside a writer that has not committed.
+BESIDE: dict[str, str] = {
+    "retain": """retain('b', '[{"text": "beside", "entities": ["Bo"], "embedding": [1, 2, 3]}]')""",
+    "known": """retain('b', '[{"text": "fact 3", "fact_key": "key.3", "entities": ["Bea"]}]')""",
+    "retain_messages": """retain_messages('b', '[{"text": "x"}]')""",
+    "log_session": "log_session('b', 's')",
+    "link_pending": "link_pending('b')",
+    "maintain": "maintain('b')",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_who_changes_a_bank_waits_for_its_writers(
+    database: str, bank: Connection, call: str
+) -> None:
+    retain(bank, ["known"])
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        retain(first, [{"text": "x", "entities": ["Ana"]}])
+        result: Future[Any] = pool.submit(
+            second.execute, f"select * from pgrecall.{CALLS[call]}".encode()
+        )
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        result.result(DEADLINE_S)
+        second.commit()
+
+    assert column(bank, "select name from pgrecall.entity") == (
+        [] if call == "drop_bank" else ["Ana"]
+    )
+
+
+@pytest.mark.parametrize("call", BESIDE)
+def test_who_only_adds_goes_on_beside_an_idle_transaction(
+    database: str, bank: Connection, call: str
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("update pgrecall.memory set is_linked = false where text = 'fact 7'")
+    with psycopg.connect(database) as idle:
+        retain(idle, [{"text": "idle", "entities": ["Ana", "Person 1"], "embedding": [3, 2, 1]}])
+        bank.execute("set lock_timeout = '2s'")
+
+        bank.execute(f"select * from pgrecall.{BESIDE[call]}".encode())
+        idle.commit()
+
+    assert "Ana" in column(bank, "select name from pgrecall.entity")
+    assert_is_whole(bank)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (
+            {"text": "same"},
+            {"text": "same"},
+            "select count(*) = 1 from pgrecall.memory where text = 'same'",
+        ),
+        (
+            {"text": "x", "entities": ["Ana"]},
+            {"text": "y", "entities": ["ana"]},
+            "select count(*) = 1 from pgrecall.entity where lower(name) = 'ana'",
+        ),
+        (
+            {"text": "x", "entities": [{"name": "Ana Paul", "aliases": ["Ana"]}]},
+            {"text": "y", "entities": ["Ana"]},
+            "select count(*) = 1 from pgrecall.entity where name like 'Ana%'",
+        ),
+        (
+            {"text": "x", "fact_key": "k"},
+            {"text": "y", "fact_key": "K"},
+            "select array_agg(text) = '{y}' from pgrecall.memory"
+            " where lower(fact_key) = 'k' and valid_to is null",
+        ),
+    ],
+    ids=["fact", "name", "alias", "key"],
+)
+def test_writers_of_one_fact_name_or_key_take_turns(
+    database: str, bank: Connection, first: object, second: object, found: str
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    with (
+        psycopg.connect(database) as one,
+        psycopg.connect(database, autocommit=True) as two,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        retain(one, [first], replace="key")
+        result = pool.submit(retain, two, [second], replace="key")
+        waiting(bank, two.info.backend_pid)
+        one.commit()
+        result.result(DEADLINE_S)
+
+    assert value(bank, found)
+    assert_is_whole(bank)
+
+
+def test_transactions_over_two_banks_in_opposite_order_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    bank.execute("select pgrecall.create_bank('c')")
+    for name in ("b", "c"):
+        retain(bank, (fact(n) for n in range(40)), bank=name)
+    with psycopg.connect(database) as one, psycopg.connect(database) as two:
+        for connection in (one, two):
+            connection.execute("set lock_timeout = '2s'")
+        retain(one, ["one"], bank="b")
+        retain(two, ["two"], bank="c")
+
+        retain(one, ["one"], bank="c")
+        retain(two, ["two"], bank="b")
+        one.commit()
+        two.commit()
+
+    for name in ("b", "c"):
+        assert value(bank, "select count(*) from pgrecall.memory where bank_id = %s", name) == 42
+
+
+def test_a_fact_that_commits_late_is_counted_and_found(database: str, bank: Connection) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    counted = "select document_count, waiting from pgrecall.bank_statistics('b')"
+    with psycopg.connect(database) as late:
+        ((_, late_id, _),) = retained(late, ["the xylophone"])
+        for n in range(100, 120):
+            retain(bank, [fact(n)])
+        before = rows(bank, counted)
+        late.commit()
+
+    watermark = value(bank, "select watermark from pgrecall_internal.statistics")
+    assert watermark < late_id
+    assert before[0][0] < 60
+    assert rows(bank, counted)[0] == (before[0][0], before[0][1] + 1)
+    assert column(bank, "select text from pgrecall.hybrid_recall('b', 'xylophone')") == [
+        "the xylophone"
+    ]
+    assert rows(bank, "select task, documents from pgrecall.maintain('b')")[0][0] == "count"
+    assert rows(bank, counted) == [(61, 0)]
+
+
+@pytest.mark.parametrize("call", ["refresh_statistics('b')", "maintain()", "reembed_finish('b')"])
+def test_who_must_see_all_commits_says_so(bank: Connection, call: str) -> None:
+    bank.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction) as caught, bank.transaction():
+        bank.execute(f"select pgrecall.{call}".encode())
+
+    assert caught.value.diag.message_primary == (
+        f"{call.partition('(')[0]}() must see what others commit,"
+        ' so not at isolation level "repeatable read"'
+    )
+
+
+def test_maintenance_gives_way_to_writers(database: str, bank: Connection) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("update pgrecall_internal.statistics set weighted_length = 100")
+    with psycopg.connect(database) as idle:
+        retain(idle, ["idle"])
+
+        assert rows(bank, "select task from pgrecall.maintain('b')") == []
+
+        idle.commit()
+    assert rows(bank, "select task from pgrecall.maintain('b')") == [("weigh",)]
+
+
+@pytest.mark.parametrize("call", [name for name in CALLS if name != "drop_bank"])
+def test_who_waited_for_a_bank_that_was_dropped_is_told(
+    database: str, bank: Connection, call: str
+) -> None:
+    retain(bank, ["known"])
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.drop_bank('b')")
+        result: Future[Any] = pool.submit(
+            second.execute, f"select * from pgrecall.{CALLS[call]}".encode()
+        )
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        with pytest.raises(psycopg.Error) as caught:
+            result.result(DEADLINE_S)
+
+    assert caught.value.sqlstate == "RC001"
+    assert caught.value.diag.message_primary == 'bank "b" does not exist'
+    assert not any(contents(bank).values())
+
+
+def test_who_waited_for_a_bank_that_was_replaced_may_try_again(
+    database: str, bank: Connection
+) -> None:
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.drop_bank('b')")
+        first.execute("select pgrecall.create_bank('b')")
+        result = pool.submit(retain, second, "x")
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+        with pytest.raises(psycopg.errors.SerializationFailure) as caught:
+            result.result(DEADLINE_S)
+        second.rollback()
+        ((_, _, is_new),) = retained(second, ["x"])
+
+    assert caught.value.diag.message_primary == (
+        'bank "b" was replaced meanwhile, or may not be written'
+    )
+    assert caught.value.diag.message_hint == "Run the statement again."
+    assert is_new
+
+
+def test_readers_and_writers_of_other_banks_do_not_wait(database: str, bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('other')")
+    retain(bank, ["known"])
+    with psycopg.connect(database) as first:
+        retain(first, ["uncommitted", "known"])
+        first.execute("select pgrecall.drop_bank('b')")
+        bank.execute("set lock_timeout = '1s'")
+
+        retain(bank, [fact(1)], bank="other")
+        found = column(bank, "select text from pgrecall.hybrid_recall('b', 'known uncommitted')")
+        first.rollback()
+
+    assert found == ["known"]
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_a_writer_with_an_old_snapshot_fails_rather_than_names_an_entity_twice(
+    database: str, bank: Connection, level: str
+) -> None:
+    retain(bank, (fact(5 * n) for n in range(30)))  # so many that two more refresh nothing
+    late_fact = {"text": "late", "entities": ["Person 1"]}
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel[level]
+        late.execute("select 1 from pgrecall.bank")
+        retain(bank, [fact(1)])
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            retain(late, [late_fact])
+        late.rollback()
+        retain(late, [late_fact])
+
+    assert_is_whole(bank)
