@@ -43,7 +43,7 @@ from pgrecall import (
     RerankerUnavailable,
 )
 from pgrecall.embedders import packaged_model
-from pgrecall.rerankers import FirstPlaces, Order, dated_text
+from pgrecall.inference.rerankers import FirstPlaces, Order, dated_text
 
 WORDS = 40
 CANDIDATES = 50

@@ -69,7 +69,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertTokenize
 
 from pgrecall import Hit, Recall
 from pgrecall.embedders import packaged_model
-from pgrecall.rerankers import OnnxReranker, in_context, written_date
+from pgrecall.inference.rerankers import OnnxReranker, in_context, written_date
 
 TOKENS = 112  # of a pair: as good on LoCoMo as more, and better on BEAM
 BATCH = 16  # groups in a step

@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 import servers
-from pgrecall import build
+from pgrecall.server import build
 from servers import Server
 from sqlcalls import (
     Connection,
@@ -855,7 +855,9 @@ def test_an_arm_is_added_by_a_file_and_a_row(
     assert last >= 11
     rows_of_arms, rest = registry.split(";\nend;", 1)
     row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', false, 'memory', 'The newest.', null)"
-    (copied / "values" / "arm.sql").write_text(f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8")
+    (copied / "values" / "arm.sql").write_text(
+        f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8"
+    )
     servers.run_script(server, empty_database, build.full_script())
 
     with psycopg.connect(empty_database) as connection:

@@ -1162,7 +1162,7 @@ def test_connecting_to_the_embedded_server_installs_the_schema(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PGRECALL_DSN", raising=False)
-    monkeypatch.setattr("pgrecall.server._embedded_dsn", lambda: empty_database)
+    monkeypatch.setattr("pgrecall.server.embedded._embedded_dsn", lambda: empty_database)
 
     with Recall.connect() as recall:
         banks = recall.banks()
@@ -1220,9 +1220,9 @@ def test_all_is_sorted_and_there() -> None:
 
 
 def test_names_of_the_package_are_found_on_first_use() -> None:
-    import pgrecall.models
+    import pgrecall.rows
 
-    assert pgrecall.Hit is pgrecall.models.Hit
+    assert pgrecall.Hit is pgrecall.rows.Hit
     assert pgrecall.connect == Recall.connect
     assert set(pgrecall.__all__) <= set(dir(pgrecall))
     with pytest.raises(AttributeError, match="has no attribute 'Rekall'"):

@@ -10,8 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import AsyncRecall, Recall, build
+from pgrecall import AsyncRecall, Recall
 from pgrecall.core import Question, Settings
+from pgrecall.server import build
 
 Connection = psycopg.Connection[Any]
 

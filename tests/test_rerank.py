@@ -27,10 +27,9 @@ from pgrecall import (
     RecallReport,
     Reranker,
     RerankerUnavailable,
-    rerankers,
 )
-from pgrecall.models import Period
-from pgrecall.rerankers import (
+from pgrecall.inference import rerankers
+from pgrecall.inference.rerankers import (
     DEFAULT_RERANKER,
     PACKAGED,
     FirstPlaces,
@@ -44,6 +43,7 @@ from pgrecall.rerankers import (
     recency_boost,
     reranked,
 )
+from pgrecall.rows import Period
 from toys import save_cross_encoder, save_onnx_cross_encoder, toy_embed
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.temporal.currency import Currency, read_currency
-from pgrecall.temporal.languages import KNOWN
+from pgrecall.asking.temporal.languages import KNOWN
+from pgrecall.asking.temporal.latest_or_former import Currency, read_currency
 
 FILES = Path(__file__).parent / "temporal"
 CASES = json.loads((FILES / "currency.json").read_text(encoding="utf-8"))

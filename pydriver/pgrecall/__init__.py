@@ -11,20 +11,8 @@ from pgrecall._version import __version__
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
-    from pgrecall.bulk import BulkProgress, Refused
-    from pgrecall.calibration import Calibration, calibrate
     from pgrecall.client import Recall
     from pgrecall.core import Fact, Progress, RecallOptions
-    from pgrecall.embedders import (
-        Embedder,
-        FunctionEmbedder,
-        MiniLMEmbedder,
-        OpenAIEmbedder,
-        PackagedEmbedder,
-        PromptedEmbedder,
-        RoleEmbedder,
-        SentenceTransformerEmbedder,
-    )
     from pgrecall.errors import (
         ArmFailed,
         BankExists,
@@ -47,7 +35,26 @@ if TYPE_CHECKING:
         UnknownArm,
         UnknownFactType,
     )
-    from pgrecall.models import (
+    from pgrecall.inference.calibration import Calibration, calibrate
+    from pgrecall.inference.embedders import (
+        Embedder,
+        FunctionEmbedder,
+        MiniLMEmbedder,
+        OpenAIEmbedder,
+        PackagedEmbedder,
+        PromptedEmbedder,
+        RoleEmbedder,
+        SentenceTransformerEmbedder,
+    )
+    from pgrecall.inference.rerankers import (
+        CrossEncoderReranker,
+        FunctionReranker,
+        HttpReranker,
+        OnnxReranker,
+        Reranker,
+    )
+    from pgrecall.retaining.bulk import BulkProgress, Refused
+    from pgrecall.rows import (
         Arm,
         ArmFinding,
         ArmHit,
@@ -78,13 +85,6 @@ if TYPE_CHECKING:
         Timings,
         Turn,
         TypeHint,
-    )
-    from pgrecall.rerankers import (
-        CrossEncoderReranker,
-        FunctionReranker,
-        HttpReranker,
-        OnnxReranker,
-        Reranker,
     )
 
     connect = Recall.connect
@@ -170,14 +170,14 @@ __all__ = [
 
 _HOMES = (
     "aio",
-    "bulk",
-    "calibration",
     "client",
     "core",
     "embedders",
     "errors",
-    "models",
+    "inference.calibration",
     "rerankers",
+    "retaining.bulk",
+    "rows",
 )
 
 

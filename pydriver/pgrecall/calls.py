@@ -33,7 +33,8 @@ from pgrecall.errors import (
     InvalidFilter,
     RecallError,
 )
-from pgrecall.models import (
+from pgrecall.options import LISTS
+from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmHit,
@@ -64,7 +65,6 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
-from pgrecall.options import LISTS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import bulk, calls, core, telemetry
+from pgrecall import calls, core
 from pgrecall.arguments import check_type
-from pgrecall.calibration import Calibration
+from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.calls import Call
-from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
+from pgrecall.connection import telemetry
+from pgrecall.connection.concurrency import Crew
+from pgrecall.connection.recall_log_writer import RecallLog
 from pgrecall.core import Fact, Progress, RecallOptions
-from pgrecall.crew import Crew
-from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
 from pgrecall.errors import (
     InstallError,
     InvalidArgument,
@@ -36,7 +36,13 @@ from pgrecall.errors import (
     not_installed,
     other_version,
 )
-from pgrecall.models import (
+from pgrecall.inference.calibration import Calibration
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
+from pgrecall.inference.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.inference.worker import on_this_thread
+from pgrecall.retaining import bulk
+from pgrecall.retaining.changes import embedded_changes
+from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmReport,
@@ -66,10 +72,6 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
-from pgrecall.recall_log import RecallLog
-from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
-from pgrecall.revision import embedded_changes
-from pgrecall.worker import on_this_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

@@ -26,20 +26,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import calls, telemetry
+from pgrecall import calls
 from pgrecall._version import __version__
 from pgrecall.arguments import check_recall, check_type
+from pgrecall.asking.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
+from pgrecall.asking.temporal.latest_or_former import read_currency
 from pgrecall.calls import Answer, Call
-from pgrecall.embedders import (
-    Embedder,
-    EmbedFunction,
-    Role,
-    RoleEmbedder,
-    WorkedEmbedder,
-    as_embedder,
-    embed_as,
-    submit_as,
-)
+from pgrecall.connection import telemetry
 from pgrecall.errors import (
     ArmFailed,
     InvalidArgument,
@@ -49,7 +42,33 @@ from pgrecall.errors import (
     RecallError,
     moved,
 )
-from pgrecall.models import (
+from pgrecall.inference.embedders import (
+    Embedder,
+    EmbedFunction,
+    Role,
+    RoleEmbedder,
+    WorkedEmbedder,
+    as_embedder,
+    embed_as,
+    submit_as,
+)
+from pgrecall.inference.rerankers import (
+    BOOSTS,
+    CANDIDATES,
+    MODES,
+    SECONDS,
+    FirstPlaces,
+    Order,
+    PunctualReranker,
+    Reranker,
+    ScoreFunction,
+    WorkedReranker,
+    chosen_reranker,
+    dated_text,
+)
+from pgrecall.inference.worker import Reading, on_own_thread, on_this_thread
+from pgrecall.options import ARGUMENTS, EMBEDDINGS, TOP_K, SqlOptions
+from pgrecall.rows import (
     ArmFinding,
     ArmReport,
     BankModels,
@@ -66,24 +85,6 @@ from pgrecall.models import (
     StoredEmbedding,
     Timings,
 )
-from pgrecall.options import ARGUMENTS, EMBEDDINGS, TOP_K, SqlOptions
-from pgrecall.rerankers import (
-    BOOSTS,
-    CANDIDATES,
-    MODES,
-    SECONDS,
-    FirstPlaces,
-    Order,
-    PunctualReranker,
-    Reranker,
-    ScoreFunction,
-    WorkedReranker,
-    chosen_reranker,
-    dated_text,
-)
-from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
-from pgrecall.temporal.currency import read_currency
-from pgrecall.worker import Reading, on_own_thread, on_this_thread
 
 logger = logging.getLogger(__name__)
 

@@ -200,7 +200,7 @@ def other_version(error: psycopg.Error, schema: str | None) -> InstallError | No
         )
     if schema == __version__:
         return None
-    from pgrecall.build import version_key
+    from pgrecall.server.build import version_key
 
     problem = f"the database has pgrecall {schema}, this driver is {__version__}: {message}"
     if version_key(schema) < version_key(__version__):

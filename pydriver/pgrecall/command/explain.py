@@ -12,7 +12,7 @@ from pgrecall.client import Recall
 from pgrecall.command.drawing import ids_of
 from pgrecall.command.html import Told
 from pgrecall.errors import MemoryNotFound
-from pgrecall.models import RecallOption, RecallReport, RecallStep
+from pgrecall.rows import RecallOption, RecallReport, RecallStep
 
 if TYPE_CHECKING:
     from pgrecall.core import RecallOptions

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgrecall.core import Progress, RecallOptions
-from pgrecall.embedders import Embedder, Role, Vector, embed_as
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
-from pgrecall.models import Arm, ArmFinding, Degradation, Hit
-from pgrecall.rerankers import SETTING
+from pgrecall.inference.embedders import Embedder, Role, Vector, embed_as
+from pgrecall.inference.rerankers import SETTING
+from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
 if TYPE_CHECKING:
     import ir_measures

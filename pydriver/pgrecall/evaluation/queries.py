@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
 from pgrecall.calls import Call, checked
-from pgrecall.models import ArmFinding
+from pgrecall.rows import ArmFinding
 
 
 def fuse(

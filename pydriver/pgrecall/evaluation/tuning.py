@@ -27,8 +27,8 @@ from pgrecall.evaluation.measure import (
     measure,
     require_reranker,
 )
-from pgrecall.models import Degradation
-from pgrecall.rerankers import BOOSTS
+from pgrecall.inference.rerankers import BOOSTS
+from pgrecall.rows import Degradation
 
 if TYPE_CHECKING:
     from pgrecall.client import Recall

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parents[1]
 SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
@@ -282,7 +282,7 @@ def set_version(to: str) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Assemble the scripts, or prepare a release: see ``make build`` and ``make release``."""
-    parser = argparse.ArgumentParser(prog="python -m pgrecall.build", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pgrecall.server.build", description=__doc__)
     parser.add_argument("--set-version", metavar="X.Y.Z", help="state this version first")
     parser.add_argument("--release", metavar="X.Y.Z", help="freeze this version as a release")
     options = parser.parse_args(arguments)

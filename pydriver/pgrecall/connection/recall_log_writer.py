@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
-from pgrecall.models import RecallReport
+from pgrecall.rows import RecallReport
 
 logger = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pgrecall._version import __version__
 from pgrecall.errors import RerankerUnavailable
-from pgrecall.loading import limit_torch, quiet_loading, settled
-from pgrecall.models import Hit, Period
-from pgrecall.worker import WORKER, Model, Reading
+from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
+from pgrecall.inference.worker import WORKER, Model, Reading
+from pgrecall.rows import Hit, Period
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -46,7 +46,7 @@ SETTING = "PGRECALL_RERANKER"
 KEY_SETTING = "PGRECALL_RERANKER_KEY"
 NONE = "none"
 """The value of the setting that keeps the fused order."""
-PACKAGED = Path(__file__).with_name("reranker")
+PACKAGED = Path(__file__).parents[1] / "reranker"
 """The directory of the model that comes with the driver."""
 CANDIDATES = 50
 SECONDS = 2.0

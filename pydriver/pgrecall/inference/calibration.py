@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.core import checked
-from pgrecall.embedders import (
+from pgrecall.errors import EmbedderUnavailable, InvalidArgument
+from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
     Embedder,
     EmbedFunction,
@@ -21,7 +22,6 @@ from pgrecall.embedders import (
     as_embedder,
     embed_as,
 )
-from pgrecall.errors import EmbedderUnavailable, InvalidArgument
 
 if TYPE_CHECKING:
     from numpy import ndarray

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import groupby
 
 from pgrecall.errors import InvalidArgument
-from pgrecall.models import Context, Hit, RecallReport
+from pgrecall.rows import Context, Hit, RecallReport
 
 CountTokens = Callable[[str], int]
 

@@ -18,11 +18,11 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import scalar_row
 
-from pgrecall import build
 from pgrecall._version import __version__
-from pgrecall.build import Phase
-from pgrecall.citus import distribute, is_distributed, raise_ids
 from pgrecall.errors import InstallError, translated
+from pgrecall.server import build
+from pgrecall.server.build import Phase
+from pgrecall.server.citus import distribute, is_distributed, raise_ids
 
 Connection = psycopg.Connection[Any]
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
-from pgrecall.loading import limit_torch, quiet_loading, settled
-from pgrecall.worker import WORKER, Model, Reading
+from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
+from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "pgrecall-small-1"
-PACKAGED = Path(__file__).with_name("embedder")
+PACKAGED = Path(__file__).parents[1] / "embedder"
 """The directory of that model."""
 _MINILM_MODEL = "all-MiniLM-L6-v2"
-MINILM_GRAPH = Path(__file__).with_name("minilm")
+MINILM_GRAPH = Path(__file__).parents[1] / "minilm"
 """The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
 _GRAPH = "model.onnx"
 _WEIGHTS = "model.safetensors"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall import calls
-from pgrecall.embedders import embed_as
+from pgrecall.inference.embedders import embed_as
 
 if TYPE_CHECKING:
     from pgrecall.core import Settings

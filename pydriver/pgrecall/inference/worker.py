@@ -23,7 +23,7 @@ from math import inf
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
-from pgrecall.loading import THREADS, cores
+from pgrecall.inference.runtime import THREADS, cores
 
 CROWD = 4
 """Callers a thread: where more wait, each gets a part of its time."""

@@ -15,7 +15,7 @@ from threading import Lock
 
 from pgrecall.core import Fact, FactBatch, relinked
 from pgrecall.errors import InvalidArgument, RecallError, moved
-from pgrecall.models import BulkRetention, Retained
+from pgrecall.rows import BulkRetention, Retained
 
 WORKERS = 4
 LINKED_AT_ONCE = 1000

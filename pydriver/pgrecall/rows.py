@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from pgrecall.temporal import TemporalConstraint
+    from pgrecall.asking.temporal import TemporalConstraint
 
 Period = tuple[datetime | None, datetime | None]
 """A half-open stretch of time, [start, end); None leaves a side open."""
@@ -835,6 +835,6 @@ class RecallReport:
         self, *, max_tokens: int = 2000, count_tokens: Callable[[str], int] | None = None
     ) -> str:
         """Write the answer for a language model: see :meth:`pgrecall.Recall.context`."""
-        from pgrecall.context import make_context
+        from pgrecall.asking.context import make_context
 
         return make_context(self, max_tokens=max_tokens, count_tokens=count_tokens).text

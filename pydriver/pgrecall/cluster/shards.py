@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import schema
 from pgrecall._version import __version__
+from pgrecall.cluster.router import statements
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
-from pgrecall.router import statements
+from pgrecall.server import schema
 
 Connection = psycopg.Connection[Any]
 
