@@ -1,0 +1,29 @@
+"""Rerankers, for programs."""
+
+from pgrecall.inference.rerankers import (
+    DEFAULT_RERANKER,
+    PACKAGED,
+    CrossEncoderReranker,
+    FunctionReranker,
+    HttpReranker,
+    OnnxReranker,
+    PunctualReranker,
+    Reranker,
+    ScoreFunction,
+    as_reranker,
+    chosen_reranker,
+)
+
+__all__ = [
+    "DEFAULT_RERANKER",
+    "PACKAGED",
+    "CrossEncoderReranker",
+    "FunctionReranker",
+    "HttpReranker",
+    "OnnxReranker",
+    "PunctualReranker",
+    "Reranker",
+    "ScoreFunction",
+    "as_reranker",
+    "chosen_reranker",
+]
