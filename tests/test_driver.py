@@ -35,9 +35,12 @@ from pgrecall import (
     UnknownArm,
     UnknownFactType,
     calls,
-    core,
     errors,
 )
+from pgrecall.asking.question import Question
+from pgrecall.connection import tracing
+from pgrecall.retaining.facts import Fact
+from pgrecall.settings import Settings
 from toys import DIMENSIONS, toy_embed
 
 Connection = psycopg.Connection[Any]
@@ -210,7 +213,7 @@ def test_a_stream_is_written_in_batches(recall: Recall) -> None:
 
 
 def test_links_in_a_stream_count_from_its_start(recall: Recall, connection: Connection) -> None:
-    facts: list[core.Fact] = ["zero", "one", "two"]
+    facts: list[Fact] = ["zero", "one", "two"]
     facts.append({"text": "three", "links": [{"kind": "caused_by", "to_index": 0}]})
     facts.append({"text": "four", "links": [{"kind": "caused_by", "to_index": 3}]})
 
@@ -235,7 +238,7 @@ def test_a_link_into_a_later_batch_is_refused(recall: Recall) -> None:
 
 
 def test_an_error_in_a_stream_counts_from_its_start(recall: Recall) -> None:
-    facts: list[core.Fact] = ["zero", "one", {"text": "two"}, {"text": "three", "confidence": 2}]
+    facts: list[Fact] = ["zero", "one", {"text": "two"}, {"text": "three", "confidence": 2}]
 
     with pytest.raises(InvalidFact, match=r"^facts\[3\]\.confidence: ") as caught:
         recall.retain_many("b", facts, batch_size=2)
@@ -814,8 +817,8 @@ def test_a_pool_commits_each_call_and_waiting_is_measured(database: str) -> None
 def test_a_long_wait_for_a_connection_is_warned_about(
     database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "SLOW_CONNECTION_SECONDS", 0.0)
-    monkeypatch.setattr(core, "_warned_at", -math.inf)
+    monkeypatch.setattr(tracing, "SLOW_CONNECTION_SECONDS", 0.0)
+    monkeypatch.setattr(tracing, "_warned_at", -math.inf)
 
     with caplog.at_level(logging.WARNING, "pgrecall"):
         for _ in range(3):  # one warning a minute is enough
@@ -984,10 +987,10 @@ def test_a_recall_without_embedder_and_time_is_one_statement(
 
 
 def test_only_what_was_given_is_sent() -> None:
-    settings = core.Settings.of(None, None, None, None)
+    settings = Settings.of(None, None, None, None)
 
-    bare = core.Question(settings, "b", "who?", {"filter": None, "top_k": None}).call()
-    full = core.Question(settings, "b", "who?", {"top_k": 3, "rrf_k": 20, "arms": "key"}).call()
+    bare = Question(settings, "b", "who?", {"filter": None, "top_k": None}).call()
+    full = Question(settings, "b", "who?", {"top_k": 3, "rrf_k": 20, "arms": "key"}).call()
 
     assert dict(bare.parameters) == {"bank": "b", "query": "who?"}
     assert list(full.parameters) == ["top_k", "bank", "query", "options"]

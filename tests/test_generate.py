@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from pgrecall import AsyncRecall, Recall
-from pgrecall.core import Question, Settings
+from pgrecall.asking.question import Question
 from pgrecall.server import build
+from pgrecall.settings import Settings
 
 Connection = psycopg.Connection[Any]
 

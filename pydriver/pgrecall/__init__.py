@@ -11,8 +11,8 @@ from pgrecall._version import __version__
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
+    from pgrecall.asking.recall_options import RecallOptions
     from pgrecall.client import Recall
-    from pgrecall.core import Fact, Progress, RecallOptions
     from pgrecall.errors import (
         ArmFailed,
         BankExists,
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
         Reranker,
     )
     from pgrecall.retaining.bulk import BulkProgress, Refused
+    from pgrecall.retaining.facts import Fact
+    from pgrecall.retaining.streams import Progress
     from pgrecall.rows import (
         Arm,
         ArmFinding,
@@ -170,13 +172,15 @@ __all__ = [
 
 _HOMES = (
     "aio",
+    "asking.recall_options",
     "client",
-    "core",
     "embedders",
     "errors",
     "inference.calibration",
     "rerankers",
     "retaining.bulk",
+    "retaining.facts",
+    "retaining.streams",
     "rows",
 )
 

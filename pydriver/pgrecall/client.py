@@ -17,14 +17,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import calls, core
+from pgrecall import calls
 from pgrecall.arguments import check_type
 from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_context
+from pgrecall.asking.embedding import Pending
+from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
+from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls import Call
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import Crew
+from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
 from pgrecall.connection.recall_log_writer import RecallLog
-from pgrecall.core import Fact, Progress, RecallOptions
+from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
+from pgrecall.connection.retries import is_transient, retry_delays
+from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
     InstallError,
     InvalidArgument,
@@ -39,9 +45,13 @@ from pgrecall.errors import (
 from pgrecall.inference.calibration import Calibration
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
 from pgrecall.inference.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_this_thread
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
+from pgrecall.retaining.reembedding import Refill
+from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
     Arm,
     ArmFinding,
@@ -72,6 +82,7 @@ from pgrecall.rows import (
     Turn,
     TypeHint,
 )
+from pgrecall.settings import Settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -107,7 +118,7 @@ class Recall:
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
         replicas: Sequence[str | Pool] = (),
-        max_lag: float | None = core.MAX_LAG,
+        max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> None:
         """Keep the connection; nothing is sent, loaded or created yet.
@@ -138,11 +149,11 @@ class Recall:
 
         """
         self._source = connection
-        self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
+        self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
         self._log: RecallLog | None = None  # the same
         self._turn = Lock()  # of the callers that share a connection
-        self._replicas = core.Replicas(replicas, max_lag, read_your_writes)
+        self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, Recall] = {}
         self._pool_size: int | None = None
 
@@ -158,7 +169,7 @@ class Recall:
         next_embedder: Embedder | EmbedFunction | None = None,
         pool_size: int | None = None,
         replicas: Sequence[str | Pool] = (),
-        max_lag: float | None = core.MAX_LAG,
+        max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
@@ -188,7 +199,7 @@ class Recall:
         from pgrecall.server import ready_dsn
 
         check_type("pool_size", pool_size, int | None)
-        server = core.named_dsn(_compute(ready_dsn, dsn))
+        server = named_dsn(_compute(ready_dsn, dsn))
         source = _connected(server) if pool_size is None else _pool(server, pool_size)
         recall = cls(
             source,
@@ -345,7 +356,7 @@ class Recall:
         """
         return self._run(calls.clone_bank(bank, new_bank))
 
-    def export(self, bank: str, *, batch_size: int = core.STREAM_BATCH) -> Iterator[str]:
+    def export(self, bank: str, *, batch_size: int = STREAM_BATCH) -> Iterator[str]:
         """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
 
         In a transaction of isolation level repeatable read the copy of a bank that is being
@@ -374,7 +385,7 @@ class Recall:
         bank: str,
         rows: Iterable[str | Mapping[str, object]],
         *,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> int:
         """Store the rows of an export under the name of a bank: every column as it was.
@@ -398,7 +409,7 @@ class Recall:
 
         """
         stored = 0
-        for batch in core.Stream().batches(rows, batch_size):
+        for batch in Stream().batches(rows, batch_size):
             stored += self._run(calls.import_rows(bank, batch))
             if progress:
                 progress(len(batch))
@@ -467,7 +478,7 @@ class Recall:
         """
         with telemetry.operation("retain", bank):
             settings = self._settings_for(bank)
-            batch = _compute(core.FactBatch, settings, facts, model, strict)
+            batch = _compute(FactBatch, settings, facts, model, strict)
             if batch.needs_embeddings:
                 batch.add_stored(self._run(batch.stored_call(bank)))
             for chunk in batch.chunks():
@@ -486,7 +497,7 @@ class Recall:
         model: str | None = None,
         link: str | None = None,
         replace: str | None = None,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
         strict: bool = False,
     ) -> Retention:
@@ -509,7 +520,7 @@ class Recall:
             RecallError: as :meth:`retain`; the position counts from the start of the stream.
 
         """
-        stream = core.Stream()
+        stream = Stream()
         for batch in stream.batches(facts, batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
@@ -534,7 +545,7 @@ class Recall:
         link: str | None = None,
         replace: str | None = None,
         workers: int | None = None,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: bulk.BulkProgress | None = None,
         refused: bulk.Refused | None = None,
         strict: bool = False,
@@ -642,7 +653,7 @@ class Recall:
         while parts:
             part = parts.pop(0)
             try:
-                facts = _compute(core.FactBatch, settings, part.facts, part.model, strict)
+                facts = _compute(FactBatch, settings, part.facts, part.model, strict)
                 if facts.needs_embeddings:
                     facts.add_stored(self._run(facts.stored_call(bank)))
                 for chunk in facts.chunks():
@@ -692,7 +703,7 @@ class Recall:
 
     def _build(self, statement: str) -> None:
         """Run a statement that must be alone in its transaction, however long it takes."""
-        with self._connection(core.Trace()) as connection:
+        with self._connection(Trace()) as connection:
             was_autocommit = connection.autocommit
             connection.set_autocommit(True)
             try:
@@ -729,7 +740,7 @@ class Recall:
         bank: str,
         messages: Iterable[Mapping[str, object]],
         *,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
         """Store a long stream of raw messages, batch by batch.
@@ -744,7 +755,7 @@ class Recall:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
 
         """
-        stream = core.Stream()
+        stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
                 rows = self.retain_messages(bank, batch)
@@ -1253,7 +1264,7 @@ class Recall:
         self,
         bank: str,
         *,
-        batch_size: int = core.EMBED_BATCH,
+        batch_size: int = EMBED_BATCH,
         from_id: int = 0,
         progress: Progress | None = None,
     ) -> int:
@@ -1287,7 +1298,7 @@ class Recall:
             texts = self._run(calls.embed_pending(bank, from_id=from_id, batch_size=batch_size))
             if not texts:
                 return done
-            vectors = _compute(core.embedded, embedder, [text.text for text in texts])
+            vectors = _compute(embedded, embedder, [text.text for text in texts])
             call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
             done += self._run(call)
             from_id = texts[-1].memory_id + 1
@@ -1325,7 +1336,7 @@ class Recall:
         bank: str,
         embedder: Embedder | EmbedFunction,
         *,
-        batch_size: int = core.EMBED_BATCH,
+        batch_size: int = EMBED_BATCH,
         rate: float | None = None,
         progress: Progress | None = None,
     ) -> int:
@@ -1353,7 +1364,7 @@ class Recall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
-        refill = core.Refill(bank, embedder, batch_size, rate)
+        refill = Refill(bank, embedder, batch_size, rate)
         self._run(_compute(refill.start_call))
         while not refill.is_done:
             texts = self._run(refill.pending_call())
@@ -1630,14 +1641,14 @@ class Recall:
         """
         began = perf_counter()
         questions = [
-            core.Question(self._settings, bank, query, options, on_this_thread, began)
+            Question(self._settings, bank, query, options, on_this_thread, began)
             for query in queries
         ]
         if not questions:
             return []
-        if len(questions) > core.MOST_QUERIES:
+        if len(questions) > MOST_QUERIES:
             raise InvalidArgument(
-                f"there are {len(questions)} queries, more than {core.MOST_QUERIES}",
+                f"there are {len(questions)} queries, more than {MOST_QUERIES}",
                 hint="Ask them in several calls.",
             )
         trace = questions[0].trace
@@ -1649,7 +1660,7 @@ class Recall:
             prepared = self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
-        for step in core.embed_together(questions):
+        for step in embed_together(questions):
             _settled(step)
         for question in questions:
             for step in question.embed():
@@ -1777,9 +1788,9 @@ class Recall:
         *,
         is_strict: bool = False,
         began: float | None = None,
-    ) -> core.Question:
+    ) -> Question:
         """Make a question: parse its time and embed its texts."""
-        question = core.Question(self._settings, bank, query, options, on_this_thread, began)
+        question = Question(self._settings, bank, query, options, on_this_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(self._read(call, question.trace))
@@ -1787,7 +1798,7 @@ class Recall:
             _settled(step)
         return question
 
-    def _settings_for(self, bank: str) -> core.Settings:
+    def _settings_for(self, bank: str) -> Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
@@ -1797,18 +1808,18 @@ class Recall:
     def _may_go_on(self) -> bool:
         """Tell whether statements can be sent after one that failed."""
         connection = self._source
-        return not isinstance(connection, psycopg.Connection) or (core.owns_transaction(connection))
+        return not isinstance(connection, psycopg.Connection) or (owns_transaction(connection))
 
-    def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    def _run(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that may write."""
         try:
             return self._answered(call, trace)
         finally:
             self._replicas.wrote()
 
-    def _read(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    def _read(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that only reads: to a replica that is near enough, else to the primary."""
-        trace = trace or core.Trace()
+        trace = trace or Trace()
         order = self._replicas.order() if self._may_go_on() else []
         if order and (unseen := self._replicas.unseen()):
             self._replicas.require(self._answered(calls.log_position(), trace), unseen)
@@ -1816,7 +1827,7 @@ class Recall:
             trace.is_sent = False
             try:
                 standby = self._standby(place, trace)
-                with standby._connection(trace, core.REPLICA_SECONDS) as connection:
+                with standby._connection(trace, REPLICA_SECONDS) as connection:
                     return self._send(call, connection, trace, self._replicas.gate())
             except psycopg.Error as error:
                 late = trace.too_late(error)
@@ -1827,11 +1838,11 @@ class Recall:
                 self._replicas.note(place, error, trace)
         return self._answered(call, trace)
 
-    def _standby(self, place: int, trace: core.Trace) -> Recall:
+    def _standby(self, place: int, trace: Trace) -> Recall:
         """Return a replica, opened when it is first read from."""
         if place not in self._standbys:
             source = self._replicas.sources[place]
-            dsn = core.replica_dsn(source) if isinstance(source, str) else None
+            dsn = replica_dsn(source) if isinstance(source, str) else None
             if dsn is not None and self._pool_size is not None:
                 source = _pool(dsn, self._pool_size)
             elif dsn is not None:
@@ -1842,21 +1853,21 @@ class Recall:
                 opened.close()  # another caller was faster
         return self._standbys[place]
 
-    def _answered(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    def _answered(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call to the primary, and retry it after a delay where that may help."""
-        trace = trace or core.Trace()
-        delays = core.retry_delays()
+        trace = trace or Trace()
+        delays = retry_delays()
         while True:
             owner = True
             try:
                 with self._connection(trace) as connection:
-                    owner = self._source is not connection or core.owns_transaction(connection)
+                    owner = self._source is not connection or owns_transaction(connection)
                     return self._send(call, connection, trace)
             except psycopg.Error as error:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                may_help = owner and core.is_transient(error, call.is_repeatable, trace)
+                may_help = owner and is_transient(error, call.is_repeatable, trace)
                 delay = next(delays, None) if may_help else None
                 if delay is None:
                     ours = from_database(error) or self._version_error(error)
@@ -1869,7 +1880,7 @@ class Recall:
         """Compare the versions of driver and schema, where an error may come from them."""
         if not may_be_version(error):
             return None
-        trace = core.Trace()
+        trace = Trace()
         try:
             with self._connection(trace) as connection:
                 schema = self._send(calls.version(), connection, trace)
@@ -1883,7 +1894,7 @@ class Recall:
         self,
         call: Call[Row, T],
         connection: Connection,
-        trace: core.Trace,
+        trace: Trace,
         gate: Call[Any, Any] | None = None,
     ) -> T:
         """Send a call, behind a gate that may refuse it, within what is left of the time."""
@@ -1906,7 +1917,7 @@ class Recall:
             return call.result(cursor.fetchall())
 
     @contextmanager
-    def _connection(self, trace: core.Trace, at_most: float | None = None) -> Iterator[Connection]:
+    def _connection(self, trace: Trace, at_most: float | None = None) -> Iterator[Connection]:
         """Lend a connection; one of a pool is waited for at_most so many seconds."""
         start = perf_counter()
         trace.is_sent = False
@@ -1914,7 +1925,7 @@ class Recall:
         if isinstance(source, psycopg.Connection):
             with self._turn:  # a pipeline would take in what others send meanwhile
                 source = cast("Connection", self._source)
-                if self._dsn is not None and not core.is_alive(source):
+                if self._dsn is not None and not is_alive(source):
                     self._source = _connected(self._dsn, trace.left)
                     source.close()
                     trace.acquired(start)
@@ -1948,7 +1959,7 @@ def _pool(dsn: str, size: int) -> Pool:
         )
 
     def look(connection: Connection) -> None:
-        core.check_alive(connection)
+        check_alive(connection)
 
     (_connected(dsn)).close()  # what is wrong is said at once, not after a time limit
     pool = ConnectionPool(
@@ -1958,7 +1969,7 @@ def _pool(dsn: str, size: int) -> Pool:
     return pool
 
 
-def _settled(step: core.Step[Any]) -> None:
+def _settled(step: Pending[Any]) -> None:
     """Wait until a step has come to a result, an error or its time limit; it keeps that."""
     try:
         with suppress(Exception):

@@ -232,3 +232,10 @@ def moved(error: _Error, offset: int) -> _Error:
     copy = type(error)(message, hint=error.hint)
     copy.__cause__ = error.__cause__
     return copy
+
+
+def said(error: Exception) -> tuple[str, str | None]:
+    """Return what an error says, and its hint."""
+    if isinstance(error, RecallError):
+        return error.message, error.hint
+    return f"it failed with {type(error).__name__}: {error}", None

@@ -31,7 +31,7 @@ from pgrecall.rows import BulkRetention, Corrected, Degradation, Maintained, Ret
 from pgrecall.server import resolve_dsn, schema
 
 if TYPE_CHECKING:
-    from pgrecall.core import RecallOptions
+    from pgrecall.asking.recall_options import RecallOptions
 
 
 _SHOWN = 20  # lines that are refused

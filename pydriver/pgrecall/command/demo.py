@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.client import Recall
 from pgrecall.command import explain, html, render
-from pgrecall.core import RecallOptions
 from pgrecall.errors import BankExists
 from pgrecall.inference.embedders import DEFAULT_MODEL
 from pgrecall.rows import Hit, RecallReport

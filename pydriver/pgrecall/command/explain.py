@@ -15,7 +15,7 @@ from pgrecall.errors import MemoryNotFound
 from pgrecall.rows import RecallOption, RecallReport, RecallStep
 
 if TYPE_CHECKING:
-    from pgrecall.core import RecallOptions
+    from pgrecall.asking.recall_options import RecallOptions
 
 
 def gathered(

@@ -13,11 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgrecall.core import Progress, RecallOptions
+from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.inference.embedders import Embedder, Role, Vector, embed_as
 from pgrecall.inference.rerankers import SETTING
+from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pgrecall.core import Progress
 from pgrecall.errors import InvalidArgument
 from pgrecall.evaluation.measure import (
     AS_OF,
@@ -28,6 +27,7 @@ from pgrecall.evaluation.measure import (
     require_reranker,
 )
 from pgrecall.inference.rerankers import BOOSTS
+from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Degradation
 
 if TYPE_CHECKING:

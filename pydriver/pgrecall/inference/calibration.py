@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pgrecall.core import checked
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
 from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
@@ -22,6 +21,7 @@ from pgrecall.inference.embedders import (
     as_embedder,
     embed_as,
 )
+from pgrecall.inference.vectors import checked
 
 if TYPE_CHECKING:
     from numpy import ndarray

@@ -333,3 +333,6 @@ WORKER = Worker()
 """The one of the process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WORKER.reset)
+
+Start = Callable[..., "Future[Any]"]
+"""Calls a function with arguments, here or elsewhere."""

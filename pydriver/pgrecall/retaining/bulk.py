@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 
-from pgrecall.core import Fact, FactBatch, relinked
 from pgrecall.errors import InvalidArgument, RecallError, moved
+from pgrecall.retaining.facts import Fact, FactBatch
+from pgrecall.retaining.streams import relinked
 from pgrecall.rows import BulkRetention, Retained
 
 WORKERS = 4

@@ -9,7 +9,7 @@ from pgrecall import calls
 from pgrecall.inference.embedders import embed_as
 
 if TYPE_CHECKING:
-    from pgrecall.core import Settings
+    from pgrecall.settings import Settings
 
 
 def embedded_changes(
