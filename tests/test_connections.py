@@ -315,7 +315,7 @@ def test_a_cancelled_task_ends_its_statement(
             with pytest.raises(asyncio.CancelledError):
                 await asked
             await asyncio.to_thread(wait_until, lambda: active(admin) == 0)
-            return await memory._run(calls.version())  # the connection came back clean
+            return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
 

@@ -38,6 +38,7 @@ from pgrecall import (
     errors,
 )
 from pgrecall.asking.question import Question
+from pgrecall.calls.values import plain_facts
 from pgrecall.connection import tracing
 from pgrecall.retaining.facts import Fact
 from pgrecall.settings import Settings
@@ -1192,7 +1193,7 @@ def test_an_error_says_its_hint() -> None:
 
 
 def test_the_statements_name_every_argument() -> None:
-    statement = calls.forget("b", [1]).sql
+    statement = calls.memories.forget("b", [1]).sql
 
     assert statement == ("select pgrecall.forget(bank => %(bank)s, memory_ids => %(memory_ids)s)")
 
@@ -1200,19 +1201,21 @@ def test_the_statements_name_every_argument() -> None:
 def test_embeddings_of_facts_are_sent_as_short_text() -> None:
     fact = {"text": "a", "embedding": [0.123456789, -1, 1e-9]}
 
-    assert calls.plain_facts([fact]) == [{"text": "a", "embedding": "[0.123457,-1,1e-09]"}]
+    assert plain_facts([fact]) == [{"text": "a", "embedding": "[0.123457,-1,1e-09]"}]
 
 
 def test_sql_stands_in_calls_alone() -> None:
     folder = Path(package.__file__).parent
-    others = [folder / f"{name}.py" for name in ("client", "aio", "core")]
+    rooms = ("asking", "retaining", "connection")
+    others = [folder / "client.py", folder / "aio.py"]
+    others += [path for room in rooms for path in folder.glob(f"{room}/*.py")]
 
     assert [f.name for f in others if re.search(r"\.execute\(\s*[\"']", f.read_text())] == []
 
 
 def test_no_statement_names_anything_private() -> None:
     folder = Path(package.__file__).parent
-    files = [folder / "calls.py", *folder.glob("evaluation/*.py")]
+    files = [*folder.glob("calls/*.py"), *folder.glob("evaluation/*.py")]
 
     assert [file.name for file in files if "pgrecall_internal" in file.read_text()] == []
 

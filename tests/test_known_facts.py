@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from pgrecall import FunctionEmbedder, ModelMismatch, Recall
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call
 from pgrecall.retaining.facts import Fact
 from toys import toy_embed
 

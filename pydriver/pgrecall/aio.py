@@ -23,7 +23,7 @@ from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_c
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call, adapt, together
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncCrew
 from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
@@ -245,7 +245,7 @@ class AsyncRecall:
 
         A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
         """
-        return await self._answered(calls.log_position())
+        return await self._answered(calls.operations.log_position())
 
     def read_after(self, position: str) -> None:
         """Read from replicas only once they have replayed the log up to a position.
@@ -288,7 +288,7 @@ class AsyncRecall:
 
         """
         await self._run(
-            calls.create_bank(
+            calls.bank.create_bank(
                 bank,
                 text_search_config=text_search_config,
                 embedding_model=embedding_model,
@@ -313,7 +313,7 @@ class AsyncRecall:
             InvalidArgument: a setting is unknown or out of its range.
 
         """
-        await self._run(calls.configure_bank(bank, settings))
+        await self._run(calls.bank.configure_bank(bank, settings))
 
     async def add_fact_type(
         self, bank: str, fact_type: str, *, description: str | None = None
@@ -330,7 +330,7 @@ class AsyncRecall:
             InvalidArgument: the word is not valid for a fact type.
 
         """
-        await self._run(calls.add_fact_type(bank, fact_type, description=description))
+        await self._run(calls.bank.add_fact_type(bank, fact_type, description=description))
 
     async def drop_bank(self, bank: str) -> int:
         """Drop a bank with everything in it.
@@ -342,7 +342,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.drop_bank(bank))
+        return await self._run(calls.bank.drop_bank(bank))
 
     async def clone_bank(self, bank: str, new_bank: str) -> int:
         """Copy a bank with all it holds, ids and history included; the two are then independent.
@@ -356,7 +356,7 @@ class AsyncRecall:
             InvalidArgument: the new name is unusable.
 
         """
-        return await self._run(calls.clone_bank(bank, new_bank))
+        return await self._run(calls.bank.clone_bank(bank, new_bank))
 
     async def export(self, bank: str, *, batch_size: int = STREAM_BATCH) -> AsyncIterator[str]:
         """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
@@ -376,7 +376,7 @@ class AsyncRecall:
         last: str | None = None
         is_done = False
         while not is_done:
-            call = calls.exported_rows(bank, after=last, batch_size=batch_size)
+            call = calls.bank.exported_rows(bank, after=last, batch_size=batch_size)
             rows = await self._run(call)
             is_done = not rows
             for last in rows:
@@ -412,14 +412,14 @@ class AsyncRecall:
         """
         stored = 0
         for batch in Stream().batches(rows, batch_size):
-            stored += await self._run(calls.import_rows(bank, batch))
+            stored += await self._run(calls.bank.import_rows(bank, batch))
             if progress:
                 progress(len(batch))
         return stored
 
     async def banks(self) -> list[Bank]:
         """List all banks by name."""
-        return await self._read(calls.banks())
+        return await self._read(calls.bank.banks())
 
     async def bank_options(self, bank: str) -> dict[str, object]:
         """Return every option of a recall with its default in a bank.
@@ -428,15 +428,15 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.bank_options(bank))
+        return await self._read(calls.bank.bank_options(bank))
 
     async def recall_options(self) -> list[RecallOption]:
         """List the options of a recall: type, default, range and what each does."""
-        return await self._read(calls.recall_options())
+        return await self._read(calls.recall.recall_options())
 
     async def arms(self) -> list[Arm]:
         """List the retrieval arms, in the order in which they run."""
-        return await self._read(calls.arms())
+        return await self._read(calls.recall.arms())
 
     async def retain(
         self,
@@ -676,15 +676,17 @@ class AsyncRecall:
         """Build indexes, then write links by them, then count; return what could not be built."""
         # Links without an index would compare each fact with all others.
         while True:
-            steps = await self._run(calls.index_plan(bank))
-            if not steps and not await self._run(calls.index_builds()):
+            steps = await self._run(calls.operations.index_plan(bank))
+            if not steps and not await self._run(calls.operations.index_builds()):
                 break
             try:
                 for step in steps:
                     await sides[0]._build(step.statement)
                     load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in await self._run(calls.index_plan(bank))]
+                return [
+                    step.statement for step in await self._run(calls.operations.index_plan(bank))
+                ]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
                 steps = []  # another load was faster
             if not steps:
@@ -692,14 +694,16 @@ class AsyncRecall:
         async with AsyncCrew(len(sides)) as crew:
 
             async def write(side: AsyncRecall, number: int) -> None:
-                call = calls.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
+                call = calls.retain.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
                 while linked := await side._run(call):
                     load.note("link", linked)
                     crew.check()
 
             for side in sides:
                 await crew.start(partial(write, side))
-        while done := await self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
+        while done := await self._run(
+            calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
+        ):
             load.note("maintain", sum(row.documents for row in done))
         return []
 
@@ -709,12 +713,12 @@ class AsyncRecall:
             was_autocommit = connection.autocommit
             await connection.set_autocommit(True)
             try:
-                for before in calls.UNLIMITED:
+                for before in calls.operations.UNLIMITED:
                     await connection.execute(before)
                 await connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.LIMITED:
+                    for after in calls.operations.LIMITED:
                         await connection.execute(after)
                     await connection.set_autocommit(was_autocommit)
 
@@ -735,7 +739,7 @@ class AsyncRecall:
             InvalidFact: a message is malformed; the message says which one and which field.
 
         """
-        return await self._run(calls.retain_messages(bank, messages))
+        return await self._run(calls.retain.retain_messages(bank, messages))
 
     async def retain_many_messages(
         self,
@@ -774,7 +778,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        found = await self._read(calls.stored_memories(bank, [memory_id]))
+        found = await self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
                 f'bank "{bank}" has no memory {memory_id}',
@@ -822,7 +826,7 @@ class AsyncRecall:
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return await self._read(
-            calls.list_memories(
+            calls.memories.list_memories(
                 bank,
                 filter=filter,
                 fact_types=fact_types,
@@ -850,7 +854,7 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._read(calls.memory_history(bank, memory_id, top_k=top_k))
+        return await self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     async def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
@@ -878,7 +882,7 @@ class AsyncRecall:
         """
         settings = await self._settings_for(bank)
         fact, named = await _compute(embedded_changes, settings, changes, model)
-        return await self._run(calls.update_memory(bank, memory_id, fact, model=named))
+        return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(
         self,
@@ -911,7 +915,7 @@ class AsyncRecall:
         """
         if memory_ids is None:
             return await self._run(
-                calls.forget_where(
+                calls.memories.forget_where(
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
@@ -921,7 +925,7 @@ class AsyncRecall:
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
-        return await self._run(calls.forget(bank, ids))
+        return await self._run(calls.memories.forget(bank, ids))
 
     async def forget_messages(
         self,
@@ -957,7 +961,9 @@ class AsyncRecall:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         ids = [message_ids] if isinstance(message_ids, int) else message_ids
         return await self._run(
-            calls.forget_messages(bank, ids, session=session, during=during, dry_run=dry_run)
+            calls.memories.forget_messages(
+                bank, ids, session=session, during=during, dry_run=dry_run
+            )
         )
 
     async def supersede(
@@ -991,7 +997,7 @@ class AsyncRecall:
         """
         at = self._settings.moment(at)
         return await self._run(
-            calls.supersede(
+            calls.memories.supersede(
                 bank, memory_id, superseded_by=superseded_by, at=at, reach=reach, dry_run=dry_run
             )
         )
@@ -1022,7 +1028,7 @@ class AsyncRecall:
         """
         as_of = self._settings.moment(as_of)
         return await self._read(
-            calls.near_copies(
+            calls.memories.near_copies(
                 bank,
                 memory_id,
                 superseded_by=superseded_by,
@@ -1047,7 +1053,7 @@ class AsyncRecall:
             InvalidArgument: nothing corrected it, or another memory says the same by now.
 
         """
-        return await self._run(calls.unsupersede(bank, memory_id))
+        return await self._run(calls.memories.unsupersede(bank, memory_id))
 
     async def consolidate(
         self,
@@ -1071,7 +1077,9 @@ class AsyncRecall:
 
         """
         return await self._run(
-            calls.consolidate(bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k)
+            calls.memories.consolidate(
+                bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k
+            )
         )
 
     async def unconsolidate(self, bank: str) -> list[Corrected]:
@@ -1085,7 +1093,7 @@ class AsyncRecall:
             InvalidArgument: another memory says the same as one of them by now.
 
         """
-        return await self._run(calls.unconsolidate(bank))
+        return await self._run(calls.memories.unconsolidate(bank))
 
     async def log_session(
         self,
@@ -1108,7 +1116,9 @@ class AsyncRecall:
 
         """
         started_at, ended_at = self._settings.moment(started_at), self._settings.moment(ended_at)
-        await self._run(calls.log_session(bank, session, started_at=started_at, ended_at=ended_at))
+        await self._run(
+            calls.retain.log_session(bank, session, started_at=started_at, ended_at=ended_at)
+        )
 
     async def last_session_end(
         self, bank: str, *, before: datetime | None = None
@@ -1123,7 +1133,9 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.last_session_end(bank, before=self._settings.moment(before)))
+        return await self._read(
+            calls.retain.last_session_end(bank, before=self._settings.moment(before))
+        )
 
     async def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Refresh the word counts of a bank, on which BM25 weights are based.
@@ -1136,7 +1148,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        await self._run(calls.refresh_statistics(bank, is_full=is_full))
+        await self._run(calls.operations.refresh_statistics(bank, is_full=is_full))
 
     async def bank_statistics(self, bank: str) -> list[BankStatistics]:
         """Return the BM25 statistics of a bank, and how many documents they do not count yet.
@@ -1145,7 +1157,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.bank_statistics(bank))
+        return await self._read(calls.operations.bank_statistics(bank))
 
     async def highlight(
         self,
@@ -1174,7 +1186,7 @@ class AsyncRecall:
 
         """
         return await self._read(
-            calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
+            calls.recall.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
         )
 
     async def vocabulary_drift(self, bank: str) -> float | None:
@@ -1187,7 +1199,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.vocabulary_drift(bank))
+        return await self._read(calls.operations.vocabulary_drift(bank))
 
     async def snapshot_vocabulary(self, bank: str) -> None:
         """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
@@ -1196,7 +1208,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        await self._run(calls.snapshot_vocabulary(bank))
+        await self._run(calls.operations.snapshot_vocabulary(bank))
 
     async def link_pending(self, bank: str, *, batch_size: int | None = None) -> int:
         """Write links of facts that were retained with ``link="deferred"``.
@@ -1213,7 +1225,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.link_pending(bank, batch_size=batch_size))
+        return await self._run(calls.retain.link_pending(bank, batch_size=batch_size))
 
     async def maintain(
         self, bank: str | None = None, *, batch_size: int | None = None
@@ -1234,7 +1246,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.maintain(bank, batch_size=batch_size))
+        return await self._run(calls.operations.maintain(bank, batch_size=batch_size))
 
     async def recall_stats(
         self, bank: str | None = None, *, since: datetime | None = None
@@ -1253,7 +1265,9 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.recall_stats(bank, since=self._settings.moment(since)))
+        return await self._read(
+            calls.operations.recall_stats(bank, since=self._settings.moment(since))
+        )
 
     async def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
@@ -1262,7 +1276,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.pending_links(bank))
+        return await self._run(calls.retain.pending_links(bank))
 
     async def embed_pending(
         self,
@@ -1300,12 +1314,14 @@ class AsyncRecall:
         done = 0
         while True:
             texts = await self._run(
-                calls.embed_pending(bank, from_id=from_id, batch_size=batch_size)
+                calls.retain.embed_pending(bank, from_id=from_id, batch_size=batch_size)
             )
             if not texts:
                 return done
             vectors = await _compute(embedded, embedder, [text.text for text in texts])
-            call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
+            call = calls.retain.embed_store(
+                bank, model=embedder.model, texts=texts, vectors=vectors
+            )
             done += await self._run(call)
             from_id = texts[-1].memory_id + 1
             if progress:
@@ -1335,7 +1351,7 @@ class AsyncRecall:
 
         """
         given = calibration.as_json() if isinstance(calibration, Calibration) else calibration
-        return await self._run(calls.calibrate_bank(bank, given))
+        return await self._run(calls.operations.calibrate_bank(bank, given))
 
     async def reembed_fill(
         self,
@@ -1389,7 +1405,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.reembed_status(bank))
+        return await self._run(calls.reembed.reembed_status(bank))
 
     async def reembed_finish(self, bank: str, *, is_lossy: bool | None = None) -> None:
         """Make the next model the bank's own, atomically.
@@ -1403,7 +1419,7 @@ class AsyncRecall:
             ReembedRefused: something is pending or would be lost, or nothing is under way.
 
         """
-        await self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
+        await self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
 
     async def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
         """Remove embeddings of models other than the bank's own, and relink their memories.
@@ -1420,7 +1436,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.reembed_clean(bank, batch_size=batch_size))
+        return await self._run(calls.reembed.reembed_clean(bank, batch_size=batch_size))
 
     async def reembed_cancel(self, bank: str) -> None:
         """Cancel re-embedding a bank, which keeps its model.
@@ -1430,7 +1446,7 @@ class AsyncRecall:
             ReembedRefused: nothing is under way.
 
         """
-        await self._run(calls.reembed_cancel(bank))
+        await self._run(calls.reembed.reembed_cancel(bank))
 
     async def index_plan(self, bank: str | None = None) -> list[IndexStep]:
         """List the statements that create and drop vector indexes and are due, in order.
@@ -1444,7 +1460,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.index_plan(bank))
+        return await self._run(calls.operations.index_plan(bank))
 
     async def recall_check(
         self,
@@ -1471,7 +1487,7 @@ class AsyncRecall:
 
         """
         return await self._run(
-            calls.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
+            calls.operations.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
         )
 
     async def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
@@ -1481,7 +1497,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.query_entities(bank, query))
+        return await self._read(calls.graph.query_entities(bank, query))
 
     async def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
@@ -1490,7 +1506,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.type_hints(bank, query))
+        return await self._read(calls.recall.type_hints(bank, query))
 
     async def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
@@ -1509,7 +1525,9 @@ class AsyncRecall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return await self._read(calls.message_context(bank, message_id, before=before, after=after))
+        return await self._read(
+            calls.retain.message_context(bank, message_id, before=before, after=after)
+        )
 
     async def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Merge other entities into an entity, which takes over their names as aliases.
@@ -1527,7 +1545,7 @@ class AsyncRecall:
             EntityNotFound: the bank has no such entity.
 
         """
-        return await self._run(calls.merge_entities(bank, entity_id, others))
+        return await self._run(calls.graph.merge_entities(bank, entity_id, others))
 
     async def split_entity(
         self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str
@@ -1549,7 +1567,7 @@ class AsyncRecall:
             InvalidArgument: none of the memories names it, or no other, or the name is unusable.
 
         """
-        return await self._run(calls.split_entity(bank, entity_id, memory_ids, name))
+        return await self._run(calls.graph.split_entity(bank, entity_id, memory_ids, name))
 
     async def rename_entity(self, bank: str, entity_id: int, name: str) -> None:
         """Rename an entity; the old name stays an alias.
@@ -1560,7 +1578,7 @@ class AsyncRecall:
             InvalidArgument: the name has no letter or digit, or more than 500 characters.
 
         """
-        await self._run(calls.rename_entity(bank, entity_id, name))
+        await self._run(calls.graph.rename_entity(bank, entity_id, name))
 
     async def duplicate_entities(
         self, bank: str, *, top_k: int | None = None
@@ -1576,7 +1594,7 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._read(calls.duplicate_entities(bank, top_k=top_k))
+        return await self._read(calls.graph.duplicate_entities(bank, top_k=top_k))
 
     async def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.
@@ -1668,7 +1686,7 @@ class AsyncRecall:
             question.trace = trace
         unprepared = [question for question in questions if question.needs_preparation]
         if unprepared:
-            call = calls.together([question.preparation_call() for question in unprepared])
+            call = together([question.preparation_call() for question in unprepared])
             prepared = await self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
@@ -1677,7 +1695,7 @@ class AsyncRecall:
         for question in questions:
             for step in question.embed():
                 await _settled(step)
-        answers = await self._read(calls.together([one.call() for one in questions]), trace)
+        answers = await self._read(together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
             for step in question.rerank(answer):
                 await _settled(step)
@@ -1818,7 +1836,7 @@ class AsyncRecall:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
-        models = await self._run(calls.bank_models(bank))
+        models = await self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
     def _may_go_on(self) -> bool:
@@ -1838,7 +1856,9 @@ class AsyncRecall:
         trace = trace or Trace()
         order = self._replicas.order() if self._may_go_on() else []
         if order and (unseen := self._replicas.unseen()):
-            self._replicas.require(await self._answered(calls.log_position(), trace), unseen)
+            self._replicas.require(
+                await self._answered(calls.operations.log_position(), trace), unseen
+            )
         for place in order:
             trace.is_sent = False
             try:
@@ -1899,7 +1919,7 @@ class AsyncRecall:
         trace = Trace()
         try:
             async with self._connection(trace) as connection:
-                schema = await self._send(calls.version(), connection, trace)
+                schema = await self._send(calls.operations.version(), connection, trace)
         except psycopg.Error as second:
             if may_be_version(second):
                 return not_installed()
@@ -1916,7 +1936,7 @@ class AsyncRecall:
         """Send a call, behind a gate that may refuse it, within what is left of the time."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
-            calls.adapt(cursor.adapters)
+            adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()

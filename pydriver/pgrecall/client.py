@@ -23,7 +23,7 @@ from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_c
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call, adapt, together
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import Crew
 from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
@@ -245,7 +245,7 @@ class Recall:
 
         A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
         """
-        return self._answered(calls.log_position())
+        return self._answered(calls.operations.log_position())
 
     def read_after(self, position: str) -> None:
         """Read from replicas only once they have replayed the log up to a position.
@@ -288,7 +288,7 @@ class Recall:
 
         """
         self._run(
-            calls.create_bank(
+            calls.bank.create_bank(
                 bank,
                 text_search_config=text_search_config,
                 embedding_model=embedding_model,
@@ -313,7 +313,7 @@ class Recall:
             InvalidArgument: a setting is unknown or out of its range.
 
         """
-        self._run(calls.configure_bank(bank, settings))
+        self._run(calls.bank.configure_bank(bank, settings))
 
     def add_fact_type(self, bank: str, fact_type: str, *, description: str | None = None) -> None:
         """Add a fact type to a bank, or change its description.
@@ -328,7 +328,7 @@ class Recall:
             InvalidArgument: the word is not valid for a fact type.
 
         """
-        self._run(calls.add_fact_type(bank, fact_type, description=description))
+        self._run(calls.bank.add_fact_type(bank, fact_type, description=description))
 
     def drop_bank(self, bank: str) -> int:
         """Drop a bank with everything in it.
@@ -340,7 +340,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.drop_bank(bank))
+        return self._run(calls.bank.drop_bank(bank))
 
     def clone_bank(self, bank: str, new_bank: str) -> int:
         """Copy a bank with all it holds, ids and history included; the two are then independent.
@@ -354,7 +354,7 @@ class Recall:
             InvalidArgument: the new name is unusable.
 
         """
-        return self._run(calls.clone_bank(bank, new_bank))
+        return self._run(calls.bank.clone_bank(bank, new_bank))
 
     def export(self, bank: str, *, batch_size: int = STREAM_BATCH) -> Iterator[str]:
         """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
@@ -374,7 +374,7 @@ class Recall:
         last: str | None = None
         is_done = False
         while not is_done:
-            call = calls.exported_rows(bank, after=last, batch_size=batch_size)
+            call = calls.bank.exported_rows(bank, after=last, batch_size=batch_size)
             rows = self._run(call)
             is_done = not rows
             for last in rows:
@@ -410,14 +410,14 @@ class Recall:
         """
         stored = 0
         for batch in Stream().batches(rows, batch_size):
-            stored += self._run(calls.import_rows(bank, batch))
+            stored += self._run(calls.bank.import_rows(bank, batch))
             if progress:
                 progress(len(batch))
         return stored
 
     def banks(self) -> list[Bank]:
         """List all banks by name."""
-        return self._read(calls.banks())
+        return self._read(calls.bank.banks())
 
     def bank_options(self, bank: str) -> dict[str, object]:
         """Return every option of a recall with its default in a bank.
@@ -426,15 +426,15 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.bank_options(bank))
+        return self._read(calls.bank.bank_options(bank))
 
     def recall_options(self) -> list[RecallOption]:
         """List the options of a recall: type, default, range and what each does."""
-        return self._read(calls.recall_options())
+        return self._read(calls.recall.recall_options())
 
     def arms(self) -> list[Arm]:
         """List the retrieval arms, in the order in which they run."""
-        return self._read(calls.arms())
+        return self._read(calls.recall.arms())
 
     def retain(
         self,
@@ -674,15 +674,15 @@ class Recall:
         """Build indexes, then write links by them, then count; return what could not be built."""
         # Links without an index would compare each fact with all others.
         while True:
-            steps = self._run(calls.index_plan(bank))
-            if not steps and not self._run(calls.index_builds()):
+            steps = self._run(calls.operations.index_plan(bank))
+            if not steps and not self._run(calls.operations.index_builds()):
                 break
             try:
                 for step in steps:
                     sides[0]._build(step.statement)
                     load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in self._run(calls.index_plan(bank))]
+                return [step.statement for step in self._run(calls.operations.index_plan(bank))]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
                 steps = []  # another load was faster
             if not steps:
@@ -690,14 +690,16 @@ class Recall:
         with Crew(len(sides)) as crew:
 
             def write(side: Recall, number: int) -> None:
-                call = calls.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
+                call = calls.retain.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
                 while linked := side._run(call):
                     load.note("link", linked)
                     crew.check()
 
             for side in sides:
                 crew.start(partial(write, side))
-        while done := self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
+        while done := self._run(
+            calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
+        ):
             load.note("maintain", sum(row.documents for row in done))
         return []
 
@@ -707,12 +709,12 @@ class Recall:
             was_autocommit = connection.autocommit
             connection.set_autocommit(True)
             try:
-                for before in calls.UNLIMITED:
+                for before in calls.operations.UNLIMITED:
                     connection.execute(before)
                 connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.LIMITED:
+                    for after in calls.operations.LIMITED:
                         connection.execute(after)
                     connection.set_autocommit(was_autocommit)
 
@@ -733,7 +735,7 @@ class Recall:
             InvalidFact: a message is malformed; the message says which one and which field.
 
         """
-        return self._run(calls.retain_messages(bank, messages))
+        return self._run(calls.retain.retain_messages(bank, messages))
 
     def retain_many_messages(
         self,
@@ -772,7 +774,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        found = self._read(calls.stored_memories(bank, [memory_id]))
+        found = self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
                 f'bank "{bank}" has no memory {memory_id}',
@@ -820,7 +822,7 @@ class Recall:
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return self._read(
-            calls.list_memories(
+            calls.memories.list_memories(
                 bank,
                 filter=filter,
                 fact_types=fact_types,
@@ -848,7 +850,7 @@ class Recall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return self._read(calls.memory_history(bank, memory_id, top_k=top_k))
+        return self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
@@ -876,7 +878,7 @@ class Recall:
         """
         settings = self._settings_for(bank)
         fact, named = _compute(embedded_changes, settings, changes, model)
-        return self._run(calls.update_memory(bank, memory_id, fact, model=named))
+        return self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     def forget(
         self,
@@ -909,7 +911,7 @@ class Recall:
         """
         if memory_ids is None:
             return self._run(
-                calls.forget_where(
+                calls.memories.forget_where(
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
@@ -919,7 +921,7 @@ class Recall:
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
-        return self._run(calls.forget(bank, ids))
+        return self._run(calls.memories.forget(bank, ids))
 
     def forget_messages(
         self,
@@ -955,7 +957,9 @@ class Recall:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         ids = [message_ids] if isinstance(message_ids, int) else message_ids
         return self._run(
-            calls.forget_messages(bank, ids, session=session, during=during, dry_run=dry_run)
+            calls.memories.forget_messages(
+                bank, ids, session=session, during=during, dry_run=dry_run
+            )
         )
 
     def supersede(
@@ -989,7 +993,7 @@ class Recall:
         """
         at = self._settings.moment(at)
         return self._run(
-            calls.supersede(
+            calls.memories.supersede(
                 bank, memory_id, superseded_by=superseded_by, at=at, reach=reach, dry_run=dry_run
             )
         )
@@ -1020,7 +1024,7 @@ class Recall:
         """
         as_of = self._settings.moment(as_of)
         return self._read(
-            calls.near_copies(
+            calls.memories.near_copies(
                 bank,
                 memory_id,
                 superseded_by=superseded_by,
@@ -1045,7 +1049,7 @@ class Recall:
             InvalidArgument: nothing corrected it, or another memory says the same by now.
 
         """
-        return self._run(calls.unsupersede(bank, memory_id))
+        return self._run(calls.memories.unsupersede(bank, memory_id))
 
     def consolidate(
         self,
@@ -1069,7 +1073,9 @@ class Recall:
 
         """
         return self._run(
-            calls.consolidate(bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k)
+            calls.memories.consolidate(
+                bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k
+            )
         )
 
     def unconsolidate(self, bank: str) -> list[Corrected]:
@@ -1083,7 +1089,7 @@ class Recall:
             InvalidArgument: another memory says the same as one of them by now.
 
         """
-        return self._run(calls.unconsolidate(bank))
+        return self._run(calls.memories.unconsolidate(bank))
 
     def log_session(
         self,
@@ -1106,7 +1112,7 @@ class Recall:
 
         """
         started_at, ended_at = self._settings.moment(started_at), self._settings.moment(ended_at)
-        self._run(calls.log_session(bank, session, started_at=started_at, ended_at=ended_at))
+        self._run(calls.retain.log_session(bank, session, started_at=started_at, ended_at=ended_at))
 
     def last_session_end(self, bank: str, *, before: datetime | None = None) -> datetime | None:
         """Return when the last conversation ended; None where there was none.
@@ -1119,7 +1125,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.last_session_end(bank, before=self._settings.moment(before)))
+        return self._read(calls.retain.last_session_end(bank, before=self._settings.moment(before)))
 
     def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Refresh the word counts of a bank, on which BM25 weights are based.
@@ -1132,7 +1138,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        self._run(calls.refresh_statistics(bank, is_full=is_full))
+        self._run(calls.operations.refresh_statistics(bank, is_full=is_full))
 
     def bank_statistics(self, bank: str) -> list[BankStatistics]:
         """Return the BM25 statistics of a bank, and how many documents they do not count yet.
@@ -1141,7 +1147,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.bank_statistics(bank))
+        return self._read(calls.operations.bank_statistics(bank))
 
     def highlight(
         self,
@@ -1170,7 +1176,7 @@ class Recall:
 
         """
         return self._read(
-            calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
+            calls.recall.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
         )
 
     def vocabulary_drift(self, bank: str) -> float | None:
@@ -1183,7 +1189,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.vocabulary_drift(bank))
+        return self._read(calls.operations.vocabulary_drift(bank))
 
     def snapshot_vocabulary(self, bank: str) -> None:
         """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
@@ -1192,7 +1198,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        self._run(calls.snapshot_vocabulary(bank))
+        self._run(calls.operations.snapshot_vocabulary(bank))
 
     def link_pending(self, bank: str, *, batch_size: int | None = None) -> int:
         """Write links of facts that were retained with ``link="deferred"``.
@@ -1209,7 +1215,7 @@ class Recall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return self._run(calls.link_pending(bank, batch_size=batch_size))
+        return self._run(calls.retain.link_pending(bank, batch_size=batch_size))
 
     def maintain(
         self, bank: str | None = None, *, batch_size: int | None = None
@@ -1230,7 +1236,7 @@ class Recall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return self._run(calls.maintain(bank, batch_size=batch_size))
+        return self._run(calls.operations.maintain(bank, batch_size=batch_size))
 
     def recall_stats(
         self, bank: str | None = None, *, since: datetime | None = None
@@ -1249,7 +1255,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.recall_stats(bank, since=self._settings.moment(since)))
+        return self._read(calls.operations.recall_stats(bank, since=self._settings.moment(since)))
 
     def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
@@ -1258,7 +1264,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.pending_links(bank))
+        return self._run(calls.retain.pending_links(bank))
 
     def embed_pending(
         self,
@@ -1295,11 +1301,15 @@ class Recall:
             )
         done = 0
         while True:
-            texts = self._run(calls.embed_pending(bank, from_id=from_id, batch_size=batch_size))
+            texts = self._run(
+                calls.retain.embed_pending(bank, from_id=from_id, batch_size=batch_size)
+            )
             if not texts:
                 return done
             vectors = _compute(embedded, embedder, [text.text for text in texts])
-            call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
+            call = calls.retain.embed_store(
+                bank, model=embedder.model, texts=texts, vectors=vectors
+            )
             done += self._run(call)
             from_id = texts[-1].memory_id + 1
             if progress:
@@ -1329,7 +1339,7 @@ class Recall:
 
         """
         given = calibration.as_json() if isinstance(calibration, Calibration) else calibration
-        return self._run(calls.calibrate_bank(bank, given))
+        return self._run(calls.operations.calibrate_bank(bank, given))
 
     def reembed_fill(
         self,
@@ -1383,7 +1393,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.reembed_status(bank))
+        return self._run(calls.reembed.reembed_status(bank))
 
     def reembed_finish(self, bank: str, *, is_lossy: bool | None = None) -> None:
         """Make the next model the bank's own, atomically.
@@ -1397,7 +1407,7 @@ class Recall:
             ReembedRefused: something is pending or would be lost, or nothing is under way.
 
         """
-        self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
+        self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
 
     def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
         """Remove embeddings of models other than the bank's own, and relink their memories.
@@ -1414,7 +1424,7 @@ class Recall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return self._run(calls.reembed_clean(bank, batch_size=batch_size))
+        return self._run(calls.reembed.reembed_clean(bank, batch_size=batch_size))
 
     def reembed_cancel(self, bank: str) -> None:
         """Cancel re-embedding a bank, which keeps its model.
@@ -1424,7 +1434,7 @@ class Recall:
             ReembedRefused: nothing is under way.
 
         """
-        self._run(calls.reembed_cancel(bank))
+        self._run(calls.reembed.reembed_cancel(bank))
 
     def index_plan(self, bank: str | None = None) -> list[IndexStep]:
         """List the statements that create and drop vector indexes and are due, in order.
@@ -1438,7 +1448,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._run(calls.index_plan(bank))
+        return self._run(calls.operations.index_plan(bank))
 
     def recall_check(
         self,
@@ -1464,7 +1474,9 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return self._run(calls.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next))
+        return self._run(
+            calls.operations.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
+        )
 
     def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
         """List the people, places, projects, ... that a query names.
@@ -1473,7 +1485,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.query_entities(bank, query))
+        return self._read(calls.graph.query_entities(bank, query))
 
     def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
@@ -1482,7 +1494,7 @@ class Recall:
             BankNotFound: no bank has that name.
 
         """
-        return self._read(calls.type_hints(bank, query))
+        return self._read(calls.recall.type_hints(bank, query))
 
     def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
@@ -1501,7 +1513,9 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return self._read(calls.message_context(bank, message_id, before=before, after=after))
+        return self._read(
+            calls.retain.message_context(bank, message_id, before=before, after=after)
+        )
 
     def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Merge other entities into an entity, which takes over their names as aliases.
@@ -1519,7 +1533,7 @@ class Recall:
             EntityNotFound: the bank has no such entity.
 
         """
-        return self._run(calls.merge_entities(bank, entity_id, others))
+        return self._run(calls.graph.merge_entities(bank, entity_id, others))
 
     def split_entity(self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str) -> int:
         """Split an entity: these memories then mention a new one instead.
@@ -1539,7 +1553,7 @@ class Recall:
             InvalidArgument: none of the memories names it, or no other, or the name is unusable.
 
         """
-        return self._run(calls.split_entity(bank, entity_id, memory_ids, name))
+        return self._run(calls.graph.split_entity(bank, entity_id, memory_ids, name))
 
     def rename_entity(self, bank: str, entity_id: int, name: str) -> None:
         """Rename an entity; the old name stays an alias.
@@ -1550,7 +1564,7 @@ class Recall:
             InvalidArgument: the name has no letter or digit, or more than 500 characters.
 
         """
-        self._run(calls.rename_entity(bank, entity_id, name))
+        self._run(calls.graph.rename_entity(bank, entity_id, name))
 
     def duplicate_entities(self, bank: str, *, top_k: int | None = None) -> list[DuplicateEntities]:
         """List pairs of entities that may be the same, likeliest first.
@@ -1564,7 +1578,7 @@ class Recall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return self._read(calls.duplicate_entities(bank, top_k=top_k))
+        return self._read(calls.graph.duplicate_entities(bank, top_k=top_k))
 
     def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.
@@ -1656,7 +1670,7 @@ class Recall:
             question.trace = trace
         unprepared = [question for question in questions if question.needs_preparation]
         if unprepared:
-            call = calls.together([question.preparation_call() for question in unprepared])
+            call = together([question.preparation_call() for question in unprepared])
             prepared = self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
@@ -1665,7 +1679,7 @@ class Recall:
         for question in questions:
             for step in question.embed():
                 _settled(step)
-        answers = self._read(calls.together([one.call() for one in questions]), trace)
+        answers = self._read(together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
             for step in question.rerank(answer):
                 _settled(step)
@@ -1802,7 +1816,7 @@ class Recall:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
-        models = self._run(calls.bank_models(bank))
+        models = self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
     def _may_go_on(self) -> bool:
@@ -1822,7 +1836,7 @@ class Recall:
         trace = trace or Trace()
         order = self._replicas.order() if self._may_go_on() else []
         if order and (unseen := self._replicas.unseen()):
-            self._replicas.require(self._answered(calls.log_position(), trace), unseen)
+            self._replicas.require(self._answered(calls.operations.log_position(), trace), unseen)
         for place in order:
             trace.is_sent = False
             try:
@@ -1883,7 +1897,7 @@ class Recall:
         trace = Trace()
         try:
             with self._connection(trace) as connection:
-                schema = self._send(calls.version(), connection, trace)
+                schema = self._send(calls.operations.version(), connection, trace)
         except psycopg.Error as second:
             if may_be_version(second):
                 return not_installed()
@@ -1900,7 +1914,7 @@ class Recall:
         """Send a call, behind a gate that may refuse it, within what is left of the time."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
-            calls.adapt(cursor.adapters)
+            adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()

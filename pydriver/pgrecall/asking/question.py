@@ -23,7 +23,9 @@ from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.asking.reranking import Reranking
 from pgrecall.asking.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
 from pgrecall.asking.temporal.latest_or_former import read_currency
-from pgrecall.calls import Answer, Call
+from pgrecall.calls.call import Call
+from pgrecall.calls.recall import Answer
+from pgrecall.calls.values import array_text, to_floats, to_range
 from pgrecall.connection import telemetry
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
@@ -111,17 +113,17 @@ class Question:
             if isinstance(value, str) or callable(value):
                 self._texts[name] = value
             else:
-                given[name] = calls.to_floats(value, name)
+                given[name] = to_floats(value, name)
         arguments = {name: given.pop(name) for name in ARGUMENTS if name in given}
         has_embedding = "embedding" in arguments
         if has_embedding:
-            vector = calls.to_floats(arguments["embedding"])
-            arguments["embedding"] = calls.array_text(vector)
+            vector = to_floats(arguments["embedding"])
+            arguments["embedding"] = array_text(vector)
         self._lacks_model = has_embedding and arguments.get("model") is None
         # A reference time in the past also sets what was known.
         arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
-        arguments |= {"bank": bank, "query": query, "during": calls.to_range(self._during)}
-        self._arguments = calls.recall_arguments(arguments, given)
+        arguments |= {"bank": bank, "query": query, "during": to_range(self._during)}
+        self._arguments = calls.recall.recall_arguments(arguments, given)
         self._name_model()
         is_query = query.strip() != ""
         self._embeds_query = settings.embedder is not None and not has_embedding and is_query
@@ -140,7 +142,7 @@ class Question:
 
     def preparation_call(self) -> Call[Preparation, Preparation]:
         """Return the call that says what the bank knows about the query."""
-        return calls.prepare_recall(self._bank, self._query, before=self._reference_time)
+        return calls.recall.prepare_recall(self._bank, self._query, before=self._reference_time)
 
     def prepare(self, preparation: Preparation) -> None:
         """Read the time out of the query, and keep what is to be embedded of it, and by what.
@@ -155,7 +157,7 @@ class Question:
         self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
-            self._arguments["during"] = calls.to_range(self._during)
+            self._arguments["during"] = to_range(self._during)
             self._read_currency(preparation)
 
     def _read_time(self, preparation: Preparation) -> None:
@@ -242,7 +244,7 @@ class Question:
                 read = checked(embedder.model, [*vectors], len(names))
                 for name, vector in zip(names, read, strict=True):
                     if name == "embedding":
-                        self._arguments[name] = calls.array_text(vector)
+                        self._arguments[name] = array_text(vector)
                     else:
                         options[name] = vector
                 self._arguments.setdefault("model", embedder.model)
@@ -290,19 +292,19 @@ class Question:
 
     def call(self) -> Call[Any, Answer]:
         """Return the one call that finds the candidates, and reports on the arms."""
-        return calls.recall_report(self._arguments)
+        return calls.recall.recall_report(self._arguments)
 
     def explain_call(self, is_run: bool | None) -> Call[ArmReport, list[ArmReport]]:
         """Return the call that only reports on the arms."""
-        return calls.explain_recall(self._arguments, is_run=is_run)
+        return calls.recall.explain_recall(self._arguments, is_run=is_run)
 
     def arm_hits_call(self) -> Call[ArmFinding, list[ArmFinding]]:
         """Return the call that says what each arm finds."""
-        return calls.arm_hits(self._arguments)
+        return calls.recall.arm_hits(self._arguments)
 
     def why_not_call(self, memory_id: int) -> Call[RecallStep, list[RecallStep]]:
         """Return the call that follows one memory through the recall."""
-        return calls.why_not(self._arguments, memory_id)
+        return calls.recall.why_not(self._arguments, memory_id)
 
     @property
     def is_reranked(self) -> bool:

@@ -76,7 +76,7 @@ class RecallLog:
         try:
             with psycopg.connect(self._dsn, autocommit=True) as connection:
                 for bank, part in groupby(samples, key=lambda sample: sample[0]):
-                    call = calls.log_recalls(bank, [sample for _, sample in part])
+                    call = calls.operations.log_recalls(bank, [sample for _, sample in part])
                     connection.execute(call.sql.encode(), call.parameters, prepare=False)
         except psycopg.Error as error:
             logger.debug("%d samples of recalls were not written: %s", len(samples), error)

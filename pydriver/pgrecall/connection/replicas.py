@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import calls
 from pgrecall.arguments import check_type
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call
 from pgrecall.connection.connecting import named_dsn
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import InvalidArgument
@@ -95,7 +95,7 @@ class Replicas:
 
     def gate(self) -> Call[Any, Any]:
         """Return the call that fails where a standby is not near enough."""
-        return calls.replica_lag(at_most=self._max_lag, after=self._after)
+        return calls.operations.replica_lag(at_most=self._max_lag, after=self._after)
 
     def note(self, place: int, error: psycopg.Error, trace: Trace) -> None:
         """Let one that cannot be reached rest; one that is behind may soon have caught up."""

@@ -13,8 +13,7 @@ from typing import Any
 
 import psycopg
 
-from pgrecall import calls
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call, limit_time, unlimit_time
 from pgrecall.errors import OutOfTime
 
 logger = logging.getLogger(__name__)
@@ -54,8 +53,8 @@ class Trace:
     def limits(self) -> tuple[Call[Any, Any] | None, Call[Any, Any]]:
         """Return the calls that limit the time of a statement, and that restore the limit."""
         left = self.left
-        limit = None if left is None else calls.limit_time(max(left, _LEAST_SECONDS))
-        return limit, calls.unlimit_time()
+        limit = None if left is None else limit_time(max(left, _LEAST_SECONDS))
+        return limit, unlimit_time()
 
     def too_late(self, error: psycopg.Error) -> OutOfTime | None:
         """Return the error to raise where a statement or a pool failed since time was up."""

@@ -10,7 +10,8 @@ from typing import Any
 from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
-from pgrecall.calls import Call, checked
+from pgrecall.calls.call import Call
+from pgrecall.calls.values import checked
 from pgrecall.rows import ArmFinding
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from pgrecall import calls
+from pgrecall.calls.values import to_floats
 from pgrecall.errors import InvalidEmbedding
 from pgrecall.inference.embedders import Embedder, embed_as
 
@@ -35,7 +35,7 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[flo
         raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
     read: list[list[float]] = []
     for n, vector in enumerate(vectors):
-        numbers = calls.to_floats(vector, f"vector {n} of {name}")
+        numbers = to_floats(vector, f"vector {n} of {name}")
         size = sum(map(abs, numbers))
         if not isfinite(size):
             raise InvalidEmbedding(f"{name} gave a number that is not finite", hint=hint)

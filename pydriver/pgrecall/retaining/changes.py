@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from pgrecall import calls
+from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.inference.embedders import embed_as
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def embedded_changes(
         EmbedderUnavailable: the embedder cannot work.
 
     """
-    [fact] = cast("list[dict[str, object]]", calls.plain_facts([changes]))
+    [fact] = cast("list[dict[str, object]]", plain_facts([changes]))
     model = model or settings.model
     embedder, following = settings.embedder, settings.next_embedder
     questions: Any = fact.get("questions")
@@ -47,13 +47,13 @@ def embedded_changes(
     if embedder is None or not bare:
         return fact, model
     texts = [str(place["text"]) for place in bare]
-    vectors = [calls.vector_text(vector) for vector in embed_as(embedder, "document", texts)]
+    vectors = [vector_text(vector) for vector in embed_as(embedder, "document", texts)]
     if following is None:
         for place, vector in zip(bare, vectors, strict=True):
             place["embedding"] = vector
         return fact, model or embedder.model
     # By name: the bank may be switched to the next model before this arrives.
-    later = [calls.vector_text(vector) for vector in embed_as(following, "document", texts)]
+    later = [vector_text(vector) for vector in embed_as(following, "document", texts)]
     for place, vector, next_vector in zip(bare, vectors, later, strict=True):
         place["embeddings"] = {embedder.model: vector, following.model: next_vector}
     return fact, model

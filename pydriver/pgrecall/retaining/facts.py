@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any, cast
 
 from pgrecall import calls
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call, then
+from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
 from pgrecall.inference.embedders import Embedder
 from pgrecall.inference.vectors import embedded
@@ -52,7 +53,7 @@ class FactBatch:
         """
         if isinstance(facts, str | Mapping):
             facts = [facts]
-        self.facts = calls.plain_facts(facts)
+        self.facts = plain_facts(facts)
         self._settings = settings
         self.model = model or settings.model
         self._is_strict = is_strict
@@ -67,7 +68,7 @@ class FactBatch:
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for the embeddings that the bank has."""
-        return calls.stored_embeddings(bank, self.facts)
+        return calls.retain.stored_embeddings(bank, self.facts)
 
     def add_stored(self, embeddings: list[StoredEmbedding]) -> None:
         """Note embeddings that the bank has."""
@@ -75,7 +76,7 @@ class FactBatch:
             place: Any = self.facts[stored.index]
             if stored.kind == "question":
                 place = place["questions"][stored.ordinal]
-            self._stored[id(place), stored.model] = calls.vector_text(stored.embedding)
+            self._stored[id(place), stored.model] = vector_text(stored.embedding)
 
     def chunks(self) -> Iterator[list[object]]:
         """Cut the batch into what is embedded in one go."""
@@ -119,7 +120,7 @@ class FactBatch:
         if texts and model not in self._failed:
             try:
                 for place, vector in zip(new, embedded(embedder, texts), strict=True):
-                    self._stored[id(place), model] = calls.vector_text(vector)
+                    self._stored[id(place), model] = vector_text(vector)
             except Exception as error:  # whatever it is, the facts are worth more
                 if self._is_strict:
                     raise
@@ -136,8 +137,8 @@ class FactBatch:
         facts = (
             [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
         )
-        call = calls.retain(bank, facts, model=self.model, link=link, replace=replace)
-        return call if not self._failed else calls.then(call, self._marked)
+        call = calls.retain.retain(bank, facts, model=self.model, link=link, replace=replace)
+        return call if not self._failed else then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
         """Mark the facts that lack an embedding since the embedder failed."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from pgrecall import calls
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call
 from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import Embedder, EmbedFunction, as_embedder
 from pgrecall.inference.vectors import embedded
@@ -49,15 +49,19 @@ class Refill:
         """Return the call that begins. Embeds a word to learn the dimensions: takes long."""
         (vector,) = embedded(self._embedder, ["dimensions"])
         self._began = perf_counter()
-        return calls.reembed_start(self._bank, model=self._embedder.model, dimensions=len(vector))
+        return calls.reembed.reembed_start(
+            self._bank, model=self._embedder.model, dimensions=len(vector)
+        )
 
     def pending_call(self) -> Call[PendingText, list[PendingText]]:
         """Return the call that says what to embed next."""
-        return calls.reembed_pending(self._bank, from_id=self.from_id, batch_size=self._batch_size)
+        return calls.reembed.reembed_pending(
+            self._bank, from_id=self.from_id, batch_size=self._batch_size
+        )
 
     def store_call(self, texts: Sequence[PendingText]) -> Call[int, int]:
         """Embed texts and return the call that stores what came out. Takes long, sends nothing."""
-        return calls.reembed_store(
+        return calls.reembed.reembed_store(
             self._bank,
             model=self._embedder.model,
             texts=texts,
