@@ -37,22 +37,15 @@ if TYPE_CHECKING:
     )
     from pgrecall.inference.calibration import Calibration, calibrate
     from pgrecall.inference.embedders import (
-        Embedder,
         FunctionEmbedder,
         MiniLMEmbedder,
-        OpenAIEmbedder,
         PackagedEmbedder,
         PromptedEmbedder,
-        RoleEmbedder,
         SentenceTransformerEmbedder,
     )
-    from pgrecall.inference.rerankers import (
-        CrossEncoderReranker,
-        FunctionReranker,
-        HttpReranker,
-        OnnxReranker,
-        Reranker,
-    )
+    from pgrecall.inference.endpoints import HttpReranker, OpenAIEmbedder
+    from pgrecall.inference.interfaces import Embedder, Reranker, RoleEmbedder
+    from pgrecall.inference.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker
     from pgrecall.retaining.bulk import BulkProgress, Refused
     from pgrecall.retaining.facts import Fact
     from pgrecall.retaining.streams import Progress

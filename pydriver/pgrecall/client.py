@@ -43,8 +43,9 @@ from pgrecall.errors import (
     other_version,
 )
 from pgrecall.inference.calibration import Calibration
-from pgrecall.inference.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
-from pgrecall.inference.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
+from pgrecall.inference.rerankers import DEFAULT_RERANKER
 from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_this_thread
 from pgrecall.retaining import bulk

@@ -5,22 +5,17 @@ from pgrecall.inference.embedders import (
     DEFAULT_MODEL,
     PACKAGED,
     PACKAGED_EMBEDDERS,
-    Embedder,
-    EmbedFunction,
     FunctionEmbedder,
     MiniLMEmbedder,
-    OpenAIEmbedder,
     PackagedEmbedder,
     PromptedEmbedder,
-    Role,
-    RoleEmbedder,
     SentenceTransformerEmbedder,
-    Vector,
     as_embedder,
-    embed_as,
     packaged_model,
-    read_prompts,
 )
+from pgrecall.inference.endpoints import OpenAIEmbedder
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Role, RoleEmbedder, Vector
+from pgrecall.inference.prompts import embed_as, read_prompts
 
 __all__ = [
     "DEFAULT_EMBEDDER",

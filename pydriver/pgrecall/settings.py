@@ -9,8 +9,9 @@ from typing import cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pgrecall.errors import InvalidArgument
-from pgrecall.inference.embedders import Embedder, EmbedFunction, as_embedder
-from pgrecall.inference.rerankers import Reranker, ScoreFunction, chosen_reranker
+from pgrecall.inference.embedders import as_embedder
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
+from pgrecall.inference.rerankers import chosen_reranker
 from pgrecall.rows import BankModels, Preparation
 
 

@@ -19,7 +19,8 @@ except ImportError as error:
 
 from pgrecall.adapters.conditions import as_condition
 from pgrecall.client import Recall
-from pgrecall.inference.embedders import FunctionEmbedder, Vector
+from pgrecall.inference.embedders import FunctionEmbedder
+from pgrecall.inference.interfaces import Vector
 from pgrecall.rows import Hit, Memory
 
 LIMIT = 100_000

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pgrecall.inference.embedders import Embedder, Role, RoleEmbedder
+from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
 from pgrecall.inference.vectors import embedded
 
 T = TypeVar("T")

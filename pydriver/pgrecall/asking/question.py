@@ -29,7 +29,8 @@ from pgrecall.calls.values import array_text, to_floats, to_range
 from pgrecall.connection import telemetry
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
-from pgrecall.inference.embedders import Embedder, Role, WorkedEmbedder, embed_as, submit_as
+from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
+from pgrecall.inference.prompts import embed_as, submit_as
 from pgrecall.inference.vectors import checked
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
 from pgrecall.options import ARGUMENTS, EMBEDDINGS

@@ -8,18 +8,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from pgrecall.asking.dated_text import dated_text
+from pgrecall.asking.ranking import BOOSTS, CANDIDATES, MODES, SECONDS, FirstPlaces, Order
 from pgrecall.errors import InvalidArgument
-from pgrecall.inference.rerankers import (
-    BOOSTS,
-    CANDIDATES,
-    MODES,
-    SECONDS,
-    FirstPlaces,
-    Order,
-    PunctualReranker,
-    WorkedReranker,
-    dated_text,
-)
+from pgrecall.inference.interfaces import PunctualReranker, WorkedReranker
 from pgrecall.inference.worker import Start
 from pgrecall.options import TOP_K
 from pgrecall.rows import Degradation, Hit, Period

@@ -23,11 +23,11 @@ from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.range import Range
 
+from pgrecall.calls.values import checked
 from pgrecall.rows import Period
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-from pgrecall.calls.values import checked
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")

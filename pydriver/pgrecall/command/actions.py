@@ -24,9 +24,9 @@ from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
     PACKAGED_EMBEDDERS,
-    Embedder,
     SentenceTransformerEmbedder,
 )
+from pgrecall.inference.interfaces import Embedder
 from pgrecall.rows import BulkRetention, Corrected, Degradation, Maintained, Retention
 from pgrecall.server import resolve_dsn, schema
 

@@ -11,7 +11,7 @@ from pgrecall.errors import ReembedRefused
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pgrecall.inference.embedders import Embedder
+    from pgrecall.inference.interfaces import Embedder
     from pgrecall.rows import Reembedding
 
 _TRIES = 20

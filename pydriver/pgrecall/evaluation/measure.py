@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
-from pgrecall.inference.embedders import Embedder, Role, Vector, embed_as
+from pgrecall.inference.interfaces import Embedder, Role, Vector
+from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from pgrecall.asking.ranking import BOOSTS
 from pgrecall.errors import InvalidArgument
 from pgrecall.evaluation.measure import (
     AS_OF,
@@ -26,7 +27,6 @@ from pgrecall.evaluation.measure import (
     measure,
     require_reranker,
 )
-from pgrecall.inference.rerankers import BOOSTS
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Degradation
 

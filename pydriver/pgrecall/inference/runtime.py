@@ -11,6 +11,8 @@ from functools import lru_cache
 from inspect import isawaitable
 from typing import TypeVar
 
+from pgrecall.errors import EmbedderUnavailable
+
 T = TypeVar("T")
 
 THREADS = 8
@@ -66,3 +68,10 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="pgrecall-async", daemon=True).start()
     return loop
+
+
+def cannot_embed(package: str | None, command: str) -> EmbedderUnavailable:
+    """Return the error of a package that is missing, with the command that gets it."""
+    return EmbedderUnavailable(
+        f"cannot embed texts: package {package} is missing", hint=f"Run: {command}"
+    )

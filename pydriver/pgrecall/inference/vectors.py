@@ -7,7 +7,8 @@ from math import isfinite
 
 from pgrecall.calls.values import to_floats
 from pgrecall.errors import InvalidEmbedding
-from pgrecall.inference.embedders import Embedder, embed_as
+from pgrecall.inference.interfaces import Embedder
+from pgrecall.inference.prompts import embed_as
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.calls.values import plain_facts, vector_text
-from pgrecall.inference.embedders import embed_as
+from pgrecall.inference.prompts import embed_as
 
 if TYPE_CHECKING:
     from pgrecall.settings import Settings

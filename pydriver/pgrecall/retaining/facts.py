@@ -12,7 +12,7 @@ from pgrecall import calls
 from pgrecall.calls.call import Call, then
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
-from pgrecall.inference.embedders import Embedder
+from pgrecall.inference.interfaces import Embedder
 from pgrecall.inference.vectors import embedded
 from pgrecall.rows import Retained, StoredEmbedding
 from pgrecall.settings import Settings

@@ -8,7 +8,8 @@ from time import perf_counter
 from pgrecall import calls
 from pgrecall.calls.call import Call
 from pgrecall.errors import InvalidArgument
-from pgrecall.inference.embedders import Embedder, EmbedFunction, as_embedder
+from pgrecall.inference.embedders import as_embedder
+from pgrecall.inference.interfaces import Embedder, EmbedFunction
 from pgrecall.inference.vectors import embedded
 from pgrecall.rows import PendingText
 
