@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pgrecall.inference.endpoints import HttpReranker, OpenAIEmbedder
     from pgrecall.inference.interfaces import Embedder, Reranker, RoleEmbedder
     from pgrecall.inference.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker
+    from pgrecall.report import RecallReport
     from pgrecall.retaining.bulk import BulkProgress, Refused
     from pgrecall.retaining.facts import Fact
     from pgrecall.retaining.streams import Progress
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
         QueryEntity,
         RecallCheck,
         RecallOption,
-        RecallReport,
         RecallStep,
         RecallTimes,
         Reembedding,
@@ -170,6 +170,7 @@ _HOMES = (
     "embedders",
     "errors",
     "inference.calibration",
+    "report",
     "rerankers",
     "retaining.bulk",
     "retaining.facts",

@@ -25,9 +25,9 @@ from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, adapt, together
 from pgrecall.connection import telemetry
-from pgrecall.connection.concurrency import AsyncCrew
+from pgrecall.connection.concurrency import AsyncBoundedWork
 from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
-from pgrecall.connection.recall_log_writer import RecallLog
+from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
@@ -48,6 +48,7 @@ from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, Sco
 from pgrecall.inference.rerankers import DEFAULT_RERANKER
 from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_own_thread
+from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
 from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
@@ -73,7 +74,6 @@ from pgrecall.rows import (
     QueryEntity,
     RecallCheck,
     RecallOption,
-    RecallReport,
     RecallStep,
     RecallTimes,
     Reembedding,
@@ -152,7 +152,7 @@ class AsyncRecall:
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
-        self._log: RecallLog | None = None  # the same
+        self._log: RecallLogWriter | None = None  # the same
         self._turn = Lock()  # of the callers that share a connection
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, AsyncRecall] = {}
@@ -213,7 +213,7 @@ class AsyncRecall:
             max_lag=max_lag,
             read_your_writes=read_your_writes,
         )
-        recall._dsn, recall._log = server, RecallLog(server)
+        recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
 
@@ -591,31 +591,31 @@ class AsyncRecall:
         )
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
-        sides = await self._sides(workers)
+        clients = await self._bulk_clients(workers)
         try:
             with telemetry.operation("retain_bulk", bank):
-                async with AsyncCrew(len(sides)) as crew:
+                async with AsyncBoundedWork(len(clients)) as work:
 
                     async def write(batch: bulk.Part, number: int) -> None:
-                        side = sides.pop()
+                        client = clients.pop()
                         try:
-                            await side._load(load, crew, number, bank, batch, replace, strict)
+                            await client._load(load, work, number, bank, batch, replace, strict)
                         finally:
-                            sides.append(side)
+                            clients.append(client)
 
                     for batch in load.batches(facts):
-                        await crew.start(partial(write, batch))
+                        await work.start(partial(write, batch))
                         if batch.start == 0:  # it fixes the model, and how long texts are
-                            await crew.idle()
-                due = [] if link == "deferred" else await self._finish(load, sides, bank)
+                            await work.idle()
+                due = [] if link == "deferred" else await self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:
             self._replicas.wrote()
-            for side in sides:
-                if side is not self:
-                    await side.close()
+            for client in clients:
+                if client is not self:
+                    await client.close()
 
-    async def _sides(self, workers: int | None) -> list[AsyncRecall]:
+    async def _bulk_clients(self, workers: int | None) -> list[AsyncRecall]:
         """Make clients that send beside each other."""
         check_type("workers", workers, int | None)
         if workers is not None and workers < 1:
@@ -628,22 +628,22 @@ class AsyncRecall:
                 "a bulk load opens connections of its own, and this client has one of the caller",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
-        sides: list[AsyncRecall] = []
+        clients: list[AsyncRecall] = []
         try:
             for _ in range(workers or bulk.WORKERS):
-                side = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
-                side._settings, side._dsn = self._settings, self._dsn
-                sides.append(side)
+                client = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
+                client._settings, client._dsn = self._settings, self._dsn
+                clients.append(client)
         except BaseException:
-            for side in sides:
-                await side.close()
+            for client in clients:
+                await client.close()
             raise
-        return sides
+        return clients
 
     async def _load(
         self,
         load: bulk.Load,
-        crew: AsyncCrew,
+        work: AsyncBoundedWork,
         number: int,
         bank: str,
         batch: bulk.Part,
@@ -660,20 +660,22 @@ class AsyncRecall:
                 if facts.needs_embeddings:
                     facts.add_stored(await self._run(facts.stored_call(bank)))
                 for chunk in facts.chunks():
-                    crew.check()
+                    work.check()
                     await _compute(facts.embed, chunk)
                 part = part.embedded(facts)
                 if load.is_ordered(part):
-                    await crew.first(number)
+                    await work.first(number)
                 facts.facts = [*load.relinked(part)]
-                crew.check()
+                work.check()
                 rows = await self._run(facts.call(bank, "deferred", replace))
             except RecallError as error:
                 parts[:0] = load.refuse(part, error)
             else:
                 load.stored(part, rows)
 
-    async def _finish(self, load: bulk.Load, sides: Sequence[AsyncRecall], bank: str) -> list[str]:
+    async def _index_and_link(
+        self, load: bulk.Load, clients: Sequence[AsyncRecall], bank: str
+    ) -> list[str]:
         """Build indexes, then write links by them, then count; return what could not be built."""
         # Links without an index would compare each fact with all others.
         while True:
@@ -682,7 +684,7 @@ class AsyncRecall:
                 break
             try:
                 for step in steps:
-                    await sides[0]._build(step.statement)
+                    await clients[0]._build(step.statement)
                     load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
                 return [
@@ -692,16 +694,16 @@ class AsyncRecall:
                 steps = []  # another load was faster
             if not steps:
                 await asyncio.sleep(bulk.POLL_SECONDS)
-        async with AsyncCrew(len(sides)) as crew:
+        async with AsyncBoundedWork(len(clients)) as work:
 
-            async def write(side: AsyncRecall, number: int) -> None:
+            async def write(client: AsyncRecall, number: int) -> None:
                 call = calls.retain.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
-                while linked := await side._run(call):
+                while linked := await client._run(call):
                     load.note("link", linked)
-                    crew.check()
+                    work.check()
 
-            for side in sides:
-                await crew.start(partial(write, side))
+            for client in clients:
+                await work.start(partial(write, client))
         while done := await self._run(
             calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
         ):
@@ -1646,7 +1648,7 @@ class AsyncRecall:
             try:
                 return done(await self._answer(bank, query, options, began))
             except ModelMismatch:
-                if not self._settings.depends_on_bank or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._is_outside_transaction():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(await self._answer(bank, query, options, began))
@@ -1691,15 +1693,15 @@ class AsyncRecall:
             prepared = await self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
-        for step in embed_together(questions):
-            await _settled(step)
+        for pending in embed_together(questions):
+            await _settled(pending)
         for question in questions:
-            for step in question.embed():
-                await _settled(step)
+            for pending in question.embed():
+                await _settled(pending)
         answers = await self._read(together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
-            for step in question.rerank(answer):
-                await _settled(step)
+            for pending in question.rerank(answer):
+                await _settled(pending)
         return [question.report() for question in questions]
 
     async def context(
@@ -1800,16 +1802,16 @@ class AsyncRecall:
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":
-            for step in question.rerank(await self._run(question.call(), question.trace)):
-                await _settled(step)
+            for pending in question.rerank(await self._run(question.call(), question.trace)):
+                await _settled(pending)
         return question.reranked_steps(steps, memory_id)
 
     async def _answer(
         self, bank: str, query: str, options: RecallOptions, began: float
     ) -> RecallReport:
         question = await self._question(bank, query, options, began=began)
-        for step in question.rerank(await self._read(question.call(), question.trace)):
-            await _settled(step)
+        for pending in question.rerank(await self._read(question.call(), question.trace)):
+            await _settled(pending)
         report = question.report()
         if self._log is not None:
             self._log.add(bank, question.log_share, report)
@@ -1829,8 +1831,8 @@ class AsyncRecall:
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(await self._read(call, question.trace))
-        for step in question.embed(is_strict=is_strict):
-            await _settled(step)
+        for pending in question.embed(is_strict=is_strict):
+            await _settled(pending)
         return question
 
     async def _settings_for(self, bank: str) -> Settings:
@@ -1840,7 +1842,7 @@ class AsyncRecall:
         models = await self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
-    def _may_go_on(self) -> bool:
+    def _is_outside_transaction(self) -> bool:
         """Tell whether statements can be sent after one that failed."""
         connection = self._source
         return not isinstance(connection, psycopg.AsyncConnection) or (owns_transaction(connection))
@@ -1855,7 +1857,7 @@ class AsyncRecall:
     async def _read(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that only reads: to a replica that is near enough, else to the primary."""
         trace = trace or Trace()
-        order = self._replicas.order() if self._may_go_on() else []
+        order = self._replicas.order() if self._is_outside_transaction() else []
         if order and (unseen := self._replicas.unseen()):
             self._replicas.require(
                 await self._answered(calls.operations.log_position(), trace), unseen
@@ -2008,13 +2010,13 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
     return pool
 
 
-async def _settled(step: Pending[Any]) -> None:
-    """Wait until a step has come to a result, an error or its time limit; it keeps that."""
+async def _settled(pending: Pending[Any]) -> None:
+    """Wait until it has come to a result, an error or its time limit; it keeps that."""
     try:
         with suppress(Exception):
-            await asyncio.wait_for(asyncio.wrap_future(step.future), step.seconds)
+            await asyncio.wait_for(asyncio.wrap_future(pending.future), pending.seconds)
     finally:
-        step.future.cancel()  # the worker need not go on with what nobody waits for
+        pending.future.cancel()  # the worker need not go on with what nobody waits for
 
 
 async def _compute(function: Callable[..., T], *arguments: object) -> T:

@@ -25,9 +25,9 @@ from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, adapt, together
 from pgrecall.connection import telemetry
-from pgrecall.connection.concurrency import Crew
+from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
-from pgrecall.connection.recall_log_writer import RecallLog
+from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
@@ -48,6 +48,7 @@ from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, Sco
 from pgrecall.inference.rerankers import DEFAULT_RERANKER
 from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_this_thread
+from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
 from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
@@ -73,7 +74,6 @@ from pgrecall.rows import (
     QueryEntity,
     RecallCheck,
     RecallOption,
-    RecallReport,
     RecallStep,
     RecallTimes,
     Reembedding,
@@ -152,7 +152,7 @@ class Recall:
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
-        self._log: RecallLog | None = None  # the same
+        self._log: RecallLogWriter | None = None  # the same
         self._turn = Lock()  # of the callers that share a connection
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, Recall] = {}
@@ -213,7 +213,7 @@ class Recall:
             max_lag=max_lag,
             read_your_writes=read_your_writes,
         )
-        recall._dsn, recall._log = server, RecallLog(server)
+        recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
 
@@ -589,31 +589,31 @@ class Recall:
         )
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
-        sides = self._sides(workers)
+        clients = self._bulk_clients(workers)
         try:
             with telemetry.operation("retain_bulk", bank):
-                with Crew(len(sides)) as crew:
+                with BoundedWork(len(clients)) as work:
 
                     def write(batch: bulk.Part, number: int) -> None:
-                        side = sides.pop()
+                        client = clients.pop()
                         try:
-                            side._load(load, crew, number, bank, batch, replace, strict)
+                            client._load(load, work, number, bank, batch, replace, strict)
                         finally:
-                            sides.append(side)
+                            clients.append(client)
 
                     for batch in load.batches(facts):
-                        crew.start(partial(write, batch))
+                        work.start(partial(write, batch))
                         if batch.start == 0:  # it fixes the model, and how long texts are
-                            crew.idle()
-                due = [] if link == "deferred" else self._finish(load, sides, bank)
+                            work.idle()
+                due = [] if link == "deferred" else self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:
             self._replicas.wrote()
-            for side in sides:
-                if side is not self:
-                    side.close()
+            for client in clients:
+                if client is not self:
+                    client.close()
 
-    def _sides(self, workers: int | None) -> list[Recall]:
+    def _bulk_clients(self, workers: int | None) -> list[Recall]:
         """Make clients that send beside each other."""
         check_type("workers", workers, int | None)
         if workers is not None and workers < 1:
@@ -626,22 +626,22 @@ class Recall:
                 "a bulk load opens connections of its own, and this client has one of the caller",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
-        sides: list[Recall] = []
+        clients: list[Recall] = []
         try:
             for _ in range(workers or bulk.WORKERS):
-                side = Recall(_connected(self._dsn), embedder=None, reranker=None)
-                side._settings, side._dsn = self._settings, self._dsn
-                sides.append(side)
+                client = Recall(_connected(self._dsn), embedder=None, reranker=None)
+                client._settings, client._dsn = self._settings, self._dsn
+                clients.append(client)
         except BaseException:
-            for side in sides:
-                side.close()
+            for client in clients:
+                client.close()
             raise
-        return sides
+        return clients
 
     def _load(
         self,
         load: bulk.Load,
-        crew: Crew,
+        work: BoundedWork,
         number: int,
         bank: str,
         batch: bulk.Part,
@@ -658,20 +658,20 @@ class Recall:
                 if facts.needs_embeddings:
                     facts.add_stored(self._run(facts.stored_call(bank)))
                 for chunk in facts.chunks():
-                    crew.check()
+                    work.check()
                     _compute(facts.embed, chunk)
                 part = part.embedded(facts)
                 if load.is_ordered(part):
-                    crew.first(number)
+                    work.first(number)
                 facts.facts = [*load.relinked(part)]
-                crew.check()
+                work.check()
                 rows = self._run(facts.call(bank, "deferred", replace))
             except RecallError as error:
                 parts[:0] = load.refuse(part, error)
             else:
                 load.stored(part, rows)
 
-    def _finish(self, load: bulk.Load, sides: Sequence[Recall], bank: str) -> list[str]:
+    def _index_and_link(self, load: bulk.Load, clients: Sequence[Recall], bank: str) -> list[str]:
         """Build indexes, then write links by them, then count; return what could not be built."""
         # Links without an index would compare each fact with all others.
         while True:
@@ -680,7 +680,7 @@ class Recall:
                 break
             try:
                 for step in steps:
-                    sides[0]._build(step.statement)
+                    clients[0]._build(step.statement)
                     load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
                 return [step.statement for step in self._run(calls.operations.index_plan(bank))]
@@ -688,16 +688,16 @@ class Recall:
                 steps = []  # another load was faster
             if not steps:
                 time.sleep(bulk.POLL_SECONDS)
-        with Crew(len(sides)) as crew:
+        with BoundedWork(len(clients)) as work:
 
-            def write(side: Recall, number: int) -> None:
+            def write(client: Recall, number: int) -> None:
                 call = calls.retain.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
-                while linked := side._run(call):
+                while linked := client._run(call):
                     load.note("link", linked)
-                    crew.check()
+                    work.check()
 
-            for side in sides:
-                crew.start(partial(write, side))
+            for client in clients:
+                work.start(partial(write, client))
         while done := self._run(
             calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
         ):
@@ -1630,7 +1630,7 @@ class Recall:
             try:
                 return done(self._answer(bank, query, options, began))
             except ModelMismatch:
-                if not self._settings.depends_on_bank or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._is_outside_transaction():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(self._answer(bank, query, options, began))
@@ -1675,15 +1675,15 @@ class Recall:
             prepared = self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
-        for step in embed_together(questions):
-            _settled(step)
+        for pending in embed_together(questions):
+            _settled(pending)
         for question in questions:
-            for step in question.embed():
-                _settled(step)
+            for pending in question.embed():
+                _settled(pending)
         answers = self._read(together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
-            for step in question.rerank(answer):
-                _settled(step)
+            for pending in question.rerank(answer):
+                _settled(pending)
         return [question.report() for question in questions]
 
     def context(
@@ -1782,14 +1782,14 @@ class Recall:
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":
-            for step in question.rerank(self._run(question.call(), question.trace)):
-                _settled(step)
+            for pending in question.rerank(self._run(question.call(), question.trace)):
+                _settled(pending)
         return question.reranked_steps(steps, memory_id)
 
     def _answer(self, bank: str, query: str, options: RecallOptions, began: float) -> RecallReport:
         question = self._question(bank, query, options, began=began)
-        for step in question.rerank(self._read(question.call(), question.trace)):
-            _settled(step)
+        for pending in question.rerank(self._read(question.call(), question.trace)):
+            _settled(pending)
         report = question.report()
         if self._log is not None:
             self._log.add(bank, question.log_share, report)
@@ -1809,8 +1809,8 @@ class Recall:
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(self._read(call, question.trace))
-        for step in question.embed(is_strict=is_strict):
-            _settled(step)
+        for pending in question.embed(is_strict=is_strict):
+            _settled(pending)
         return question
 
     def _settings_for(self, bank: str) -> Settings:
@@ -1820,7 +1820,7 @@ class Recall:
         models = self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
-    def _may_go_on(self) -> bool:
+    def _is_outside_transaction(self) -> bool:
         """Tell whether statements can be sent after one that failed."""
         connection = self._source
         return not isinstance(connection, psycopg.Connection) or (owns_transaction(connection))
@@ -1835,7 +1835,7 @@ class Recall:
     def _read(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that only reads: to a replica that is near enough, else to the primary."""
         trace = trace or Trace()
-        order = self._replicas.order() if self._may_go_on() else []
+        order = self._replicas.order() if self._is_outside_transaction() else []
         if order and (unseen := self._replicas.unseen()):
             self._replicas.require(self._answered(calls.operations.log_position(), trace), unseen)
         for place in order:
@@ -1984,13 +1984,13 @@ def _pool(dsn: str, size: int) -> Pool:
     return pool
 
 
-def _settled(step: Pending[Any]) -> None:
-    """Wait until a step has come to a result, an error or its time limit; it keeps that."""
+def _settled(pending: Pending[Any]) -> None:
+    """Wait until it has come to a result, an error or its time limit; it keeps that."""
     try:
         with suppress(Exception):
-            step.future.result(step.seconds)
+            pending.future.result(pending.seconds)
     finally:
-        step.future.cancel()  # the worker need not go on with what nobody waits for
+        pending.future.cancel()  # the worker need not go on with what nobody waits for
 
 
 def _compute(function: Callable[..., T], *arguments: object) -> T:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
+from typing import Protocol
 
 from pgrecall.errors import InvalidArgument
-from pgrecall.rows import Context, Hit, RecallReport
+from pgrecall.rows import Context, Hit
 
 CountTokens = Callable[[str], int]
 
@@ -49,6 +50,20 @@ def estimate_tokens(text: str) -> int:
     return count
 
 
+class Answered(Protocol):
+    """An answer, such as a RecallReport."""
+
+    @property
+    def hits(self) -> Sequence[Hit]:
+        """The hits, best first."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """Statements to begin with, such as which dates "last week" stands for."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     """One hit as it stands in the context."""
@@ -65,7 +80,7 @@ def likely_hits(max_tokens: int) -> int:
 
 
 def make_context(
-    report: RecallReport,
+    report: Answered,
     *,
     max_tokens: int = MAX_TOKENS,
     count_tokens: CountTokens | None = None,

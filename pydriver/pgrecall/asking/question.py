@@ -22,7 +22,7 @@ from pgrecall.asking.embedding import EmbeddedBefore, Pending, by_role
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.asking.reranking import Reranking
 from pgrecall.asking.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
-from pgrecall.asking.temporal.latest_or_former import read_currency
+from pgrecall.asking.temporal.latest_or_former import read_latest_or_former
 from pgrecall.calls.call import Call
 from pgrecall.calls.recall import Answer
 from pgrecall.calls.values import array_text, to_floats, to_range
@@ -34,6 +34,7 @@ from pgrecall.inference.prompts import embed_as, submit_as
 from pgrecall.inference.vectors import checked
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
 from pgrecall.options import ARGUMENTS, EMBEDDINGS
+from pgrecall.report import RecallReport
 from pgrecall.rows import (
     ArmFinding,
     ArmReport,
@@ -41,7 +42,6 @@ from pgrecall.rows import (
     Hit,
     Period,
     Preparation,
-    RecallReport,
     RecallStep,
     Timings,
 )
@@ -159,7 +159,7 @@ class Question:
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
             self._arguments["during"] = to_range(self._during)
-            self._read_currency(preparation)
+            self._read_latest_or_former(preparation)
 
     def _read_time(self, preparation: Preparation) -> None:
         arguments = dict(preparation.time_settings)
@@ -191,14 +191,14 @@ class Question:
             self._constraint = found
             self._during = found.start, found.end
 
-    def _read_currency(self, preparation: Preparation) -> None:
+    def _read_latest_or_former(self, preparation: Preparation) -> None:
         """Ask for the latest or a former state where the query does.
 
         Time then orders hits that say nearly the same, which a reranker would reorder.
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
-        direction = read_currency(
+        direction = read_latest_or_former(
             self._query,
             language=language,
             latest=_texts(options.get("latest_words", preparation.latest_words)),
@@ -209,7 +209,7 @@ class Question:
             self._reranking.reranker = None
 
     def embed(self, *, is_strict: bool = False) -> Iterator[Pending[Any]]:
-        """Embed what has to be embedded, all in one go; wait for each step.
+        """Embed what has to be embedded, all in one go; wait for what is yielded.
 
         Args:
             is_strict: Whether to raise what an embedder raises, whatever the option says.
@@ -270,9 +270,9 @@ class Question:
         """
         start, waited = perf_counter(), 0.0
         try:
-            step = Pending(begin(), seconds)
-            yield step
-            found = step.result()
+            pending = Pending(begin(), seconds)
+            yield pending
+            found = pending.result()
             if not isinstance(found, Reading):
                 return found
             waited = max(0.0, perf_counter() - start - found.seconds)
@@ -328,7 +328,7 @@ class Question:
         return [*steps[:-1], candidate, RecallStep("answer", status, place, score, reason)]
 
     def rerank(self, answer: Answer) -> Iterator[Pending[Any]]:
-        """Rerank the hits; wait for each step.
+        """Rerank the hits; wait for what is yielded.
 
         Raises:
             Exception: what the reranker raised, where that is wanted.
@@ -403,9 +403,9 @@ class Question:
 
 
 def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
-    """Embed the queries of questions in one go, for each to find its vector; wait for each step.
+    """Embed the queries of questions in one go, for each to find its vector.
 
-    What fails is an error of each question.
+    Wait for what is yielded. What fails is an error of each question.
     """
     first = questions[0]
     embedder = first._settings.embedder

@@ -27,7 +27,8 @@ from pgrecall.client import Recall
 from pgrecall.command import explain, html, render
 from pgrecall.errors import BankExists
 from pgrecall.inference.embedders import DEFAULT_MODEL
-from pgrecall.rows import Hit, RecallReport
+from pgrecall.report import RecallReport
+from pgrecall.rows import Hit
 from pgrecall.server import schema
 
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)

@@ -12,7 +12,8 @@ from pgrecall.client import Recall
 from pgrecall.command.drawing import ids_of
 from pgrecall.command.html import Told
 from pgrecall.errors import MemoryNotFound
-from pgrecall.rows import RecallOption, RecallReport, RecallStep
+from pgrecall.report import RecallReport
+from pgrecall.rows import RecallOption, RecallStep
 
 if TYPE_CHECKING:
     from pgrecall.asking.recall_options import RecallOptions

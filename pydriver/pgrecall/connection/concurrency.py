@@ -60,7 +60,7 @@ class _Board:
         return not self._running
 
 
-class AsyncCrew(_Board):
+class AsyncBoundedWork(_Board):
     """Runs pieces of work in tasks, and waits for them in the end."""
 
     def __init__(self, size: int) -> None:
@@ -70,7 +70,7 @@ class AsyncCrew(_Board):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Return the crew."""
+        """Return this."""
         return self
 
     async def __aexit__(
@@ -125,17 +125,17 @@ class AsyncCrew(_Board):
             await self._changed.wait()
 
 
-class Crew(_Board):
+class BoundedWork(_Board):
     """Runs pieces of work on threads, and waits for them in the end."""
 
     def __init__(self, size: int) -> None:
         """Set how many run at once."""
         super().__init__(size)
         self._changed = Condition()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="pgrecall-crew")
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="pgrecall-bulk")
 
     def __enter__(self) -> Self:
-        """Return the crew."""
+        """Return this."""
         return self
 
     def __exit__(

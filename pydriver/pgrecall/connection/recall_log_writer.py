@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
-from pgrecall.rows import RecallReport
+from pgrecall.report import RecallReport
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ SECONDS = 5.0
 MOST = 1000
 
 
-class RecallLog:
+class RecallLogWriter:
     """Samples on their way to the table recall_log."""
 
     def __init__(self, dsn: str) -> None:

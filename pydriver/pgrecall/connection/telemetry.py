@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from pgrecall._version import __version__
-from pgrecall.rows import RecallReport
+from pgrecall.report import RecallReport
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram, MeterProvider

@@ -22,7 +22,7 @@ _STILL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Currency:
+class LatestOrFormer:
     """What a question asks of several states of one thing.
 
     Attributes:
@@ -323,13 +323,13 @@ _LANGUAGES = {
 }
 
 
-def read_currency(
+def read_latest_or_former(
     text: str,
     *,
     language: str = "en",
     latest: Iterable[str] = (),
     former: Iterable[str] = (),
-) -> Currency:
+) -> LatestOrFormer:
     """Tell whether a question asks for the latest state, for a former one, or for neither.
 
     A question with words of both kinds asks for a former state ("Where did she work before the
@@ -361,7 +361,7 @@ def read_currency(
             found[kind].append((match.start(), match.start() + len(match[0].rstrip())))
     spots = found["latest"], found["former"]
     if not spots[0] and not spots[1]:
-        return Currency(None, (), text)
+        return LatestOrFormer(None, (), text)
     is_still = any(not _STILL.isdisjoint(low[start:end].split()) for start, end in spots[0])
     is_former = bool(spots[1]) and not is_still
     chosen = spots[is_former]
@@ -373,7 +373,7 @@ def read_currency(
             last += 1
     rest = re.sub(r"\s+(?=[?!.,;])", "", (rest + text[last:]).strip())
     matched = tuple(text[start:end] for start, end in chosen)
-    return Currency("former" if is_former else "latest", matched, rest)
+    return LatestOrFormer("former" if is_former else "latest", matched, rest)
 
 
 def _those_in(low: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -414,4 +414,4 @@ def _is_a_day(low: str, match: re.Match[str], language: str) -> bool:
     return re.match(r"\W*(?:\w+ )?(?:\w+ )?(?:does|do|is|are|has|'s)\b", low) is None
 
 
-__all__ = ["Currency", "read_currency"]
+__all__ = ["LatestOrFormer", "read_latest_or_former"]
