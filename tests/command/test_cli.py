@@ -18,11 +18,12 @@ import psycopg
 import pytest
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall, rerankers
-from pgrecall.calls import Call
+from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
+from pgrecall.calls.call import Call
 from pgrecall.command import actions, doctor, main, queries, render
 from pgrecall.command.demo import ARMS, SHOWN
 from pgrecall.embedders import DEFAULT_EMBEDDER
+from pgrecall.inference import rerankers
 
 Run = Callable[..., tuple[int, str, str]]
 

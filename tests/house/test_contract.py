@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 import servers
-from pgrecall import build
+from pgrecall.server import build
 from servers import Server
 from sqlcalls import (
     Connection,

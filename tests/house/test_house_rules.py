@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import sqlglot
 
-from pgrecall import build
+from pgrecall.server import build
 
 FILES = build.sources()
 STATE = [path for path in FILES if build.is_state(path)]

@@ -14,8 +14,9 @@ import psycopg
 import pytest
 
 from house import readme
-from pgrecall import build, command
-from pgrecall.temporal import extract_temporal_constraint
+from pgrecall import command
+from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.server import build
 from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")

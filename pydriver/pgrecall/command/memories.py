@@ -10,7 +10,7 @@ from rich.console import Console
 from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
-from pgrecall.models import Memory
+from pgrecall.rows import Memory
 
 
 def list_them(options: SimpleNamespace, console: Console) -> int:
