@@ -345,7 +345,9 @@ create type pgrecall.stored_memory as (
   superseded_by bigint,
   entities      text[],
   created_at    timestamptz,
-  ended_by      text
+  ended_by      text,
+  ended_entities  text[],
+  ended_relations text[]
 );
 create type pgrecall_internal.fact_name as (
   name       text,
