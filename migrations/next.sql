@@ -74,6 +74,10 @@ create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
   arms pgrecall.arm_report[]
 );
+create type pgrecall.named_window as (
+  name   text,
+  during tstzrange
+);
 create type pgrecall.recall_step as (
   step   text,
   status text,
