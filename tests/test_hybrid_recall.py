@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgrecall.temporal import extract_temporal_constraint
-from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, value
+from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, rows, value
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
 WINDOW = "[2026-03-05,2026-03-06)"
@@ -633,9 +633,8 @@ def test_a_name_of_a_window_means_what_the_driver_reads_in_a_question(
 ) -> None:
     connection.execute(f"set local timezone = '{zone}'")
 
-    (span, now) = connection.execute(
-        "select %s::text::pgrecall_internal.period::text::tstzrange, now()", [name.upper()]
-    ).fetchone() or (None, None)
+    window = "(%s::text::pgrecall_internal.period)::text::tstzrange"
+    ((span, now),) = rows(connection, f"select {window}, now()", name.upper())
 
     read = extract_temporal_constraint(f"What broke {name}?", now, timezone=ZoneInfo(zone))
     assert read is not None
