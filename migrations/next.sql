@@ -74,6 +74,10 @@ create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
   arms pgrecall.arm_report[]
 );
+create type pgrecall.named_window as (
+  name   text,
+  during tstzrange
+);
 create type pgrecall.recall_step as (
   step   text,
   status text,
@@ -326,7 +330,9 @@ create type pgrecall.stored_memory as (
   superseded_by bigint,
   entities      text[],
   created_at    timestamptz,
-  ended_by      text
+  ended_by      text,
+  ended_entities  text[],
+  ended_relations text[]
 );
 create type pgrecall_internal.fact_name as (
   name       text,

@@ -864,7 +864,8 @@ class AsyncRecall:
     ) -> Memory:
         """Replace a memory by a version of it with other fields; the old one is its history.
 
-        A new text is embedded and linked; what is not given stays, entities and relations too.
+        A new text is embedded and linked. What is not given stays, but of entities and relations
+        only those that a new text still names; the result tells which have ended.
 
         Args:
             bank: Name of an existing bank.

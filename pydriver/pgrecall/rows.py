@@ -176,6 +176,10 @@ class Memory:
         created_at: When it was stored.
         ended_by: What ended it: "supersede", "update", "consolidate" or "retain"; None where it
             holds, or has expired.
+        ended_entities: Of update() alone: the entities that the version before mentioned and
+            this one does not.
+        ended_relations: Of update() alone: the relations that it no longer states, as
+            "Maya leads Atlas".
 
     """
 
@@ -197,6 +201,8 @@ class Memory:
     entities: tuple[str, ...]
     created_at: datetime | None
     ended_by: str | None
+    ended_entities: tuple[str, ...] = ()
+    ended_relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

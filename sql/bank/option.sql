@@ -137,7 +137,11 @@ begin atomic
       ('terms', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Synonyms and expansions of the query, which the arms lexical and message look for with '
        'half the weight of its own words. A query may then be empty.',
-       null, 100, null, false)
+       null, 100, null, false),
+      ('entity', 'text', null, 'a name',
+       'Keeps only what mentions the entity of this name, any of its names. Several, or one among '
+       'other conditions: entity in a filter.',
+       null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;
 comment on function pgrecall.recall_options is
@@ -330,8 +334,8 @@ begin
       if kind <> 'string' or value #>> '{}' <> all (option.choices) then
         perform pgrecall_internal._invalid_option(
           option.name,
-          regexp_replace('"' || array_to_string(option.choices, '", "') || '"', ', ([^,]*)$',
-                         ' or \1'), value, option.description);
+          coalesce(regexp_replace('"' || array_to_string(option.choices, '", "') || '"',
+                                  ', ([^,]*)$', ' or \1'), 'a text'), value, option.description);
       end if;
     when 'interval' then
       begin

@@ -787,6 +787,20 @@ def test_the_tables_show_the_ids_that_other_commands_take(run: Run, bank: str) -
     assert run("get", bank, present)[0] == 1
 
 
+def test_an_update_says_what_the_new_text_no_longer_names(
+    run: Run, bank: str, database: str
+) -> None:
+    with psycopg.connect(database) as connection:
+        (row,) = connection.execute(
+            "select memory_id from pgrecall.retain(%s, %s)",
+            [bank, '[{"text": "Maya leads Atlas.", "entities": ["Maya", "Atlas"]}]'],
+        ).fetchall()
+
+    _, out, _ = run("update", bank, str(row[0]), "text=Ines leads Atlas.")
+
+    assert "no longer said: Maya" in out
+
+
 def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     where = ("--filter", "fact_type = 'opinion'")
 

@@ -193,12 +193,15 @@ def _memories(
     return Call(f"select * from pgrecall.{function}({listing})", parameters, _memory_row, list)
 
 
+_MEMORY_LISTS = ("tags", "entities", "ended_entities", "ended_relations")
+
+
 def _memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
     names = [column.name for column in cursor.description or ()]
 
     def row(values: Sequence[Any]) -> Memory:
         column = dict(zip(names, values, strict=True))
-        lists = {name: tuple(column[name]) for name in ("tags", "entities")}
+        lists = {name: tuple(column.get(name) or ()) for name in _MEMORY_LISTS}
         return made_of(Memory, {**column, **lists, "occurred": period_of(column["occurred"])})
 
     return row
