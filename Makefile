@@ -108,9 +108,9 @@ bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full, and write bench/REA
 
 release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
-	$(PYTHON) -I pydriver/pgrecall/build.py --set-version $(VERSION)
+	$(PYTHON) -I pydriver/pgrecall/server/build.py --set-version $(VERSION)
 	$(MAKE) check
-	$(PYTHON) -I pydriver/pgrecall/build.py --release $(VERSION)
+	$(PYTHON) -I pydriver/pgrecall/server/build.py --release $(VERSION)
 	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make pgxn."
 
 pgxn: ## Write the archive for PGXN into pydriver/dist
@@ -138,9 +138,9 @@ $(DEVELOPED): $(INSTALLED)
 
 # Needs Python alone, no virtual environment: make install runs on database servers.
 SOURCES := sql migrations sql/order.txt $(wildcard sql/*/*.sql migrations/*.sql migrations/frame/*.sql) \
-           pydriver/pgrecall/build.py pydriver/pgrecall/_version.py
+           pydriver/pgrecall/server/build.py pydriver/pgrecall/_version.py
 $(BUILT): $(SOURCES)
-	@$(PYTHON) -I pydriver/pgrecall/build.py
+	@$(PYTHON) -I pydriver/pgrecall/server/build.py
 
 # A line for the reader, the rest for the log; its end where the step fails.
 define step

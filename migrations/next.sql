@@ -74,6 +74,10 @@ create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
   arms pgrecall.arm_report[]
 );
+create type pgrecall.named_window as (
+  name   text,
+  during tstzrange
+);
 create type pgrecall.recall_step as (
   step   text,
   status text,
@@ -192,25 +196,6 @@ create type pgrecall_internal.arm_result as (
   scores     double precision[],
   vias       jsonb[],
   background double precision
-);
-create type pgrecall_internal.chain_word as (
-  entity_id bigint,
-  is_before boolean,
-  place     integer,
-  word      text,
-  is_noun   boolean,
-  is_verb   boolean,
-  is_bound  boolean,
-  is_open   boolean,
-  is_asked  boolean,
-  meanings  text[]
-);
-create type pgrecall_internal.chain_edge as (
-  to_id     bigint,
-  kind      text,
-  is_forth  boolean,
-  memory_id bigint,
-  is_guess  boolean
 );
 create type pgrecall_internal.period as range (subtype = timestamptz);
 create type pgrecall.retained as (
@@ -345,7 +330,9 @@ create type pgrecall.stored_memory as (
   superseded_by bigint,
   entities      text[],
   created_at    timestamptz,
-  ended_by      text
+  ended_by      text,
+  ended_entities  text[],
+  ended_relations text[]
 );
 create type pgrecall_internal.fact_name as (
   name       text,
@@ -654,7 +641,7 @@ alter table pgrecall.memory add column corrections jsonb;
 -- Calibration of embedding models.
 alter table pgrecall.bank add column calibrations jsonb not null default
   '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
-  ' "weights": {"lexical": 0.45, "graph": 0.4, "temporal": 1, "shared": 1}}}';
+  ' "weights": {"lexical": 0.45, "temporal": 1}}}';
 alter table pgrecall.bank add column embedding_mean halfvec generated always as
   ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;
 alter table pgrecall.bank add column low_cosine double precision generated always as

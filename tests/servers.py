@@ -21,15 +21,16 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import build, schema
-from pgrecall.postmaster import Postmaster
+from pgrecall import schema
 from pgrecall.server import (
     DSN_VARIABLE,
     SETTINGS,
     VERSION_VARIABLE,
     EmbeddedServer,
+    build,
     embedded_server,
 )
+from pgrecall.server.postmaster import Postmaster
 
 ROUTES = ("extension", "psql", "driver")
 ROUTER_PACKAGES = ("postgresql-15", "postgresql-15-plproxy")

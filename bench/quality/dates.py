@@ -33,7 +33,7 @@ from pathlib import Path
 
 from bench import harness
 
-from pgrecall.temporal import extract_temporal_constraint
+from pgrecall.asking.temporal import extract_temporal_constraint
 
 SMOKE_EVERY = 8  # the cases of a smoke run: each eighth
 LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")

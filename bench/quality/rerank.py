@@ -41,8 +41,9 @@ from pgrecall import (
     Reranker,
     RerankerUnavailable,
 )
+from pgrecall.asking.dated_text import dated_text
+from pgrecall.asking.ranking import FirstPlaces, Order
 from pgrecall.embedders import packaged_model
-from pgrecall.rerankers import FirstPlaces, Order, dated_text
 
 WORDS = 40
 CANDIDATES = 50

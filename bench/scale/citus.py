@@ -40,8 +40,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import schema
 from pgrecall.embedders import DEFAULT_EMBEDDER
-from pgrecall.postmaster import Postmaster
 from pgrecall.server import SETTINGS, VERSION_VARIABLE, EmbeddedServer
+from pgrecall.server.postmaster import Postmaster
 
 CITUS = {
     "shared_preload_libraries": "citus",

@@ -256,7 +256,8 @@ def installed(commit: str | None, dsn: str, options: Any) -> Iterator[Installed 
         )
         subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
         package = Path(directory) / "pydriver"
-        subprocess.run([sys.executable, "-I", package / "pgrecall" / "build.py"], check=True)
+        [build] = (package / "pgrecall").rglob("build.py")  # not always in the same folder
+        subprocess.run([sys.executable, "-I", build], check=True)
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(f"create database {database}")
             try:

@@ -38,9 +38,10 @@ import psycopg
 from bench import harness
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import Recall, schema, shards
-from pgrecall.postmaster import Postmaster
+from pgrecall import Recall, schema
+from pgrecall.cluster import shards
 from pgrecall.server import EmbeddedServer
+from pgrecall.server.postmaster import Postmaster
 
 Connection = psycopg.Connection[Any]
 SIZES = {False: (100, 1_000, 10_000), True: (50, 200)}

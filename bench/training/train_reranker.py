@@ -68,8 +68,9 @@ from torch.nn import functional
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from pgrecall import Hit, Recall
+from pgrecall.asking.dated_text import written_date
 from pgrecall.embedders import packaged_model
-from pgrecall.rerankers import OnnxReranker, in_context, written_date
+from pgrecall.inference.rerankers import OnnxReranker, in_context
 
 TOKENS = 112  # of a pair: as good on LoCoMo as more, and better on BEAM
 BATCH = 16  # groups in a step

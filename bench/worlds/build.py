@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
@@ -32,6 +32,7 @@ STEPS = {
     "located_in": ("place", ""),
     "owns": ("thing", "owner"),
     "made_by": ("maker", ""),
+    "knows": ("friend", "friend"),
 }
 
 
@@ -44,6 +45,8 @@ class Question:
     also: frozenset[str] = frozenset()
     """Facts that may come before, neither wanted nor wrong: nearer causes of what was asked."""
     asked_at: datetime = ASKED_AT
+    wrong: frozenset[str] = frozenset()
+    """Facts of the kind that is asked for, but about others than the question leads to."""
 
 
 class Builder:
@@ -52,12 +55,12 @@ class Builder:
     def __init__(self, random: Random, wording: Wording) -> None:
         self.random = random
         self.wording = wording
-        self.questions: list[Question] = []
+        self._asked: list[tuple[Question, Sequence[str]]] = []
         self._facts: list[dict[str, Any]] = []
         self._entities: dict[str, dict[str, Any]] = {}
         self._female: set[str] = set()
         self._graph: dict[tuple[str, str], tuple[str, str]] = {}
-        self._sources: dict[str, list[str]] = defaultdict(list)
+        self._told: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         self._staff: list[str] = []
         self._codes: set[str] = set()
         self._surnames = random.sample(wording.surnames, len(wording.surnames))
@@ -99,13 +102,46 @@ class Builder:
     def event(self, text: str, names: Iterable[str], at: datetime, **more: Any) -> str:
         return self.fact(text, names, at.date().isoformat(), at, **more)
 
+    def tell(self, what: str, subject: str, *source_ids: str) -> None:
+        """Note that facts tell something of somebody: wrong for who asks it of others."""
+        self._told[what][subject].update(source_ids)
+
     def ask(
-        self, kind: str, texts: Sequence[str], relevant: Iterable[str], also: Iterable[str] = ()
+        self,
+        kind: str,
+        texts: Sequence[str],
+        relevant: Iterable[str],
+        also: Iterable[str] = (),
+        about: Sequence[str] = (),
     ) -> None:
-        """Ask in one of the ways."""
+        """Ask in one of the ways.
+
+        Args:
+            kind: Kind of question.
+            texts: The ways.
+            relevant: Facts that answer.
+            also: Neither wanted nor wrong.
+            about: What is asked, as tell() was given it, and of whom.
+
+        """
         text = self.random.choice(texts)
         question = Question(kind, text[0].upper() + text[1:], frozenset(relevant), frozenset(also))
-        self.questions.append(question)
+        self._asked.append((question, about))
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions; what is wrong is known when all facts are."""
+        return [
+            replace(question, wrong=self._about_others(*about) - question.relevant - question.also)
+            if about
+            else question
+            for question, about in self._asked
+        ]
+
+    def _about_others(self, what: str, *subjects: str) -> frozenset[str]:
+        told = self._told[what]
+        of_others = (ids for subject, ids in told.items() if subject not in subjects)
+        return frozenset().union(*of_others).difference(*(told[subject] for subject in subjects))
 
     def day(self, most: int, least: int) -> datetime:
         """Choose a day, so many days ago."""
@@ -134,6 +170,7 @@ class Builder:
         for step, start, end in zip(STEPS.get(kind, ("", "")), (a, b), (b, a), strict=True):
             if step:
                 self._graph.setdefault((step, start), (end, source_id))
+                self.tell(step, start, source_id)
         return source_id
 
     def fill(self, text: str, **given: object) -> tuple[str, list[str]]:

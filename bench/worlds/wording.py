@@ -7,9 +7,11 @@ from, others are named where they stand. Nothing but the form is shared with hel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Texts = tuple[str, ...]
+Rivals = tuple[str, str, tuple[Texts, ...]]
+"""What befalls {c}, its noun phrase, and for each company a chain of events of its own."""
 
 
 def words(text: str) -> Texts:
@@ -80,6 +82,17 @@ class Wording:
     through: Texts
     contradictions: tuple[tuple[str, str, Texts, str], ...]
     """Two wordings of one statement about {x}, values for {v}, the question."""
+    chained: Mapping[str, Texts] = field(default_factory=dict)
+    """As `phrases`, where {x} is a clause that no "'s" may follow; nor is it asked for with one."""
+    changing: tuple[tuple[Texts, Texts, Texts, Texts], ...] = ()
+    """What changes about {a}, values for {v}, questions for what holds now, and for the latest."""
+    rivals: tuple[Rivals, ...] = ()
+    """The chain leads to what befalls {c}."""
+    aftermaths: tuple[Rivals, ...] = ()
+    """The chain follows from what befalls {c}."""
+    batches: tuple[tuple[str, Texts, Texts, Texts], ...] = ()
+    """What failed in {city}, with {code}; the questions; what is known of each {code}; a chain of
+    causes of the same failure elsewhere."""
 
 
 DEV = Wording(

@@ -11,20 +11,8 @@ from pgrecall._version import __version__
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
-    from pgrecall.bulk import BulkProgress, Refused
-    from pgrecall.calibration import Calibration, calibrate
+    from pgrecall.asking.recall_options import RecallOptions
     from pgrecall.client import Recall
-    from pgrecall.core import Fact, Progress, RecallOptions
-    from pgrecall.embedders import (
-        Embedder,
-        FunctionEmbedder,
-        MiniLMEmbedder,
-        OpenAIEmbedder,
-        PackagedEmbedder,
-        PromptedEmbedder,
-        RoleEmbedder,
-        SentenceTransformerEmbedder,
-    )
     from pgrecall.errors import (
         ArmFailed,
         BankExists,
@@ -47,7 +35,22 @@ if TYPE_CHECKING:
         UnknownArm,
         UnknownFactType,
     )
-    from pgrecall.models import (
+    from pgrecall.inference.calibration import Calibration, calibrate
+    from pgrecall.inference.embedders import (
+        FunctionEmbedder,
+        MiniLMEmbedder,
+        PackagedEmbedder,
+        PromptedEmbedder,
+        SentenceTransformerEmbedder,
+    )
+    from pgrecall.inference.endpoints import HttpReranker, OpenAIEmbedder
+    from pgrecall.inference.interfaces import Embedder, Reranker, RoleEmbedder
+    from pgrecall.inference.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker
+    from pgrecall.report import RecallReport
+    from pgrecall.retaining.bulk import BulkProgress, Refused
+    from pgrecall.retaining.facts import Fact
+    from pgrecall.retaining.streams import Progress
+    from pgrecall.rows import (
         Arm,
         ArmFinding,
         ArmHit,
@@ -68,7 +71,6 @@ if TYPE_CHECKING:
         QueryEntity,
         RecallCheck,
         RecallOption,
-        RecallReport,
         RecallStep,
         RecallTimes,
         Reembedding,
@@ -78,13 +80,6 @@ if TYPE_CHECKING:
         Timings,
         Turn,
         TypeHint,
-    )
-    from pgrecall.rerankers import (
-        CrossEncoderReranker,
-        FunctionReranker,
-        HttpReranker,
-        OnnxReranker,
-        Reranker,
     )
 
     connect = Recall.connect
@@ -170,14 +165,17 @@ __all__ = [
 
 _HOMES = (
     "aio",
-    "bulk",
-    "calibration",
+    "asking.recall_options",
     "client",
-    "core",
     "embedders",
     "errors",
-    "models",
+    "inference.calibration",
+    "report",
     "rerankers",
+    "retaining.bulk",
+    "retaining.facts",
+    "retaining.streams",
+    "rows",
 )
 
 

@@ -17,14 +17,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import bulk, calls, core, telemetry
+from pgrecall import calls
 from pgrecall.arguments import check_type
-from pgrecall.calibration import Calibration
-from pgrecall.calls import Call
-from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
-from pgrecall.core import Fact, Progress, RecallOptions
-from pgrecall.crew import AsyncCrew
-from pgrecall.embedders import DEFAULT_EMBEDDER, Embedder, EmbedFunction
+from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_context
+from pgrecall.asking.embedding import Pending
+from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
+from pgrecall.asking.recall_options import RecallOptions
+from pgrecall.calls.call import Call, adapt, together
+from pgrecall.connection import telemetry
+from pgrecall.connection.concurrency import AsyncBoundedWork
+from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
+from pgrecall.connection.recall_log_writer import RecallLogWriter
+from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
+from pgrecall.connection.retries import is_transient, retry_delays
+from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
     InstallError,
     InvalidArgument,
@@ -36,7 +42,19 @@ from pgrecall.errors import (
     not_installed,
     other_version,
 )
-from pgrecall.models import (
+from pgrecall.inference.calibration import Calibration
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER
+from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
+from pgrecall.inference.rerankers import DEFAULT_RERANKER
+from pgrecall.inference.vectors import embedded
+from pgrecall.inference.worker import on_own_thread
+from pgrecall.report import RecallReport
+from pgrecall.retaining import bulk
+from pgrecall.retaining.changes import embedded_changes
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
+from pgrecall.retaining.reembedding import Refill
+from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
+from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmReport,
@@ -56,7 +74,6 @@ from pgrecall.models import (
     QueryEntity,
     RecallCheck,
     RecallOption,
-    RecallReport,
     RecallStep,
     RecallTimes,
     Reembedding,
@@ -66,10 +83,7 @@ from pgrecall.models import (
     Turn,
     TypeHint,
 )
-from pgrecall.recall_log import RecallLog
-from pgrecall.rerankers import DEFAULT_RERANKER, Reranker, ScoreFunction
-from pgrecall.revision import embedded_changes
-from pgrecall.worker import on_own_thread
+from pgrecall.settings import Settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -105,7 +119,7 @@ class AsyncRecall:
         model: str | None = None,
         next_embedder: Embedder | EmbedFunction | None = None,
         replicas: Sequence[str | AsyncPool] = (),
-        max_lag: float | None = core.MAX_LAG,
+        max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> None:
         """Keep the connection; nothing is sent, loaded or created yet.
@@ -136,11 +150,11 @@ class AsyncRecall:
 
         """
         self._source = connection
-        self._settings = core.Settings.of(embedder, reranker, timezone, model, next_embedder)
+        self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # of a source that connect() opened
-        self._log: RecallLog | None = None  # the same
+        self._log: RecallLogWriter | None = None  # the same
         self._turn = Lock()  # of the callers that share a connection
-        self._replicas = core.Replicas(replicas, max_lag, read_your_writes)
+        self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, AsyncRecall] = {}
         self._pool_size: int | None = None
 
@@ -156,7 +170,7 @@ class AsyncRecall:
         next_embedder: Embedder | EmbedFunction | None = None,
         pool_size: int | None = None,
         replicas: Sequence[str | AsyncPool] = (),
-        max_lag: float | None = core.MAX_LAG,
+        max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> Self:
         """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
@@ -186,7 +200,7 @@ class AsyncRecall:
         from pgrecall.server import ready_dsn
 
         check_type("pool_size", pool_size, int | None)
-        server = core.named_dsn(await _compute(ready_dsn, dsn))
+        server = named_dsn(await _compute(ready_dsn, dsn))
         source = await _connected(server) if pool_size is None else await _pool(server, pool_size)
         recall = cls(
             source,
@@ -199,7 +213,7 @@ class AsyncRecall:
             max_lag=max_lag,
             read_your_writes=read_your_writes,
         )
-        recall._dsn, recall._log = server, RecallLog(server)
+        recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
 
@@ -232,7 +246,7 @@ class AsyncRecall:
 
         A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
         """
-        return await self._answered(calls.log_position())
+        return await self._answered(calls.operations.log_position())
 
     def read_after(self, position: str) -> None:
         """Read from replicas only once they have replayed the log up to a position.
@@ -275,7 +289,7 @@ class AsyncRecall:
 
         """
         await self._run(
-            calls.create_bank(
+            calls.bank.create_bank(
                 bank,
                 text_search_config=text_search_config,
                 embedding_model=embedding_model,
@@ -300,7 +314,7 @@ class AsyncRecall:
             InvalidArgument: a setting is unknown or out of its range.
 
         """
-        await self._run(calls.configure_bank(bank, settings))
+        await self._run(calls.bank.configure_bank(bank, settings))
 
     async def add_fact_type(
         self, bank: str, fact_type: str, *, description: str | None = None
@@ -317,7 +331,7 @@ class AsyncRecall:
             InvalidArgument: the word is not valid for a fact type.
 
         """
-        await self._run(calls.add_fact_type(bank, fact_type, description=description))
+        await self._run(calls.bank.add_fact_type(bank, fact_type, description=description))
 
     async def drop_bank(self, bank: str) -> int:
         """Drop a bank with everything in it.
@@ -329,7 +343,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.drop_bank(bank))
+        return await self._run(calls.bank.drop_bank(bank))
 
     async def clone_bank(self, bank: str, new_bank: str) -> int:
         """Copy a bank with all it holds, ids and history included; the two are then independent.
@@ -343,9 +357,9 @@ class AsyncRecall:
             InvalidArgument: the new name is unusable.
 
         """
-        return await self._run(calls.clone_bank(bank, new_bank))
+        return await self._run(calls.bank.clone_bank(bank, new_bank))
 
-    async def export(self, bank: str, *, batch_size: int = core.STREAM_BATCH) -> AsyncIterator[str]:
+    async def export(self, bank: str, *, batch_size: int = STREAM_BATCH) -> AsyncIterator[str]:
         """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
 
         In a transaction of isolation level repeatable read the copy of a bank that is being
@@ -363,7 +377,7 @@ class AsyncRecall:
         last: str | None = None
         is_done = False
         while not is_done:
-            call = calls.exported_rows(bank, after=last, batch_size=batch_size)
+            call = calls.bank.exported_rows(bank, after=last, batch_size=batch_size)
             rows = await self._run(call)
             is_done = not rows
             for last in rows:
@@ -374,7 +388,7 @@ class AsyncRecall:
         bank: str,
         rows: Iterable[str | Mapping[str, object]],
         *,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> int:
         """Store the rows of an export under the name of a bank: every column as it was.
@@ -398,15 +412,15 @@ class AsyncRecall:
 
         """
         stored = 0
-        for batch in core.Stream().batches(rows, batch_size):
-            stored += await self._run(calls.import_rows(bank, batch))
+        for batch in Stream().batches(rows, batch_size):
+            stored += await self._run(calls.bank.import_rows(bank, batch))
             if progress:
                 progress(len(batch))
         return stored
 
     async def banks(self) -> list[Bank]:
         """List all banks by name."""
-        return await self._read(calls.banks())
+        return await self._read(calls.bank.banks())
 
     async def bank_options(self, bank: str) -> dict[str, object]:
         """Return every option of a recall with its default in a bank.
@@ -415,15 +429,15 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.bank_options(bank))
+        return await self._read(calls.bank.bank_options(bank))
 
     async def recall_options(self) -> list[RecallOption]:
         """List the options of a recall: type, default, range and what each does."""
-        return await self._read(calls.recall_options())
+        return await self._read(calls.recall.recall_options())
 
     async def arms(self) -> list[Arm]:
         """List the retrieval arms, in the order in which they run."""
-        return await self._read(calls.arms())
+        return await self._read(calls.recall.arms())
 
     async def retain(
         self,
@@ -467,7 +481,7 @@ class AsyncRecall:
         """
         with telemetry.operation("retain", bank):
             settings = await self._settings_for(bank)
-            batch = await _compute(core.FactBatch, settings, facts, model, strict)
+            batch = await _compute(FactBatch, settings, facts, model, strict)
             if batch.needs_embeddings:
                 batch.add_stored(await self._run(batch.stored_call(bank)))
             for chunk in batch.chunks():
@@ -486,7 +500,7 @@ class AsyncRecall:
         model: str | None = None,
         link: str | None = None,
         replace: str | None = None,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
         strict: bool = False,
     ) -> Retention:
@@ -509,7 +523,7 @@ class AsyncRecall:
             RecallError: as :meth:`retain`; the position counts from the start of the stream.
 
         """
-        stream = core.Stream()
+        stream = Stream()
         for batch in stream.batches(facts, batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
@@ -534,7 +548,7 @@ class AsyncRecall:
         link: str | None = None,
         replace: str | None = None,
         workers: int | None = None,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: bulk.BulkProgress | None = None,
         refused: bulk.Refused | None = None,
         strict: bool = False,
@@ -577,31 +591,31 @@ class AsyncRecall:
         )
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
-        sides = await self._sides(workers)
+        clients = await self._bulk_clients(workers)
         try:
             with telemetry.operation("retain_bulk", bank):
-                async with AsyncCrew(len(sides)) as crew:
+                async with AsyncBoundedWork(len(clients)) as work:
 
                     async def write(batch: bulk.Part, number: int) -> None:
-                        side = sides.pop()
+                        client = clients.pop()
                         try:
-                            await side._load(load, crew, number, bank, batch, replace, strict)
+                            await client._load(load, work, number, bank, batch, replace, strict)
                         finally:
-                            sides.append(side)
+                            clients.append(client)
 
                     for batch in load.batches(facts):
-                        await crew.start(partial(write, batch))
+                        await work.start(partial(write, batch))
                         if batch.start == 0:  # it fixes the model, and how long texts are
-                            await crew.idle()
-                due = [] if link == "deferred" else await self._finish(load, sides, bank)
+                            await work.idle()
+                due = [] if link == "deferred" else await self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:
             self._replicas.wrote()
-            for side in sides:
-                if side is not self:
-                    await side.close()
+            for client in clients:
+                if client is not self:
+                    await client.close()
 
-    async def _sides(self, workers: int | None) -> list[AsyncRecall]:
+    async def _bulk_clients(self, workers: int | None) -> list[AsyncRecall]:
         """Make clients that send beside each other."""
         check_type("workers", workers, int | None)
         if workers is not None and workers < 1:
@@ -614,22 +628,22 @@ class AsyncRecall:
                 "a bulk load opens connections of its own, and this client has one of the caller",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
-        sides: list[AsyncRecall] = []
+        clients: list[AsyncRecall] = []
         try:
             for _ in range(workers or bulk.WORKERS):
-                side = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
-                side._settings, side._dsn = self._settings, self._dsn
-                sides.append(side)
+                client = AsyncRecall(await _connected(self._dsn), embedder=None, reranker=None)
+                client._settings, client._dsn = self._settings, self._dsn
+                clients.append(client)
         except BaseException:
-            for side in sides:
-                await side.close()
+            for client in clients:
+                await client.close()
             raise
-        return sides
+        return clients
 
     async def _load(
         self,
         load: bulk.Load,
-        crew: AsyncCrew,
+        work: AsyncBoundedWork,
         number: int,
         bank: str,
         batch: bulk.Part,
@@ -642,66 +656,72 @@ class AsyncRecall:
         while parts:
             part = parts.pop(0)
             try:
-                facts = await _compute(core.FactBatch, settings, part.facts, part.model, strict)
+                facts = await _compute(FactBatch, settings, part.facts, part.model, strict)
                 if facts.needs_embeddings:
                     facts.add_stored(await self._run(facts.stored_call(bank)))
                 for chunk in facts.chunks():
-                    crew.check()
+                    work.check()
                     await _compute(facts.embed, chunk)
                 part = part.embedded(facts)
                 if load.is_ordered(part):
-                    await crew.first(number)
+                    await work.first(number)
                 facts.facts = [*load.relinked(part)]
-                crew.check()
+                work.check()
                 rows = await self._run(facts.call(bank, "deferred", replace))
             except RecallError as error:
                 parts[:0] = load.refuse(part, error)
             else:
                 load.stored(part, rows)
 
-    async def _finish(self, load: bulk.Load, sides: Sequence[AsyncRecall], bank: str) -> list[str]:
+    async def _index_and_link(
+        self, load: bulk.Load, clients: Sequence[AsyncRecall], bank: str
+    ) -> list[str]:
         """Build indexes, then write links by them, then count; return what could not be built."""
         # Links without an index would compare each fact with all others.
         while True:
-            steps = await self._run(calls.index_plan(bank))
-            if not steps and not await self._run(calls.index_builds()):
+            steps = await self._run(calls.operations.index_plan(bank))
+            if not steps and not await self._run(calls.operations.index_builds()):
                 break
             try:
                 for step in steps:
-                    await sides[0]._build(step.statement)
+                    await clients[0]._build(step.statement)
                     load.note("index", 1)
             except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in await self._run(calls.index_plan(bank))]
+                return [
+                    step.statement for step in await self._run(calls.operations.index_plan(bank))
+                ]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
                 steps = []  # another load was faster
             if not steps:
                 await asyncio.sleep(bulk.POLL_SECONDS)
-        async with AsyncCrew(len(sides)) as crew:
+        async with AsyncBoundedWork(len(clients)) as work:
 
-            async def write(side: AsyncRecall, number: int) -> None:
-                call = calls.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
-                while linked := await side._run(call):
+            async def write(client: AsyncRecall, number: int) -> None:
+                call = calls.retain.link_pending(bank, batch_size=bulk.LINKED_AT_ONCE)
+                while linked := await client._run(call):
                     load.note("link", linked)
-                    crew.check()
+                    work.check()
 
-            for side in sides:
-                await crew.start(partial(write, side))
-        while done := await self._run(calls.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)):
+            for client in clients:
+                await work.start(partial(write, client))
+        while done := await self._run(
+            calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
+        ):
             load.note("maintain", sum(row.documents for row in done))
         return []
 
     async def _build(self, statement: str) -> None:
         """Run a statement that must be alone in its transaction, however long it takes."""
-        async with self._connection(core.Trace()) as connection:
+        async with self._connection(Trace()) as connection:
             was_autocommit = connection.autocommit
             await connection.set_autocommit(True)
             try:
-                for before in calls.UNLIMITED:
+                for before in calls.operations.UNLIMITED:
                     await connection.execute(before)
                 await connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.LIMITED:
+                    for after in calls.operations.LIMITED:
                         await connection.execute(after)
                     await connection.set_autocommit(was_autocommit)
 
@@ -722,14 +742,14 @@ class AsyncRecall:
             InvalidFact: a message is malformed; the message says which one and which field.
 
         """
-        return await self._run(calls.retain_messages(bank, messages))
+        return await self._run(calls.retain.retain_messages(bank, messages))
 
     async def retain_many_messages(
         self,
         bank: str,
         messages: Iterable[Mapping[str, object]],
         *,
-        batch_size: int = core.STREAM_BATCH,
+        batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
         """Store a long stream of raw messages, batch by batch.
@@ -744,7 +764,7 @@ class AsyncRecall:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
 
         """
-        stream = core.Stream()
+        stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
                 rows = await self.retain_messages(bank, batch)
@@ -761,7 +781,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        found = await self._read(calls.stored_memories(bank, [memory_id]))
+        found = await self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
                 f'bank "{bank}" has no memory {memory_id}',
@@ -809,7 +829,7 @@ class AsyncRecall:
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return await self._read(
-            calls.list_memories(
+            calls.memories.list_memories(
                 bank,
                 filter=filter,
                 fact_types=fact_types,
@@ -837,14 +857,15 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._read(calls.memory_history(bank, memory_id, top_k=top_k))
+        return await self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     async def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
     ) -> Memory:
         """Replace a memory by a version of it with other fields; the old one is its history.
 
-        A new text is embedded and linked; what is not given stays, entities and relations too.
+        A new text is embedded and linked. What is not given stays, but of entities and relations
+        only those that a new text still names; the result tells which have ended.
 
         Args:
             bank: Name of an existing bank.
@@ -865,7 +886,7 @@ class AsyncRecall:
         """
         settings = await self._settings_for(bank)
         fact, named = await _compute(embedded_changes, settings, changes, model)
-        return await self._run(calls.update_memory(bank, memory_id, fact, model=named))
+        return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(
         self,
@@ -898,7 +919,7 @@ class AsyncRecall:
         """
         if memory_ids is None:
             return await self._run(
-                calls.forget_where(
+                calls.memories.forget_where(
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
@@ -908,7 +929,7 @@ class AsyncRecall:
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
-        return await self._run(calls.forget(bank, ids))
+        return await self._run(calls.memories.forget(bank, ids))
 
     async def forget_messages(
         self,
@@ -944,7 +965,9 @@ class AsyncRecall:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         ids = [message_ids] if isinstance(message_ids, int) else message_ids
         return await self._run(
-            calls.forget_messages(bank, ids, session=session, during=during, dry_run=dry_run)
+            calls.memories.forget_messages(
+                bank, ids, session=session, during=during, dry_run=dry_run
+            )
         )
 
     async def supersede(
@@ -978,7 +1001,7 @@ class AsyncRecall:
         """
         at = self._settings.moment(at)
         return await self._run(
-            calls.supersede(
+            calls.memories.supersede(
                 bank, memory_id, superseded_by=superseded_by, at=at, reach=reach, dry_run=dry_run
             )
         )
@@ -1009,7 +1032,7 @@ class AsyncRecall:
         """
         as_of = self._settings.moment(as_of)
         return await self._read(
-            calls.near_copies(
+            calls.memories.near_copies(
                 bank,
                 memory_id,
                 superseded_by=superseded_by,
@@ -1034,7 +1057,7 @@ class AsyncRecall:
             InvalidArgument: nothing corrected it, or another memory says the same by now.
 
         """
-        return await self._run(calls.unsupersede(bank, memory_id))
+        return await self._run(calls.memories.unsupersede(bank, memory_id))
 
     async def consolidate(
         self,
@@ -1058,7 +1081,9 @@ class AsyncRecall:
 
         """
         return await self._run(
-            calls.consolidate(bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k)
+            calls.memories.consolidate(
+                bank, dry_run=dry_run, min_similarity=min_similarity, top_k=top_k
+            )
         )
 
     async def unconsolidate(self, bank: str) -> list[Corrected]:
@@ -1072,7 +1097,7 @@ class AsyncRecall:
             InvalidArgument: another memory says the same as one of them by now.
 
         """
-        return await self._run(calls.unconsolidate(bank))
+        return await self._run(calls.memories.unconsolidate(bank))
 
     async def log_session(
         self,
@@ -1095,7 +1120,9 @@ class AsyncRecall:
 
         """
         started_at, ended_at = self._settings.moment(started_at), self._settings.moment(ended_at)
-        await self._run(calls.log_session(bank, session, started_at=started_at, ended_at=ended_at))
+        await self._run(
+            calls.retain.log_session(bank, session, started_at=started_at, ended_at=ended_at)
+        )
 
     async def last_session_end(
         self, bank: str, *, before: datetime | None = None
@@ -1110,7 +1137,9 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.last_session_end(bank, before=self._settings.moment(before)))
+        return await self._read(
+            calls.retain.last_session_end(bank, before=self._settings.moment(before))
+        )
 
     async def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
         """Refresh the word counts of a bank, on which BM25 weights are based.
@@ -1123,7 +1152,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        await self._run(calls.refresh_statistics(bank, is_full=is_full))
+        await self._run(calls.operations.refresh_statistics(bank, is_full=is_full))
 
     async def bank_statistics(self, bank: str) -> list[BankStatistics]:
         """Return the BM25 statistics of a bank, and how many documents they do not count yet.
@@ -1132,7 +1161,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.bank_statistics(bank))
+        return await self._read(calls.operations.bank_statistics(bank))
 
     async def highlight(
         self,
@@ -1161,7 +1190,7 @@ class AsyncRecall:
 
         """
         return await self._read(
-            calls.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
+            calls.recall.highlight(bank, memory_id, query, start_mark=start_mark, end_mark=end_mark)
         )
 
     async def vocabulary_drift(self, bank: str) -> float | None:
@@ -1174,7 +1203,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.vocabulary_drift(bank))
+        return await self._read(calls.operations.vocabulary_drift(bank))
 
     async def snapshot_vocabulary(self, bank: str) -> None:
         """Store the bank's most frequent words, the baseline of ``vocabulary_drift``.
@@ -1183,7 +1212,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        await self._run(calls.snapshot_vocabulary(bank))
+        await self._run(calls.operations.snapshot_vocabulary(bank))
 
     async def link_pending(self, bank: str, *, batch_size: int | None = None) -> int:
         """Write links of facts that were retained with ``link="deferred"``.
@@ -1200,7 +1229,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.link_pending(bank, batch_size=batch_size))
+        return await self._run(calls.retain.link_pending(bank, batch_size=batch_size))
 
     async def maintain(
         self, bank: str | None = None, *, batch_size: int | None = None
@@ -1221,7 +1250,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.maintain(bank, batch_size=batch_size))
+        return await self._run(calls.operations.maintain(bank, batch_size=batch_size))
 
     async def recall_stats(
         self, bank: str | None = None, *, since: datetime | None = None
@@ -1240,7 +1269,9 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.recall_stats(bank, since=self._settings.moment(since)))
+        return await self._read(
+            calls.operations.recall_stats(bank, since=self._settings.moment(since))
+        )
 
     async def pending_links(self, bank: str) -> int:
         """Count the facts that wait for ``link_pending``.
@@ -1249,13 +1280,13 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.pending_links(bank))
+        return await self._run(calls.retain.pending_links(bank))
 
     async def embed_pending(
         self,
         bank: str,
         *,
-        batch_size: int = core.EMBED_BATCH,
+        batch_size: int = EMBED_BATCH,
         from_id: int = 0,
         progress: Progress | None = None,
     ) -> int:
@@ -1287,12 +1318,14 @@ class AsyncRecall:
         done = 0
         while True:
             texts = await self._run(
-                calls.embed_pending(bank, from_id=from_id, batch_size=batch_size)
+                calls.retain.embed_pending(bank, from_id=from_id, batch_size=batch_size)
             )
             if not texts:
                 return done
-            vectors = await _compute(core.embedded, embedder, [text.text for text in texts])
-            call = calls.embed_store(bank, model=embedder.model, texts=texts, vectors=vectors)
+            vectors = await _compute(embedded, embedder, [text.text for text in texts])
+            call = calls.retain.embed_store(
+                bank, model=embedder.model, texts=texts, vectors=vectors
+            )
             done += await self._run(call)
             from_id = texts[-1].memory_id + 1
             if progress:
@@ -1322,14 +1355,14 @@ class AsyncRecall:
 
         """
         given = calibration.as_json() if isinstance(calibration, Calibration) else calibration
-        return await self._run(calls.calibrate_bank(bank, given))
+        return await self._run(calls.operations.calibrate_bank(bank, given))
 
     async def reembed_fill(
         self,
         bank: str,
         embedder: Embedder | EmbedFunction,
         *,
-        batch_size: int = core.EMBED_BATCH,
+        batch_size: int = EMBED_BATCH,
         rate: float | None = None,
         progress: Progress | None = None,
     ) -> int:
@@ -1357,7 +1390,7 @@ class AsyncRecall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
-        refill = core.Refill(bank, embedder, batch_size, rate)
+        refill = Refill(bank, embedder, batch_size, rate)
         await self._run(await _compute(refill.start_call))
         while not refill.is_done:
             texts = await self._run(refill.pending_call())
@@ -1376,7 +1409,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.reembed_status(bank))
+        return await self._run(calls.reembed.reembed_status(bank))
 
     async def reembed_finish(self, bank: str, *, is_lossy: bool | None = None) -> None:
         """Make the next model the bank's own, atomically.
@@ -1390,7 +1423,7 @@ class AsyncRecall:
             ReembedRefused: something is pending or would be lost, or nothing is under way.
 
         """
-        await self._run(calls.reembed_finish(bank, is_lossy=is_lossy))
+        await self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
 
     async def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
         """Remove embeddings of models other than the bank's own, and relink their memories.
@@ -1407,7 +1440,7 @@ class AsyncRecall:
             InvalidArgument: batch_size is out of its range.
 
         """
-        return await self._run(calls.reembed_clean(bank, batch_size=batch_size))
+        return await self._run(calls.reembed.reembed_clean(bank, batch_size=batch_size))
 
     async def reembed_cancel(self, bank: str) -> None:
         """Cancel re-embedding a bank, which keeps its model.
@@ -1417,7 +1450,7 @@ class AsyncRecall:
             ReembedRefused: nothing is under way.
 
         """
-        await self._run(calls.reembed_cancel(bank))
+        await self._run(calls.reembed.reembed_cancel(bank))
 
     async def index_plan(self, bank: str | None = None) -> list[IndexStep]:
         """List the statements that create and drop vector indexes and are due, in order.
@@ -1431,7 +1464,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._run(calls.index_plan(bank))
+        return await self._run(calls.operations.index_plan(bank))
 
     async def recall_check(
         self,
@@ -1458,7 +1491,7 @@ class AsyncRecall:
 
         """
         return await self._run(
-            calls.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
+            calls.operations.recall_check(bank, sample=sample, k=k, depth=depth, is_next=is_next)
         )
 
     async def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
@@ -1468,7 +1501,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.query_entities(bank, query))
+        return await self._read(calls.graph.query_entities(bank, query))
 
     async def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
@@ -1477,7 +1510,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
 
         """
-        return await self._read(calls.type_hints(bank, query))
+        return await self._read(calls.recall.type_hints(bank, query))
 
     async def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
@@ -1496,7 +1529,9 @@ class AsyncRecall:
             InvalidArgument: an argument is out of its range.
 
         """
-        return await self._read(calls.message_context(bank, message_id, before=before, after=after))
+        return await self._read(
+            calls.retain.message_context(bank, message_id, before=before, after=after)
+        )
 
     async def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
         """Merge other entities into an entity, which takes over their names as aliases.
@@ -1514,7 +1549,7 @@ class AsyncRecall:
             EntityNotFound: the bank has no such entity.
 
         """
-        return await self._run(calls.merge_entities(bank, entity_id, others))
+        return await self._run(calls.graph.merge_entities(bank, entity_id, others))
 
     async def split_entity(
         self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str
@@ -1536,7 +1571,7 @@ class AsyncRecall:
             InvalidArgument: none of the memories names it, or no other, or the name is unusable.
 
         """
-        return await self._run(calls.split_entity(bank, entity_id, memory_ids, name))
+        return await self._run(calls.graph.split_entity(bank, entity_id, memory_ids, name))
 
     async def rename_entity(self, bank: str, entity_id: int, name: str) -> None:
         """Rename an entity; the old name stays an alias.
@@ -1547,7 +1582,7 @@ class AsyncRecall:
             InvalidArgument: the name has no letter or digit, or more than 500 characters.
 
         """
-        await self._run(calls.rename_entity(bank, entity_id, name))
+        await self._run(calls.graph.rename_entity(bank, entity_id, name))
 
     async def duplicate_entities(
         self, bank: str, *, top_k: int | None = None
@@ -1563,7 +1598,7 @@ class AsyncRecall:
             InvalidArgument: top_k is out of its range.
 
         """
-        return await self._read(calls.duplicate_entities(bank, top_k=top_k))
+        return await self._read(calls.graph.duplicate_entities(bank, top_k=top_k))
 
     async def recall(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[Hit]:
         """Find what answers a query, best first.
@@ -1614,7 +1649,7 @@ class AsyncRecall:
             try:
                 return done(await self._answer(bank, query, options, began))
             except ModelMismatch:
-                if not self._settings.depends_on_bank or not self._may_go_on():
+                if not self._settings.depends_on_bank or not self._is_outside_transaction():
                     raise
             # The bank was switched to its next model between the two statements.
             return done(await self._answer(bank, query, options, began))
@@ -1640,14 +1675,14 @@ class AsyncRecall:
         """
         began = perf_counter()
         questions = [
-            core.Question(self._settings, bank, query, options, on_own_thread, began)
+            Question(self._settings, bank, query, options, on_own_thread, began)
             for query in queries
         ]
         if not questions:
             return []
-        if len(questions) > core.MOST_QUERIES:
+        if len(questions) > MOST_QUERIES:
             raise InvalidArgument(
-                f"there are {len(questions)} queries, more than {core.MOST_QUERIES}",
+                f"there are {len(questions)} queries, more than {MOST_QUERIES}",
                 hint="Ask them in several calls.",
             )
         trace = questions[0].trace
@@ -1655,19 +1690,19 @@ class AsyncRecall:
             question.trace = trace
         unprepared = [question for question in questions if question.needs_preparation]
         if unprepared:
-            call = calls.together([question.preparation_call() for question in unprepared])
+            call = together([question.preparation_call() for question in unprepared])
             prepared = await self._read(call, trace)
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
-        for step in core.embed_together(questions):
-            await _settled(step)
+        for pending in embed_together(questions):
+            await _settled(pending)
         for question in questions:
-            for step in question.embed():
-                await _settled(step)
-        answers = await self._read(calls.together([one.call() for one in questions]), trace)
+            for pending in question.embed():
+                await _settled(pending)
+        answers = await self._read(together([one.call() for one in questions]), trace)
         for question, answer in zip(questions, answers, strict=True):
-            for step in question.rerank(answer):
-                await _settled(step)
+            for pending in question.rerank(answer):
+                await _settled(pending)
         return [question.report() for question in questions]
 
     async def context(
@@ -1768,16 +1803,16 @@ class AsyncRecall:
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":
-            for step in question.rerank(await self._run(question.call(), question.trace)):
-                await _settled(step)
+            for pending in question.rerank(await self._run(question.call(), question.trace)):
+                await _settled(pending)
         return question.reranked_steps(steps, memory_id)
 
     async def _answer(
         self, bank: str, query: str, options: RecallOptions, began: float
     ) -> RecallReport:
         question = await self._question(bank, query, options, began=began)
-        for step in question.rerank(await self._read(question.call(), question.trace)):
-            await _settled(step)
+        for pending in question.rerank(await self._read(question.call(), question.trace)):
+            await _settled(pending)
         report = question.report()
         if self._log is not None:
             self._log.add(bank, question.log_share, report)
@@ -1791,48 +1826,48 @@ class AsyncRecall:
         *,
         is_strict: bool = False,
         began: float | None = None,
-    ) -> core.Question:
+    ) -> Question:
         """Make a question: parse its time and embed its texts."""
-        question = core.Question(self._settings, bank, query, options, on_own_thread, began)
+        question = Question(self._settings, bank, query, options, on_own_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
             question.prepare(await self._read(call, question.trace))
-        for step in question.embed(is_strict=is_strict):
-            await _settled(step)
+        for pending in question.embed(is_strict=is_strict):
+            await _settled(pending)
         return question
 
-    async def _settings_for(self, bank: str) -> core.Settings:
+    async def _settings_for(self, bank: str) -> Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
-        models = await self._run(calls.bank_models(bank))
+        models = await self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
-    def _may_go_on(self) -> bool:
+    def _is_outside_transaction(self) -> bool:
         """Tell whether statements can be sent after one that failed."""
         connection = self._source
-        return not isinstance(connection, psycopg.AsyncConnection) or (
-            core.owns_transaction(connection)
-        )
+        return not isinstance(connection, psycopg.AsyncConnection) or (owns_transaction(connection))
 
-    async def _run(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    async def _run(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that may write."""
         try:
             return await self._answered(call, trace)
         finally:
             self._replicas.wrote()
 
-    async def _read(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    async def _read(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that only reads: to a replica that is near enough, else to the primary."""
-        trace = trace or core.Trace()
-        order = self._replicas.order() if self._may_go_on() else []
+        trace = trace or Trace()
+        order = self._replicas.order() if self._is_outside_transaction() else []
         if order and (unseen := self._replicas.unseen()):
-            self._replicas.require(await self._answered(calls.log_position(), trace), unseen)
+            self._replicas.require(
+                await self._answered(calls.operations.log_position(), trace), unseen
+            )
         for place in order:
             trace.is_sent = False
             try:
                 standby = await self._standby(place, trace)
-                async with standby._connection(trace, core.REPLICA_SECONDS) as connection:
+                async with standby._connection(trace, REPLICA_SECONDS) as connection:
                     return await self._send(call, connection, trace, self._replicas.gate())
             except psycopg.Error as error:
                 late = trace.too_late(error)
@@ -1843,11 +1878,11 @@ class AsyncRecall:
                 self._replicas.note(place, error, trace)
         return await self._answered(call, trace)
 
-    async def _standby(self, place: int, trace: core.Trace) -> AsyncRecall:
+    async def _standby(self, place: int, trace: Trace) -> AsyncRecall:
         """Return a replica, opened when it is first read from."""
         if place not in self._standbys:
             source = self._replicas.sources[place]
-            dsn = core.replica_dsn(source) if isinstance(source, str) else None
+            dsn = replica_dsn(source) if isinstance(source, str) else None
             if dsn is not None and self._pool_size is not None:
                 source = await _pool(dsn, self._pool_size)
             elif dsn is not None:
@@ -1858,21 +1893,21 @@ class AsyncRecall:
                 await opened.close()  # another caller was faster
         return self._standbys[place]
 
-    async def _answered(self, call: Call[Row, T], trace: core.Trace | None = None) -> T:
+    async def _answered(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call to the primary, and retry it after a delay where that may help."""
-        trace = trace or core.Trace()
-        delays = core.retry_delays()
+        trace = trace or Trace()
+        delays = retry_delays()
         while True:
             owner = True
             try:
                 async with self._connection(trace) as connection:
-                    owner = self._source is not connection or core.owns_transaction(connection)
+                    owner = self._source is not connection or owns_transaction(connection)
                     return await self._send(call, connection, trace)
             except psycopg.Error as error:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                may_help = owner and core.is_transient(error, call.is_repeatable, trace)
+                may_help = owner and is_transient(error, call.is_repeatable, trace)
                 delay = next(delays, None) if may_help else None
                 if delay is None:
                     ours = from_database(error) or await self._version_error(error)
@@ -1885,10 +1920,10 @@ class AsyncRecall:
         """Compare the versions of driver and schema, where an error may come from them."""
         if not may_be_version(error):
             return None
-        trace = core.Trace()
+        trace = Trace()
         try:
             async with self._connection(trace) as connection:
-                schema = await self._send(calls.version(), connection, trace)
+                schema = await self._send(calls.operations.version(), connection, trace)
         except psycopg.Error as second:
             if may_be_version(second):
                 return not_installed()
@@ -1899,13 +1934,13 @@ class AsyncRecall:
         self,
         call: Call[Row, T],
         connection: Connection,
-        trace: core.Trace,
+        trace: Trace,
         gate: Call[Any, Any] | None = None,
     ) -> T:
         """Send a call, behind a gate that may refuse it, within what is left of the time."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
-            calls.adapt(cursor.adapters)
+            adapt(cursor.adapters)
             # Never prepared: a pooler hands the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()
@@ -1923,7 +1958,7 @@ class AsyncRecall:
 
     @asynccontextmanager
     async def _connection(
-        self, trace: core.Trace, at_most: float | None = None
+        self, trace: Trace, at_most: float | None = None
     ) -> AsyncIterator[Connection]:
         """Lend a connection; one of a pool is waited for at_most so many seconds."""
         start = perf_counter()
@@ -1932,7 +1967,7 @@ class AsyncRecall:
         if isinstance(source, psycopg.AsyncConnection):
             async with self._turn:  # a pipeline would take in what others send meanwhile
                 source = cast("Connection", self._source)
-                if self._dsn is not None and not core.is_alive(source):
+                if self._dsn is not None and not is_alive(source):
                     self._source = await _connected(self._dsn, trace.left)
                     await source.close()
                     trace.acquired(start)
@@ -1966,7 +2001,7 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
         )
 
     async def look(connection: Connection) -> None:
-        core.check_alive(connection)
+        check_alive(connection)
 
     await (await _connected(dsn)).close()  # what is wrong is said at once, not after a time limit
     pool = AsyncConnectionPool(
@@ -1976,13 +2011,13 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
     return pool
 
 
-async def _settled(step: core.Step[Any]) -> None:
-    """Wait until a step has come to a result, an error or its time limit; it keeps that."""
+async def _settled(pending: Pending[Any]) -> None:
+    """Wait until it has come to a result, an error or its time limit; it keeps that."""
     try:
         with suppress(Exception):
-            await asyncio.wait_for(asyncio.wrap_future(step.future), step.seconds)
+            await asyncio.wait_for(asyncio.wrap_future(pending.future), pending.seconds)
     finally:
-        step.future.cancel()  # the worker need not go on with what nobody waits for
+        pending.future.cancel()  # the worker need not go on with what nobody waits for
 
 
 async def _compute(function: Callable[..., T], *arguments: object) -> T:

@@ -200,7 +200,7 @@ def other_version(error: psycopg.Error, schema: str | None) -> InstallError | No
         )
     if schema == __version__:
         return None
-    from pgrecall.build import version_key
+    from pgrecall.server.build import version_key
 
     problem = f"the database has pgrecall {schema}, this driver is {__version__}: {message}"
     if version_key(schema) < version_key(__version__):
@@ -232,3 +232,10 @@ def moved(error: _Error, offset: int) -> _Error:
     copy = type(error)(message, hint=error.hint)
     copy.__cause__ = error.__cause__
     return copy
+
+
+def said(error: Exception) -> tuple[str, str | None]:
+    """Return what an error says, and its hint."""
+    if isinstance(error, RecallError):
+        return error.message, error.hint
+    return f"it failed with {type(error).__name__}: {error}", None

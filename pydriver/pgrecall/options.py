@@ -43,6 +43,8 @@ class SqlOptions(TypedDict, total=False):
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
             Null: as many as it is to find, twice depth, five times by signs or leading elements.
             Range: 1 to 1000.
+        entity: Keeps only what mentions the entity of this name, any of its names. Several, or one
+            among other conditions: entity in a filter. Range: a name.
         exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
             its HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
@@ -112,6 +114,7 @@ class SqlOptions(TypedDict, total=False):
     diversity: float | None
     doubt: float | None
     ef_search: int | None
+    entity: str | None
     exact_limit: int | None
     explain: bool | None
     former_words: Sequence[str] | None

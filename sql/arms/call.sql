@@ -49,3 +49,94 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._ranked is 'The rows of an arm that is called alone.';
+
+create or replace function pgrecall_internal._named_hits(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
+returns pgrecall.arm_hit[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  ids         bigint[];
+  confidences real[];
+begin
+  if request.named = '{}' then
+    return hits;
+  end if;
+  select array_agg(n.memory_id), array_agg(n.confidence)
+  into   ids, confidences
+  from (
+    select h.memory_id, max(e.confidence)::real as confidence
+    from   (select distinct x.memory_id from unnest(hits) as x) as h
+    -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+    cross  join (
+      select q.entity_id,
+             q.confidence * (1 - pgrecall_internal._rarity(
+               pgrecall_internal._mentions((request.bank).bank_id, q.entity_id),
+               coalesce((request.memory_terms).documents, 1))) as confidence
+      from   unnest(request.named) as q
+      offset 0
+    ) as e
+    cross  join lateral (
+      select from pgrecall.mention m
+      where  m.bank_id = (request.bank).bank_id and m.memory_id = h.memory_id
+        and  m.entity_id = e.entity_id
+      limit  1
+    ) as stated
+    group  by h.memory_id
+  ) as n;
+  return array(
+    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
+            h.background)::pgrecall.arm_hit
+    from   unnest(hits) with ordinality
+             as h(arm, memory_id, rank, score, named, via, background, place)
+    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
+    order  by h.place
+  );
+end;
+$$;
+comment on function pgrecall_internal._named_hits is
+'The hits, each with the confidence that its memory mentions an entity named in the query, times '
+'how common the entity is: 1 less its rarity.';
+
+create or replace function pgrecall_internal._doubted_weights(
+  weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
+returns jsonb
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  words     double precision[] := array(
+    select h.score from unnest(hits) as h where h.arm = 'lexical' order by h.score desc limit 11);
+  sureness  double precision;
+  certainty double precision;
+  doubted   record;
+begin
+  if doubt = 0 or coalesce(words[1], 0) <= 0 then
+    return weights;
+  end if;
+  sureness := (1 - coalesce(words[11], 0) / words[1] - 0.5) / 0.2;
+  for doubted in
+    select h.arm, max(h.score) as best, max(h.background) as background
+    from   unnest(hits) as h
+    where  h.background is not null
+    group  by h.arm
+    having max(h.score) > 0
+  loop
+    certainty := (1 - doubted.background / doubted.best - 0.3) / 0.3;
+    weights := weights || jsonb_build_object(
+      doubted.arm,
+      coalesce((weights ->> doubted.arm)::double precision, 1)
+      * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
+  end loop;
+  return weights;
+end;
+$$;
+comment on function pgrecall_internal._doubted_weights is
+'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
+'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
+'0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
+'up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * (1 - certainty).';

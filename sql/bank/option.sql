@@ -65,15 +65,13 @@ begin atomic
        'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
        null, null, null, true),
       ('relation_words', 'object', null, 'meanings by word',
-       'Words that ask for a relation, {"skipper": ["noun<skippers"]}: over those of '
+       'Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over those of '
        'default_relation_words().',
        null, null, null, true),
-      ('cause_decay', 'number', '0.8', '0 to 1',
-       'How much each causal link weakens what the cause arm finds.',
-       0, 1, null, true),
-      ('rare_mentions', 'integer', '10', '0 to 1000',
-       'Mentions up to which an entity is rare enough for the shared arm. 0: none is.',
-       0, 1000, null, true),
+      ('graph_steps', 'integer', '2', '1 to 4',
+       'How many mentions, relations and links a path of the graph arm follows that the query does '
+       'not ask for. Those it asks for are followed besides.',
+       1, 4, null, true),
       ('prefer', 'text', '"relevant"', 'relevant, latest, former',
        'latest puts the newest of nearly equal rows about the same first, former the oldest.',
        null, null, '{relevant,latest,former}', true),
@@ -100,7 +98,8 @@ begin atomic
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
        'How much more a memory counts that mentions an entity named in the query: its '
-       'contributions are multiplied by 1 + named_boost * the confidence in the entity.',
+       'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
+       'common it is; rare names are led on from by the graph.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
@@ -138,7 +137,11 @@ begin atomic
       ('terms', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Synonyms and expansions of the query, which the arms lexical and message look for with '
        'half the weight of its own words. A query may then be empty.',
-       null, 100, null, false)
+       null, 100, null, false),
+      ('entity', 'text', null, 'a name',
+       'Keeps only what mentions the entity of this name, any of its names. Several, or one among '
+       'other conditions: entity in a filter.',
+       null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;
 comment on function pgrecall.recall_options is
@@ -331,8 +334,8 @@ begin
       if kind <> 'string' or value #>> '{}' <> all (option.choices) then
         perform pgrecall_internal._invalid_option(
           option.name,
-          regexp_replace('"' || array_to_string(option.choices, '", "') || '"', ', ([^,]*)$',
-                         ' or \1'), value, option.description);
+          coalesce(regexp_replace('"' || array_to_string(option.choices, '", "') || '"',
+                                  ', ([^,]*)$', ' or \1'), 'a text'), value, option.description);
       end if;
     when 'interval' then
       begin

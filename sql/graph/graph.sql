@@ -1,183 +1,121 @@
--- The graph arm: memories reached by entities, relations and links from the best hits of other
--- arms.
+-- The graph arm: what spreading activation finds from the best hits of the arms before it and from
+-- the entities that the query names.
 --
--- It adds up three parts: link expansion from the 20 best hits of the semantic and lexical arms
--- each (graph/expansion.sql), the walk along relations from the entities that the query names
--- (graph/walk.sql), and the temporal neighbours of the best hits that mention a named entity: the
--- answer often follows them. What scores below the floor by the first two is left out.
-create or replace function pgrecall_internal._seed_strengths(seeds pgrecall.arm_hit[])
-returns table (memory_id bigint, strength double precision)
+-- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
+-- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
+-- by its confidence over its number of mentions. Without one of the two the other gets all.
+create or replace function pgrecall_internal._hit_masses(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
+  out memory_ids bigint[], out masses double precision[])
 language sql immutable parallel safe
 begin atomic
-  select s.memory_id, max(10.0 / (9 + s.rank))::double precision
-  from   unnest(seeds) as s
-  where  s.arm in ('semantic', 'lexical') and s.rank <= 20
-  group  by s.memory_id;
+  with arm as (
+    select h.arm, max(h.score) as best,
+           coalesce((weights ->> h.arm)::double precision, 1) as weight
+    from   unnest(hits) as h
+    join   pgrecall.arms() as a on a.arm = h.arm and a.finds = 'memory'
+    group  by h.arm
+  ),
+  fused as (
+    select h.memory_id,
+           sum(a.weight * h.score / a.best
+               * (1 + (request.options ->> 'named_boost')::double precision * coalesce(h.named, 0))
+               / ((request.options ->> 'rrf_k')::integer + h.rank)) as score
+    from   unnest(hits) as h
+    join   arm a on a.arm = h.arm
+    where  a.best > 0 and h.score > 0 and a.weight > 0
+    group  by h.memory_id
+  ),
+  best as (
+    select f.memory_id, (f.score / max(f.score) over ()) ^ 5 as share
+    from   fused f
+    order  by f.score desc, f.memory_id desc
+    limit  50
+  )
+  select array_agg(b.memory_id order by b.share desc, b.memory_id desc),
+         array_agg(b.share / s.total order by b.share desc, b.memory_id desc)
+  from   best b
+  cross  join (select sum(x.share) as total from best x) as s;
 end;
-comment on function pgrecall_internal._seed_strengths is
-'Seeds of the graph and their strengths: the 20 best hits of the semantic and of the lexical arm, '
-'the first with strength 1, the eleventh with half of it.';
+comment on function pgrecall_internal._hit_masses is
+'The 50 best hits with the mass that each starts with, together 1: the fifth power of the share of '
+'the best score, by score-weighted RRF.';
 
-create or replace function pgrecall_internal._graph_score(
-  entity_score double precision, semantic_score double precision, causal_score double precision)
-returns double precision
-language sql immutable parallel safe
--- A semantic neighbour of a hit is mostly redundant: it supports other evidence, with a low weight.
-return entity_score + 0.3 * semantic_score + causal_score;
-comment on function pgrecall_internal._graph_score is
-'Contribution of link_expansion() to the score of the graph arm.';
-
-create or replace function pgrecall_internal._graph_floor()
-returns double precision
-language sql immutable parallel safe
-return 0.5;
-comment on function pgrecall_internal._graph_floor is
-'Score threshold of the graph arm: memories below it share little more than a frequent name.';
-
-create or replace function pgrecall_internal._temporal_neighbours(
-  request pgrecall_internal.request, seeds pgrecall.arm_hit[])
-returns table (memory_id bigint, score double precision)
-language plpgsql stable parallel safe rows 100
+create or replace function pgrecall_internal._entity_masses(
+  request pgrecall_internal.request, out entity_ids bigint[], out masses double precision[])
+language plpgsql stable parallel safe
 set search_path from current
-set jit = off
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  bank text := (request.bank).bank_id;
 begin
   if request.named = '{}' then
     return;
   end if;
-
-  return query
-  with recursive seed as materialized (
-    select s.memory_id, sum(s.score / a.best) / max(a.arms) as strength
-    from   unnest(seeds) as s
-    join  (select h.arm, max(h.score) as best, count(*) over () as arms
-           from   unnest(seeds) as h
-           where  h.arm in ('semantic', 'lexical')
-           group  by h.arm) as a on a.arm = s.arm
-    where  s.rank <= 20 and s.score > 0
-    group  by s.memory_id
-  ),
-  walk (memory_id, strength, step) as (
-    select s.memory_id, s.strength, 0 from seed s
-    union all
-    select n.memory_id, w.strength * n.weight * (array[1, 0.5])[w.step + 1], w.step + 1
-    from   walk w
-    cross  join lateral (
-      (select o.to_id as memory_id, o.weight
-       from   pgrecall.link o
-       where  o.bank_id = bank and o.from_id = w.memory_id and o.kind = 'temporal'
-       limit  1)
-      union all
-      (select t.from_id, t.weight
-       from  (select i.from_id, i.weight
-              from   pgrecall.link i
-              where  i.bank_id = bank and i.to_id = w.memory_id and i.kind = 'temporal'
-              limit  20) as t
-       order  by t.weight desc, t.from_id
-       limit  1)
-    ) as n
-    where  w.step < 2
-  ),
-  reached as (
-    select w.memory_id, max(w.strength * (array[0.5, 1, 1])[w.step + 1]) as strength
-    from   walk w
-    group  by w.memory_id
-  )
-  select r.memory_id, r.strength * e.confidence
-  from   (select x.* from reached x where x.strength >= 0.1) as r
-  cross  join lateral (
-    select max(q.confidence) as confidence
+  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0))
+  into   entity_ids, masses
+  from (
+    select q.entity_id, q.confidence / greatest(m.count, 1) as mass,
+           sum(q.confidence / greatest(m.count, 1)) over () as total
     from   unnest(request.named) as q
     cross  join lateral (
-      select from pgrecall.mention x
-      where  x.bank_id = bank and x.memory_id = r.memory_id
-        and  x.entity_id = q.entity_id
-      limit  1
-    ) as stated
+      select count(*) as count
+      from (
+        select from pgrecall.mention x
+        where  x.bank_id = (request.bank).bank_id
+          and  x.entity_id between q.entity_id and q.entity_id
+        limit  1000
+      ) as bounded
+    ) as m
   ) as e
-  where  r.strength * e.confidence >= 0.1;
+  cross  join lateral (select e.total) as s(total)
+  where  e.mass > 0;
 end;
 $$;
-comment on function pgrecall_internal._temporal_neighbours is
-'Memories that mention an entity of the query and are among the 20 best of the semantic and '
-'lexical arms, or up to two temporal links from one: the answer often follows them. score = '
-'confidence of the entity x strength of the seed (its scores over the best of each arm, the mean) '
-'x 0.5 for the seed itself, 1 and 0.5 for one and two links x their weights; scores below 0.1 are '
-'left out.';
-
-create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
-returns pgrecall.arm_hit[]
-language plpgsql stable parallel unsafe
-set search_path from current
-as $$
-declare
-  semantic pgrecall_internal.arm_result;
-  lexical  pgrecall_internal.arm_result;
-begin
-  request.depth := 20;
-  semantic := pgrecall_internal._semantic_arm(request, '{}', false);
-  lexical := pgrecall_internal._lexical_arm(request, '{}', false);
-  return pgrecall_internal._arm_hits('semantic', semantic)
-         || pgrecall_internal._arm_hits('lexical', lexical);
-end;
-$$;
-comment on function pgrecall_internal._graph_seeds is
-'Seeds of the graph arm where it runs without the arms that find them: the 20 best of the semantic '
-'and of the lexical arm.';
+comment on function pgrecall_internal._entity_masses is
+'The entities that a query names with the mass that each starts with, together 1: confidence over '
+'the number of facts that mention it, counted up to 1,000.';
 
 create or replace function pgrecall_internal._graph_search(
-  request pgrecall_internal.request, seeds pgrecall.arm_hit[],
-  out memory_ids bigint[], out scores double precision[])
+  request pgrecall_internal.request, hits pgrecall.arm_hit[],
+  out memory_ids bigint[], out scores double precision[], out vias jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  ids       bigint[];
-  strengths double precision[];
-  places    integer[];
+  hit_share constant double precision := 0.6;
+  seed   record := pgrecall_internal._hit_masses(
+    request, pgrecall_internal._named_hits(request, hits), pgrecall_internal._doubted_weights(
+      request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
+  entity record := pgrecall_internal._entity_masses(request);
+  share  double precision := case when entity.entity_ids is null then 1
+                                  when seed.memory_ids is null then 0 else hit_share end;
+  found  record;
+  places integer[];
 begin
-  select array_agg(s.memory_id), array_agg(s.strength)
-  into   ids, strengths
-  from   pgrecall_internal._seed_strengths(seeds) as s;
-
-  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-         array_agg(t.score order by t.score desc, t.memory_id desc)
-  into   memory_ids, scores
-  from (
-    select u.memory_id, sum(u.score) as score
-    from (
-      select l.memory_id, sum(l.score) as score
-      from (
-        select e.memory_id,
-               pgrecall_internal._graph_score(
-                 e.entity_score, e.semantic_score, e.causal_score) as score
-        from   pgrecall_internal._expanded(request, ids, strengths) as e
-        union all
-        select w.memory_id, w.score
-        from   pgrecall_internal._walked(request, pgrecall.query_hops(request.query)) as w
-      ) as l
-      group  by l.memory_id
-      having sum(l.score) >= pgrecall_internal._graph_floor()
-      union all
-      select a.memory_id, a.score
-      from   pgrecall_internal._temporal_neighbours(request, seeds) as a
-    ) as u
-    group  by u.memory_id
-  ) as t;
-  places := pgrecall_internal._visible_places(request, memory_ids, request.depth);
-  select coalesce(array_agg(memory_ids[u.p] order by u.n), '{}'),
-         coalesce(array_agg(scores[u.p] order by u.n), '{}')
-  into   memory_ids, scores
+  found := pgrecall_internal._activated(
+    request,
+    coalesce(seed.memory_ids, '{}'),
+    array(select share * m from unnest(seed.masses) with ordinality as u(m, n) order by n),
+    coalesce(entity.entity_ids, '{}'),
+    array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
+    (request.options ->> 'graph_steps')::integer);
+  -- Where nothing leads on, the hits alone are no evidence of the graph.
+  if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
+    found.memory_ids := '{}';
+  end if;
+  places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
+  select coalesce(array_agg(found.memory_ids[u.p] order by u.n), '{}'),
+         coalesce(array_agg(found.scores[u.p] order by u.n), '{}'),
+         coalesce(array_agg(case when found.paths[u.p] like E'%\x1f%'
+                                 then to_jsonb(found.paths[u.p]) end order by u.n), '{}')
+  into   memory_ids, scores, vias
   from   unnest(places) with ordinality as u(p, n);
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of expansion, walk and temporal neighbours together, best first.';
+'Hits of the graph arm, best first; vias: the way to each as _activated() writes it.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -189,18 +127,36 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   return coalesce(
-    (select true from pgrecall.link l
-     where  l.bank_id = _has_edge.bank
-     order  by l.from_id, l.kind, l.to_id
-     limit  1),
     (select true from pgrecall.mention x
      where  x.bank_id = _has_edge.bank
      order  by x.entity_id, x.fact_type, x.memory_id
+     limit  1),
+    (select true from pgrecall.link l
+     where  l.bank_id = _has_edge.bank
+     order  by l.from_id, l.kind, l.to_id
      limit  1),
     false);
 end;
 $$;
 comment on function pgrecall_internal._has_edge is 'Whether a bank holds an entity or a link.';
+
+create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
+returns pgrecall.arm_hit[]
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  semantic pgrecall_internal.arm_result;
+  lexical  pgrecall_internal.arm_result;
+begin
+  semantic := pgrecall_internal._semantic_arm(request, '{}', false);
+  lexical := pgrecall_internal._lexical_arm(request, '{}', false);
+  return pgrecall_internal._arm_hits('semantic', semantic)
+         || pgrecall_internal._arm_hits('lexical', lexical);
+end;
+$$;
+comment on function pgrecall_internal._graph_seeds is
+'Hits of the semantic and lexical arms, where the graph arm runs without the arms before it.';
 
 create or replace function pgrecall_internal._graph_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -210,7 +166,6 @@ set search_path from current
 as $$
 declare
   result pgrecall_internal.arm_result;
-  seeds  pgrecall.arm_hit[];
 begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
@@ -221,17 +176,12 @@ begin
     result.is_run := true;
     result.reason := 'entities and links may lead on from what the arms before find';
   else
-    seeds := case when request.arms is null or request.arms && '{semantic,lexical}' then before
-                  else pgrecall_internal._graph_seeds(request) end;
-    select true, s.memory_ids, s.scores
-    into   result.is_run, result.memory_ids, result.scores
-    from   pgrecall_internal._graph_search(request, seeds) as s;
-    if result.memory_ids = '{}' and request.arms is null
-       and request.options ->> 'budget' <> 'high'
-    then
-      result.is_run := false;
-      result.reason := 'no entity or link leads on from what the arms before found';
-    end if;
+    select true, s.memory_ids, s.scores, s.vias
+    into   result.is_run, result.memory_ids, result.scores, result.vias
+    from   pgrecall_internal._graph_search(
+             request,
+             case when before = '{}' and request.arms is not null
+                  then pgrecall_internal._graph_seeds(request) else before end) as s;
   end if;
   return result;
 end;
@@ -260,8 +210,96 @@ begin
 end;
 $$;
 comment on function pgrecall.graph_arm is
-'Memories that relations lead to: link_expansion() from the 20 best of the semantic and lexical '
-'arms each, entity_walk(), and memories that mention an entity of the query and are among those '
-'best or up to two temporal links from one. score = entity_score + 0.3 semantic_score + '
-'causal_score + the walk, left out below 0.5 as noise, + 0.1 to 1 for temporal neighbours. Errors: '
+'Memories that mentions, relations, causal and temporal links lead to, from the best of the '
+'semantic and lexical arms and from the entities that the query names, by spreading activation in '
+'option graph_steps steps. score: the square root of the mass that reached a memory, 0 upwards; '
+'one on a path of relations or causes that the query asks for counts ten times for each. Errors: '
 'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+
+create or replace function pgrecall.link_expansion(
+  bank       text,
+  seeds      bigint[],
+  fact_types text[] default null,
+  filter     text default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  strengths  double precision[] default null)
+returns setof pgrecall.expanded
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+declare
+  request pgrecall_internal.request := pgrecall_internal._request(
+    bank, '', fact_types => fact_types, filter => filter, as_of => as_of,
+    options => jsonb_build_object('depth', depth), arm => 'graph');
+  seed    record;
+  found   record;
+begin
+  select array_agg(s.id) as ids, array_agg(s.strength / s.total) as masses
+  into   seed
+  from (
+    select u.id, max(coalesce(u.strength, 1)) as strength,
+           sum(max(coalesce(u.strength, 1))) over () as total
+    from   unnest(seeds, strengths) as u(id, strength)
+    where  u.id is not null
+    group  by u.id
+    having max(coalesce(u.strength, 1)) > 0
+  ) as s;
+  found := pgrecall_internal._activated(
+    request, coalesce(seed.ids, '{}'), coalesce(seed.masses, '{}'), '{}', '{}', 2);
+  return query
+  select found.memory_ids[u.p], row_number() over (order by u.n)::integer, found.scores[u.p],
+         case when l.is_causal then 0 else found.scores[u.p] end, 0::double precision,
+         case when l.is_causal then found.scores[u.p] else 0 end
+  from   unnest(pgrecall_internal._visible_places(
+           request, found.memory_ids, request.depth + cardinality(seeds)))
+           with ordinality as u(p, n)
+  cross  join lateral (
+    select found.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
+  ) as l
+  where  found.paths[u.p] like E'%\x1f%'
+  order  by u.n
+  limit  request.depth;
+end;
+$$;
+comment on function pgrecall.link_expansion is
+'Memories that the graph leads to from the seeds in two steps; strengths, 0 and more, are the '
+'shares of the seeds (equal when null). score is that of graph_arm(): entity_score where the last '
+'step was an entity, a relation or a link in time, causal_score where it was a causal link; '
+'semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
+
+create or replace function pgrecall.entity_walk(
+  bank       text,
+  query      text,
+  fact_types text[] default null,
+  filter     text default null,
+  as_of      timestamptz default now(),
+  depth      integer default 100,
+  hops       integer default null)
+returns setof pgrecall.ranked
+language plpgsql stable parallel safe rows 100
+set search_path from current
+as $$
+declare
+  request pgrecall_internal.request := pgrecall_internal._request(
+    bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
+    options => jsonb_build_object('depth', depth), arm => 'graph');
+  entity  record;
+  found   record;
+begin
+  perform pgrecall_internal._check_range('hops', hops, 0, 3);
+  entity := pgrecall_internal._entity_masses(request);
+  found := pgrecall_internal._activated(
+    request, '{}', '{}', coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
+    coalesce(hops, 2) + 1);
+  return query
+  select found.memory_ids[u.p], u.n::integer, found.scores[u.p]
+  from   unnest(pgrecall_internal._visible_places(request, found.memory_ids, request.depth))
+           with ordinality as u(p, n)
+  order  by u.n;
+end;
+$$;
+comment on function pgrecall.entity_walk is
+'Memories about the entities named in a query and about those up to hops relations away (0 to 3; 2 '
+'when null), best first; score is that of graph_arm(). Relations that the query asks for come '
+'first. Errors: RC001, RC008, RC011, 22023.';

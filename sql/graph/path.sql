@@ -123,6 +123,8 @@ begin
       from   pgrecall.relation o
       -- As in entity_walk(): for the index.
       where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
+        and  (o.valid_from is null or o.valid_from <= now())
+        and  (o.valid_to is null or o.valid_to > now())
       order  by o.from_id desc, o.relation_id desc
       limit  50
     ) as r
@@ -133,6 +135,8 @@ begin
       select i.from_id, i.kind, i.memory_id
       from   pgrecall.relation i
       where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
+        and  (i.valid_from is null or i.valid_from <= now())
+        and  (i.valid_to is null or i.valid_to > now())
       order  by i.to_id desc, i.relation_id desc
       limit  50
     ) as r
@@ -157,14 +161,18 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
+    and  exists (
+           select from pgrecall.memory m
+           where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
+             and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation is stronger than a mention; the latest is chosen.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
 $$;
 comment on function pgrecall_internal._steps is
 'Entities one step from any of these, and the step: a relation in either direction, else a fact '
-'that names both. Per entity the newest 50 relations in each direction and 50 facts of each type '
-'are followed.';
+'that names both; those alone that hold now. Per entity the newest 50 relations in each direction '
+'and 50 facts of each type are followed.';
 
 create or replace function pgrecall.path(
   bank text, entity_a bigint, entity_b bigint, longest integer default 6)
@@ -270,7 +278,8 @@ $$;
 comment on function pgrecall.path is
 'A shortest path between two entities of at most longest steps (1 to 10), in order; no row where '
 'there is none. A step is a relation, in either direction, else a fact that names both ("mentioned '
-'with"); memory_id is the fact, and why says it in words, the relation in the direction in which '
-'it holds. Per entity the newest 50 relations in each direction and 50 facts of each type are '
-'followed, and from either end it gives up beyond 2,000 entities, so that it may miss a path '
-'through a hub. Ids: query_entities(). Errors: RC001, RC013 unknown entity, 22023.';
+'with"), of facts that hold now; memory_id is the fact, and why says it in words, the relation in '
+'the direction in which it holds. Per entity the newest 50 relations in each direction and 50 '
+'facts of each type are followed, and from either end it gives up beyond 2,000 entities, so that '
+'it may miss a path through a hub. Ids: query_entities(). Errors: RC001, RC013 unknown entity, '
+'22023.';

@@ -60,49 +60,6 @@ comment on function pgrecall_internal._doubted_reports is
 'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
 'it on, hint from four fifths on.';
 
-create or replace function pgrecall_internal._named_hits(
-  request pgrecall_internal.request, hits pgrecall.arm_hit[])
-returns pgrecall.arm_hit[]
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  ids         bigint[];
-  confidences real[];
-begin
-  if request.named = '{}' then
-    return hits;
-  end if;
-  select array_agg(n.memory_id), array_agg(n.confidence)
-  into   ids, confidences
-  from (
-    select h.memory_id, max(e.confidence) as confidence
-    from   (select distinct x.memory_id from unnest(hits) as x) as h
-    cross  join unnest(request.named) as e
-    cross  join lateral (
-      select from pgrecall.mention m
-      where  m.bank_id = (request.bank).bank_id and m.memory_id = h.memory_id
-        and  m.entity_id = e.entity_id
-      limit  1
-    ) as stated
-    group  by h.memory_id
-  ) as n;
-  return array(
-    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
-            h.background)::pgrecall.arm_hit
-    from   unnest(hits) with ordinality
-             as h(arm, memory_id, rank, score, named, via, background, place)
-    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
-    order  by h.place
-  );
-end;
-$$;
-comment on function pgrecall_internal._named_hits is
-'The hits, each with the confidence that its memory mentions an entity named in the query.';
-
 create or replace function pgrecall_internal._answer_rows(
   request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
   places integer[])
@@ -157,6 +114,78 @@ comment on function pgrecall_internal._answer_rows is
 'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
 'ties by recency.';
 
+create or replace function pgrecall_internal._told_paths(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  told jsonb[];
+begin
+  with element as materialized (
+    select h.n, s.place, left(s.e, 1) as sort, substr(s.e, 2) as rest, s.e
+    from   generate_series(1, cardinality(hits)) as h(n)
+    cross  join lateral string_to_table((hits[h.n]).via #>> '{}', E'\x1f')
+             with ordinality as s(e, place)
+    where  jsonb_typeof((hits[h.n]).via) = 'string'
+  ),
+  part as (
+    select e.n, e.place, e.sort, e.e as label, y.name,
+           case when e.sort in ('<', '>') then regexp_replace(e.rest, ':[0-9]+$', '') end as kind,
+           case when e.sort = 'f' then e.rest::bigint
+                when e.sort in ('<', '>') then substring(e.rest from ':([0-9]+)$')::bigint end
+             as memory_id,
+           lag(e.sort) over (partition by e.n order by e.place) as before
+    from   element e
+    left   join lateral (
+      select x.name
+      from   pgrecall.entity x
+      where  e.sort = 'e' and x.bank_id = (request.bank).bank_id
+        and  x.entity_id = case when e.sort = 'e' then e.rest::bigint end
+      limit  1
+    ) as y on true
+  ),
+  via as (
+    select p.n,
+           jsonb_strip_nulls(jsonb_build_object(
+             'entities', jsonb_agg(p.name order by p.place) filter (where p.name is not null),
+             'relations', jsonb_agg(p.kind order by p.place) filter (where p.kind is not null),
+             'facts', jsonb_agg(p.memory_id order by p.place)
+                        filter (where p.memory_id is not null),
+             'direction', substr(min(p.label) filter (where p.sort = '*'), 2),
+             'path', case when count(p.kind) > 0 then string_agg(
+               case when p.sort = '>' then ' → ' || p.kind || ' → '
+                    when p.sort = '<' then ' ← ' || p.kind || ' ← '
+                    when p.before = 'f' and p.place > 2 then ' – ' || p.name
+                    else p.name end, '' order by p.place) end)) as told,
+           -- A fact about a name, or near a hit in time, tells nothing that the row does not.
+           count(p.kind) + count(*) filter (where p.sort = '*')
+           + count(*) filter (where p.sort = 'e' and p.before = 'f') > 0 as is_telling
+    from   part p
+    group  by p.n
+  )
+  select array_agg(v.told order by u.n) into told
+  from   generate_series(1, cardinality(hits)) as u(n)
+  left   join via v on v.n = u.n and v.is_telling;
+  for n in 1 .. cardinality(hits) loop
+    if hits[n].via is not null then
+      hits[n].via := told[n];
+      hits[n].arms := (select jsonb_object_agg(a.key, a.value - 'via')
+                       from   jsonb_each(hits[n].arms) as a);
+    end if;
+  end loop;
+  return hits;
+end;
+$$;
+comment on function pgrecall_internal._told_paths is
+'The rows of an answer with via told: names of entities, kinds of relations, ids of facts in the '
+'order of the path, the path as one line where it follows relations, and the direction where it '
+'follows causes. Null where a path only leads from a name to a fact about it.';
+
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
 language sql immutable parallel safe rows 3
@@ -207,7 +236,7 @@ begin
       hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (
         select string_agg(
                  texts ->> b.id,
-                 case when hits[n].via ->> 'direction' in ('cause', 'root') then ' ← '
+                 case when hits[n].via ->> 'direction' = 'cause' then ' ← '
                       else ' → ' end
                  order by b.place)
         from   pgrecall_internal._path_prefix(hits[n].via, hits[n].memory_id) as b)));
@@ -256,7 +285,7 @@ begin
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
   if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    places := pgrecall_internal._preferred_order(request, ids, scores, shares);
+    places := pgrecall_internal._preferred_order(request, ids, scores);
     return pgrecall_internal._answer_rows(
       request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
@@ -397,7 +426,8 @@ begin
     end if;
     hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
     if exists (select from unnest(hits) as h where h.via is not null) then
-      hits := pgrecall_internal._with_path_texts(request, hits);
+      hits := pgrecall_internal._with_path_texts(
+        request, pgrecall_internal._told_paths(request, hits));
     end if;
     if request.options -> 'gates' <> '{}' then
       arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');

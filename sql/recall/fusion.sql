@@ -186,45 +186,6 @@ $$;
 comment on function pgrecall_internal._ungated is
 'The hits of the arms that pass their gates.';
 
-create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
-returns jsonb
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  words     double precision[] := array(
-    select h.score from unnest(hits) as h where h.arm = 'lexical' order by h.score desc limit 11);
-  sureness  double precision;
-  certainty double precision;
-  doubted   record;
-begin
-  if doubt = 0 or coalesce(words[1], 0) <= 0 then
-    return weights;
-  end if;
-  sureness := (1 - coalesce(words[11], 0) / words[1] - 0.5) / 0.2;
-  for doubted in
-    select h.arm, max(h.score) as best, max(h.background) as background
-    from   unnest(hits) as h
-    where  h.background is not null
-    group  by h.arm
-    having max(h.score) > 0
-  loop
-    certainty := (1 - doubted.background / doubted.best - 0.3) / 0.3;
-    weights := weights || jsonb_build_object(
-      doubted.arm,
-      coalesce((weights ->> doubted.arm)::double precision, 1)
-      * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
-  end loop;
-  return weights;
-end;
-$$;
-comment on function pgrecall_internal._doubted_weights is
-'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
-'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
-'0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
-'up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * (1 - certainty).';
-
 create or replace function pgrecall.fuse(hits pgrecall.arm_hit[], options jsonb default '{}')
 returns setof pgrecall.fused
 language plpgsql stable parallel safe

@@ -118,7 +118,7 @@ comment on function pgrecall_internal._reordered is
 'source_id; then the order of _diverse_order().';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, ids bigint[], scores double precision[], arms jsonb[])
+  request pgrecall_internal.request, ids bigint[], scores double precision[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -132,13 +132,16 @@ declare
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
   -- Rows of at least half the best score that are similar to the best one, by embedding or words,
-  -- or that end the same chain of relations, are reordered by time; no other row moves.
+  -- and about the same subject, are reordered by time; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
-           u.arms -> 'relation' ->> 'score' as chain_score, u.arms -> 'relation' -> 'via' as via,
+           array(select x.entity_id
+                 from   pgrecall.mention x
+                 where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+                 limit  100) as entities,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50], arms[1:50]) with ordinality as u(id, score, arms, n)
+    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at
       from   pgrecall.memory x
@@ -154,15 +157,25 @@ begin
     ) as e on true
     where  u.score >= 0.5 * scores[1]
   ),
+  best as (
+    -- The subject: who is named, where the best row is about that, else any of its entities.
+    select b.*, coalesce(nullif(array(select x from unnest(b.entities) as x
+                                      where  x = any (array(select q.entity_id
+                                                            from   unnest(request.named) as q))),
+                                '{}'), b.entities) as subject
+    from   row b
+    order  by b.n
+    limit  1
+  ),
   near as (
     select r.n, r.at
     from   row r
-    cross  join (select * from row order by n limit 1) as b
-    where  coalesce(pgrecall_internal._similarity(
-             1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-             (request.bank).high_cosine), 0) >= 0.8
-       or  coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4
-       or  r.chain_score = b.chain_score and r.via = b.via
+    cross  join best b
+    where  (b.subject = '{}' or r.entities && b.subject)
+      and  (coalesce(pgrecall_internal._similarity(
+               1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
+               (request.bank).high_cosine), 0) >= 0.8
+            or coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4)
   )
   select array_agg(r.n order by r.n),
          array_agg(r.n order by case when is_latest then r.at end desc,
@@ -177,6 +190,6 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
-'scores. Rows similar to the best one (embeddings, on the scale of the bank, 0.8; cosine of BM25 '
-'weights 0.4) or at the end of the same chain of relations, with half its score, are ordered by '
-'time; the others stay.';
+'scores. Rows with half the best score that are similar to the best row (embeddings, on the scale '
+'of the bank, 0.8; cosine of BM25 weights 0.4) and about the same subject, an entity that the '
+'query names or else one of the best row, are ordered by time; the others stay.';

@@ -153,6 +153,10 @@ set search_path from current
 as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
+  rare     bigint := coalesce((
+    select s.document_count / 20
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
   starts   integer[];
   ends     integer[];
   kept     text;
@@ -173,6 +177,15 @@ begin
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
+        -- A rare name is what the question is about: an embedding of the rest finds anything. One
+        -- that every twentieth fact mentions tells nothing apart.
+        and  (select count(*)
+              from (
+                select from pgrecall.mention m
+                where  m.bank_id = without_names.bank
+                  and  m.entity_id between n.entity_id and n.entity_id
+                limit  rare + 1
+              ) as bounded) > rare
         -- A name in lower case ("pricing model") is part of the subject: it stays.
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
@@ -205,10 +218,11 @@ begin
 end;
 $$;
 comment on function pgrecall.without_names is
-'A query without the names that query_entities() finds in it, each with its possessive ''s, for '
-'embedding: names say who is meant, not what is asked. Names in lower case, unless of a person, '
-'and parts of identifiers are kept. The query is returned unchanged where it has no names, or '
-'where only stop words would be left. Errors: RC001, 22023.';
+'A query without the names that query_entities() finds in it and that more than a twentieth of the '
+'facts mention, each with its possessive ''s, for embedding: such names say who is meant, not what '
+'is asked. Names in lower case, unless of a person, and parts of identifiers are kept. The query '
+'is returned unchanged where it has no such names, or where only stop words would be left. Errors: '
+'RC001, 22023.';
 
 create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
 returns bigint

@@ -171,6 +171,10 @@ begin
     conditions := conditions || jsonb_build_array(
       jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
   end if;
+  if options ->> 'entity' is not null then
+    conditions := conditions || jsonb_build_array(
+      jsonb_build_array('=', 'entity', options -> 'entity'));
+  end if;
   if during is not null and options ->> 'time_mode' <> 'boost' then
     conditions := conditions || jsonb_build_array(pgrecall_internal._window_filter(
       during, options ->> 'time_basis', options ->> 'time_mode' = 'events'));
@@ -179,7 +183,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._whole_filter is
-'Filter, tags and the window of time_mode filter as one condition; null: none.';
+'Filter, tags, option entity and the window of time_mode filter as one condition; null: none.';
 
 create or replace function pgrecall_internal._hinted_request(request pgrecall_internal.request)
 returns pgrecall_internal.request

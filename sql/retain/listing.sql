@@ -24,7 +24,8 @@ begin
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
-         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end
+         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
+         null::text[], null::text[]
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (
     select x.*

@@ -4,7 +4,9 @@
 -- then. update_memory() ends the memory now and retains a fact with its fields and the changes.
 -- What a fact is made of besides its fields is copied from row to row, and not read again from
 -- JSON: mentions and relations keep the entities that their names were resolved to, embeddings
--- their bits. Links by similarity and time are made anew.
+-- their bits. Links by similarity and time are made anew. A new text keeps the entities that it
+-- names, and the relations between them that it states as much as the old one did: a relation that
+-- the text no longer bears out would lead recalls to a fact that does not say so.
 create or replace function pgrecall_internal._fact_of(memory pgrecall.memory)
 returns jsonb
 language plpgsql stable parallel safe
@@ -30,6 +32,114 @@ $$;
 comment on function pgrecall_internal._fact_of is
 'The fields of a memory as a fact for retain(), without embeddings, entities, relations and links.';
 
+create or replace function pgrecall_internal._is_name_in(alias text, words text)
+returns boolean
+language sql immutable parallel safe
+return strpos(words, ' ' || alias || ' ') > 0
+       -- The genitive of German and Dutch, "Anas Chefin".
+       or length(alias) > 2 and strpos(words, ' ' || alias || 's ') > 0
+       or alias ~ ('[' || pgrecall_internal._cjk() || ']') and strpos(words, alias) > 0;
+comment on function pgrecall_internal._is_name_in is
+'Whether a normalised name stands in a text, which is normalised as a name is, between spaces.';
+
+create or replace function pgrecall_internal._named_in(
+  bank text, entity_ids bigint[], words text, former_words text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _named_in.bank and a.entity_id = any (_named_in.entity_ids)
+    group  by a.entity_id
+    having bool_or(pgrecall_internal._is_name_in(a.alias, words))
+       -- "Ana", of Ana Silva, where the former text did not say more either.
+       or  not bool_or(pgrecall_internal._is_name_in(a.alias, former_words))
+           and bool_or(pgrecall_internal._is_name_in(split_part(a.alias, ' ', 1), words)
+                       and pgrecall_internal._is_name_in(split_part(a.alias, ' ', 1), former_words))
+  );
+end;
+$$;
+comment on function pgrecall_internal._named_in is
+'Those of the entities that a text names by any of their aliases, or by the first word of one '
+'where its former version named them no better.';
+
+create or replace function pgrecall_internal._is_kind_in(kind text, config regconfig, words text)
+returns boolean
+language sql stable parallel safe
+return tsvector_to_array(to_tsvector(config, pgrecall.normalised_name(kind)))
+         <@ tsvector_to_array(to_tsvector(config, words))
+       or exists (
+         select from jsonb_each(pgrecall.default_relation_words()) as w(word, meanings)
+         where  strpos(words, ' ' || w.word || ' ') > 0
+           and  replace(lower(kind), ' ', '_') in (
+                  select substr(m, 6) from jsonb_array_elements_text(w.meanings) as m));
+comment on function pgrecall_internal._is_kind_in is
+'Whether a text, normalised as a name is, has the words of a kind of relation, or one that the '
+'lexicon has for it.';
+
+create or replace function pgrecall_internal._document_words(memory pgrecall.memory)
+returns text
+language sql immutable parallel safe
+return ' ' || pgrecall.normalised_name(concat_ws(' ', (memory).text, (memory).context)) || ' ';
+comment on function pgrecall_internal._document_words is
+'Text and context of a memory, normalised as a name is, between spaces.';
+
+create or replace function pgrecall_internal._copy_mentions(
+  bank pgrecall.bank, former pgrecall.memory, version pgrecall.memory, changes jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  words        text := pgrecall_internal._document_words(version);
+  former_words text := pgrecall_internal._document_words(former);
+  mentioned    bigint[];
+begin
+  if not changes ? 'entities' then
+    mentioned := array(
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id);
+    if changes ? 'text' then
+      mentioned := pgrecall_internal._named_in(bank.bank_id, mentioned, words, former_words);
+    end if;
+    insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
+    select bank.bank_id, x.entity_id, version.fact_type, version.memory_id, x.confidence
+    from   pgrecall.mention x
+    where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id
+      and  x.entity_id = any (mentioned)
+    on conflict on constraint mention_pkey do nothing;
+  end if;
+  if not changes ? 'relations' then
+    mentioned := array(
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = bank.bank_id and x.memory_id = version.memory_id);
+    insert into pgrecall.relation
+           (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
+    select bank.bank_id, x.from_id, x.kind, x.to_id, version.memory_id, x.confidence,
+           x.valid_from, x.valid_to
+    from   pgrecall.relation x
+    where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id
+      and  (not changes ? 'text'
+            or x.from_id = any (mentioned) and x.to_id = any (mentioned)
+               and (pgrecall_internal._is_kind_in(
+                      x.kind, bank.text_search_config::regconfig, words)
+                    or not pgrecall_internal._is_kind_in(
+                      x.kind, bank.text_search_config::regconfig, former_words)))
+    order  by x.relation_id
+    on conflict do nothing;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._copy_mentions is
+'Copies mentions and relations of a memory to its new version, unless the changes give them. Of a '
+'new text: the entities that it names, and the relations between entities that the version '
+'mentions, unless the former text had words for the kind and the new one has none.';
+
 create or replace function pgrecall_internal._copy_parts(
   bank pgrecall.bank, from_id bigint, to_id bigint, changes jsonb)
 returns void
@@ -38,27 +148,14 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  new_type text := (
-    select m.fact_type from pgrecall.memory m
-    where  m.bank_id = bank.bank_id and m.memory_id = _copy_parts.to_id);
+  former  pgrecall.memory;
+  version pgrecall.memory;
 begin
-  if not changes ? 'entities' then
-    insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
-    select bank.bank_id, x.entity_id, new_type, _copy_parts.to_id, x.confidence
-    from   pgrecall.mention x
-    where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
-    on conflict on constraint mention_pkey do nothing;
-  end if;
-  if not changes ? 'relations' then
-    insert into pgrecall.relation
-           (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
-    select bank.bank_id, x.from_id, x.kind, x.to_id, _copy_parts.to_id, x.confidence,
-           x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
-    order  by x.relation_id
-    on conflict do nothing;
-  end if;
+  select m.* into former from pgrecall.memory m
+  where  m.bank_id = bank.bank_id and m.memory_id = _copy_parts.from_id;
+  select m.* into version from pgrecall.memory m
+  where  m.bank_id = bank.bank_id and m.memory_id = _copy_parts.to_id;
+  perform pgrecall_internal._copy_mentions(bank, former, version, changes);
   -- Causal links that others lead to it are theirs, and lead to the new version as well.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select bank.bank_id, _copy_parts.to_id as from_id, x.kind, x.to_id, x.weight
@@ -74,7 +171,7 @@ begin
   on conflict on constraint link_pkey do nothing;
   insert into pgrecall.embedding
          (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
-  select bank.bank_id, _copy_parts.to_id, x.model, x.kind, x.ordinal, new_type,
+  select bank.bank_id, _copy_parts.to_id, x.model, x.kind, x.ordinal, version.fact_type,
          x.embedding, x.text
   from   pgrecall.embedding x
   where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
@@ -83,8 +180,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._copy_parts is
-'Copies to the new version of a memory what the changes leave as it was: mentions, relations, '
-'causal links in both directions, the embedding of an unchanged text, questions.';
+'Copies to the new version of a memory what the changes leave as it was: mentions and relations '
+'(_copy_mentions()), causal links in both directions, the embedding of an unchanged text, '
+'questions.';
 
 create or replace function pgrecall.update_memory(
   bank text, memory_id bigint, changes jsonb, model text default null)
@@ -94,11 +192,12 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
-  memory pgrecall.memory;
-  fact   jsonb;
-  new_id bigint;
-  is_new boolean;
+  locked  pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  memory  pgrecall.memory;
+  fact    jsonb;
+  new_id  bigint;
+  is_new  boolean;
+  updated pgrecall.stored_memory;
 begin
   perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
@@ -150,14 +249,38 @@ begin
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);
   perform pgrecall_internal._link_memories(bank, array[new_id]);
-  return query
-  select * from pgrecall.stored_memories(bank, array[new_id]);
+  select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
+  updated.ended_entities := array(
+    select e.name
+    from   pgrecall.mention x
+    join   pgrecall.entity e on e.bank_id = update_memory.bank and e.entity_id = x.entity_id
+    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
+      and  not exists (
+             select from pgrecall.mention y
+             where  y.bank_id = update_memory.bank and y.memory_id = new_id
+               and  y.entity_id = x.entity_id)
+    order  by e.name);
+  updated.ended_relations := array(
+    select concat_ws(' ', f.name, x.kind, t.name)
+    from   pgrecall.relation x
+    join   pgrecall.entity f on f.bank_id = update_memory.bank and f.entity_id = x.from_id
+    join   pgrecall.entity t on t.bank_id = update_memory.bank and t.entity_id = x.to_id
+    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
+      and  not exists (
+             select from pgrecall.relation y
+             where  y.bank_id = update_memory.bank and y.memory_id = new_id
+               and  y.from_id = x.from_id and y.kind = x.kind and y.to_id = x.to_id)
+    order  by x.relation_id);
+  return next updated;
 end;
 $$;
 comment on function pgrecall.update_memory is
 'Replaces a memory by a version of it with other fields, as retain() takes them: {"text": "...", '
 '"tags": []}; null takes a field away. Returns the new version, or the memory where nothing '
 'changes. The old one ends now and stays as history: memory_history() lists it, unsupersede() '
-'brings it back. Entities, relations, causal links and questions are kept unless given. A new text '
-'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
-'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';
+'brings it back. Causal links and questions are kept unless given, entities and relations too, but '
+'a new text keeps those alone that it still names: an entity by one of its names, a relation by '
+'both its ends and, where the old text had a word for its kind, such a word. ended_entities and '
+'ended_relations tell which the new version no longer has. A new text needs an embedding: pass '
+'one, with its model, or let embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 '
+'nothing to change, or it has ended, and those of retain().';

@@ -238,10 +238,13 @@ create type pgrecall.stored_memory as (
   superseded_by bigint,
   entities      text[],
   created_at    timestamptz,
-  ended_by      text
+  ended_by      text,
+  ended_entities  text[],
+  ended_relations text[]
 );
 comment on type pgrecall.stored_memory is
 'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
 'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
 'set valid_to, supersede, update, consolidate or retain (a fact that replaced it); null: it holds, '
-'or has expired.';
+'or has expired. ended_entities, ended_relations: of update_memory() alone, the entities and the '
+'relations ("Maya leads Atlas") that the version before had and this one has not.';

@@ -85,9 +85,9 @@ comment on type pgrecall.recalled is
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
-'infinity. via: the path that led to the row, where the arm relation, cause or shared followed '
-'one: entities (names), relations (kinds), facts (ids), path (names and relations as one line), '
-'direction (cause, root or effect), text (what the facts before it on the path say, up to four, '
+'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
+'relations (kinds), facts (ids), path (names and relations as one line), '
+'direction (cause or effect), text (what the facts before it on the path say, up to four, '
 '200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
 'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
 'relation that leads elsewhere (single_relations of the bank); null: none.';
@@ -308,35 +308,6 @@ comment on type pgrecall_internal.arm_result is
 'Result of the worker of an arm: whether it has input, why or why not, a hint where something was '
 'left out, and its hits, best first, with the paths that led there.';
 
-create type pgrecall_internal.chain_word as (
-  entity_id bigint,
-  is_before boolean,
-  place     integer,
-  word      text,
-  is_noun   boolean,
-  is_verb   boolean,
-  is_bound  boolean,
-  is_open   boolean,
-  is_asked  boolean,
-  meanings  text[]
-);
-comment on type pgrecall_internal.chain_word is
-'A word that a chain of relations may use: the entity that it stands beside, whether before its '
-'name, the place from near to far, whether it is read as a noun or verb, whether it binds first '
-'(is_bound), is in the position of a relation (is_open) or names the type of the answer, as in '
-'"which company" (is_asked), and its meanings by the lexicon; none where only a kind may match.';
-
-create type pgrecall_internal.chain_edge as (
-  to_id     bigint,
-  kind      text,
-  is_forth  boolean,
-  memory_id bigint,
-  is_guess  boolean
-);
-comment on type pgrecall_internal.chain_edge is
-'A relation that a chain may follow: its target, its kind, whether followed along its direction, '
-'the fact that states it, and whether the match to the word of the query is a guess.';
-
 create type pgrecall_internal.period as range (subtype = timestamptz);
 comment on type pgrecall_internal.period is
 'Parameter type for a time window: tstzrange, daterange (days in UTC) and text are cast to it.';
@@ -375,24 +346,67 @@ $$;
 comment on function pgrecall_internal._period_of_dates is
 'The cast from daterange to period: days in UTC.';
 
+create type pgrecall.named_window as (
+  name   text,
+  during tstzrange
+);
+comment on type pgrecall.named_window is
+'A row of windows(). name: what text for a window may say. during: the range that it means.';
+
+create or replace function pgrecall.windows(at timestamptz default now())
+returns setof pgrecall.named_window
+language sql stable parallel safe
+begin atomic
+  select w.name, tstzrange(w.starts, w.ends)
+  from (
+    values ('today', date_trunc('day', at), date_trunc('day', at) + interval '1 day', 1),
+           ('yesterday', date_trunc('day', at) - interval '1 day', date_trunc('day', at), 2)
+    union all
+    select t.name || ' ' || u.unit, date_trunc(u.unit, at) - t.back * u.step,
+           date_trunc(u.unit, at) + (1 - t.back) * u.step, 2 * u.place + t.back
+    from  (values ('week', interval '1 week', 2), ('month', interval '1 month', 3),
+                  ('quarter', interval '3 months', 4), ('year', interval '1 year', 5)
+          ) as u(unit, step, place)
+    cross  join (values ('this', 0), ('last', 1)) as t(name, back)
+    union all
+    select format('last %s days', n), date_trunc('day', at) - n * interval '1 day',
+           date_trunc('day', at) + interval '1 day', 100 + n
+    from   unnest(array[7, 30, 90]) as n
+  ) as w(name, starts, ends, place)
+  order  by w.place;
+end;
+comment on function pgrecall.windows is
+'The windows that have a name, as seen at a time: today, yesterday, this and last week, month, '
+'quarter and year, the last 7, 30 and 90 days. Wherever during is text, it takes these names, '
+'and "last N days" with any number: during => text ''last quarter''. Days begin at midnight in the '
+'time zone of the session, weeks on Monday; the last N days are those and today.';
+
 create or replace function pgrecall_internal._period_of_text(range text)
 returns pgrecall_internal.period
 language plpgsql stable strict parallel safe
 as $$
+declare
+  asked text := lower(btrim(range));
+  span  tstzrange;
 begin
-  return pgrecall_internal._period_of_range(range::tstzrange);
+  select w.during into span from pgrecall.windows() as w where w.name = asked;
+  if asked ~ '^last [1-9][0-9]{0,4} days$' then
+    span := tstzrange(date_trunc('day', now()) - substring(asked from '[0-9]+ days')::interval,
+                      date_trunc('day', now()) + interval '1 day');
+  end if;
+  return pgrecall_internal._period_of_range(coalesce(span, range::tstzrange));
 exception when data_exception then
   raise exception using
     errcode = 'invalid_parameter_value',
     message = format('during: "%s" is not a window of time', left(range, 80)),
-    hint    = 'Write ''[2026-03-01, 2026-04-01)'', with a side empty to keep it open, or a range: '
-              'today is tstzrange(date_trunc(''day'', now()), date_trunc(''day'', now() + interval '
-              '''1 day'')), last week is tstzrange(date_trunc(''week'', now() - interval '
-              '''1 week''), date_trunc(''week'', now())).';
+    hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
+              || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
+                 'empty to keep it open.';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is
-'The cast from text to period; times without a zone are in the time zone of the session.';
+'The cast from text to period: a name of windows(), "last N days", or a range, whose times without '
+'a zone are in the time zone of the session.';
 
 create cast (tstzrange as pgrecall_internal.period)
   with function pgrecall_internal._period_of_range (tstzrange) as implicit;

@@ -1,10 +1,10 @@
 -- The registry of arms: one row for each; no other code lists them.
 --
--- An arm is one file among 40 to 49 with a worker pgrecall_internal._ARM_arm(request, before,
--- is_planned), which returns pgrecall_internal.arm_result, and one row here. The code that plans,
--- runs, weights and reports arms (recall/run.sql) loops over the rows in the order of place and
--- calls the worker by the name of the arm; the row decides when it is skipped without a call. An
--- arm is added by writing its file and its row.
+-- An arm is one file in arms/, or the room graph/, with a worker
+-- pgrecall_internal._ARM_arm(request, before, is_planned), which returns
+-- pgrecall_internal.arm_result, and one row here. The code that plans, runs, weights and reports
+-- arms (recall/run.sql) loops over the rows in the order of place and calls the worker by the name
+-- of the arm; the row decides when it is skipped without a call.
 --
 -- place matters where an arm takes seeds from the hits of others: the graph and source arms come
 -- after these.
@@ -19,22 +19,16 @@ begin atomic
      'Memories nearest to the embedding of the query.', null),
     ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
      'Memories that share words with the query, by BM25.', null),
-    ('graph', 4, 0.75, '{names}', 'mid', false, 'memory',
-     'Memories that entities, relations and links lead to.', null),
-    ('temporal', 5, 1.5, '{during}', 'low', true, 'memory',
+    ('temporal', 4, 1.5, '{during}', 'low', true, 'memory',
      'Memories that happened in a window of time or near it.', null),
-    ('message', 6, 0.9, '{query,terms}', 'mid', false, 'message',
+    ('message', 5, 0.9, '{query,terms}', 'mid', false, 'message',
      'Raw messages that share words with the query, by BM25.', null),
-    ('hypothetical', 7, 0.5, '{hypothetical}', 'mid', false, 'memory',
+    ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
+    ('graph', 7, 8, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations, causes and nearness in time lead to.', null),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
-     'Other memories of the sources of the best hits.', null),
-    ('relation', 9, 6, '{query,names}', 'mid', false, 'memory',
-     'Memories at the end of a chain of relations that the query asks for.', 1),
-    ('cause', 10, 4, '{query}', 'mid', false, 'memory',
-     'Memories that causal links lead to, where the query asks for causes or consequences.', null),
-    ('shared', 11, 1.5, '{}', 'mid', false, 'memory',
-     'Memories that share a rare entity with the best hits.', null);
+     'Other memories of the sources of the best hits.', null);
 end;
 comment on function pgrecall.arms is
 'The arms, in the order in which they run, with what each needs and its default weight. Weight 0: '

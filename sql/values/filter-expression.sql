@@ -72,7 +72,7 @@ begin
       tokens, at);
   elsif name not in ('memory_id', 'fact_type', 'text', 'context', 'fact_key', 'source_id', 'tags',
                      'metadata', 'occurred', 'mentioned_at', 'created_at', 'confidence',
-                     'proof_count')
+                     'proof_count', 'entity')
   then
     perform pgrecall_internal._invalid_filter('unknown column {}', tokens, at);
   end if;

@@ -24,10 +24,10 @@ begin
            end) || format(' at character %s', tokens -> at ->> 2)
     end,
     hint = 'Columns: memory_id, fact_type, text, context, fact_key, source_id, tags, metadata, '
-           'occurred, mentioned_at, created_at, confidence, proof_count. '
+           'occurred, mentioned_at, created_at, confidence, proof_count, entity. '
            'Operators: = <> < <= > >=, between, in (...), is [not] null, [not] like, [not] ilike, '
            'and or not, metadata->>''key'', tags @> array[...], tags && array[...], '
-           'occurred && ''[start,end)''.';
+           'occurred && ''[start,end)'', entity = ''name''.';
 end;
 $$;
 comment on function pgrecall_internal._invalid_filter is

@@ -8,6 +8,9 @@
 -- one pass and read from $3 as one array, so that time and memory grow with its length; the planner
 -- folds it to a constant, which can use an index on the column or is hashed by the executor.
 --
+-- entity is no column but what the memory mentions, by any of its names; $1 of the statement is the
+-- bank.
+--
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
 returns text
@@ -105,6 +108,7 @@ begin
     when column_name in ('mentioned_at', 'created_at') then 'timestamptz'
     when column_name = 'occurred' then 'tstzrange'
     when column_name = 'tags' then 'text[]'
+    when column_name = 'entity' then 'entity'
     when column_name like 'metadata.%' and length(column_name) > 9 then 'metadata'
   end;
   if column_type is null then
@@ -112,17 +116,20 @@ begin
       errcode = 'RC011',
       message = format('filter: unknown column "%s"', left(column_name, 200)),
       hint    = 'Columns: memory_id, fact_type, text, context, fact_key, source_id, confidence, '
-                'proof_count, mentioned_at, created_at, occurred, tags, metadata.KEY.';
+                'proof_count, mentioned_at, created_at, occurred, tags, metadata.KEY, entity.';
   end if;
   column_sql := case column_type
     when 'metadata' then format('(m.metadata ->> substr($3 #>> %L, 10))', path)
+    when 'entity' then '(select x.entity_id from pgrecall.mention x'
+                       ' where x.bank_id = $1 and x.memory_id = m.memory_id limit 1)'
     else 'm.' || column_name
   end;
 end;
 $$;
 comment on function pgrecall_internal._filter_column is
 'The column named at a path of the filter: its name, its type (metadata: a key of it, read as '
-'text), and SQL that reads it. Errors: RC011 naming an unknown column.';
+'text; entity: what the memory mentions), and SQL that reads it, of an entity any. Errors: RC011 '
+'naming an unknown column.';
 
 create or replace function pgrecall_internal._filter_period(filter jsonb, path text[])
 returns text
@@ -182,7 +189,17 @@ begin
       hint    = 'Write [operator, column, value], or ["is null", column].';
   end if;
 
-  if op in ('=', '<>', '<', '<=', '>', '>=') and type not in ('tstzrange', 'text[]') then
+  if type = 'entity' and (op = '=' or op = 'in' and is_list) then
+    return format(
+      '(exists (select from pgrecall.mention x where x.bank_id = $1 and x.memory_id = m.memory_id'
+      ' and x.entity_id = any (array(select a.entity_id from pgrecall.entity_alias a'
+      ' where a.bank_id = $1 and a.alias in (select pgrecall.normalised_name(n)'
+      ' from unnest(%s) as n)))))',
+      case op when 'in' then pgrecall_internal._filter_list(filter, value_at, 'text')
+              else format('array[%s]', pgrecall_internal._filter_value(filter, value_at, 'text'))
+      end);
+  end if;
+  if op in ('=', '<>', '<', '<=', '>', '>=') and type not in ('tstzrange', 'text[]', 'entity') then
     if source.column_type = 'metadata' and kind = 'number' then
       return format(
         '(case when jsonb_typeof(m.metadata -> substr($3 #>> %L, 10)) = ''number'''
@@ -202,7 +219,7 @@ begin
     return format('(%s %s %s)', source.column_sql, op,
                   pgrecall_internal._filter_value(filter, value_at, 'text'));
   end if;
-  if op = 'in' and type not in ('tstzrange', 'text[]') and is_list then
+  if op = 'in' and type not in ('tstzrange', 'text[]', 'entity') and is_list then
     return case jsonb_array_length(filter #> value_at)
       when 0 then 'false'
       else format('(%s = any (%s))', source.column_sql,
@@ -232,8 +249,8 @@ begin
     message = format('filter: operator "%s" does not fit column "%s" and %s', left(op, 200),
                      left(source.column_name, 200), left((filter #> value_at)::text, 200)),
     hint    = 'Operators: = <> < <= > >= in like ilike on single values; contains and overlaps '
-              'with an array on tags; overlaps with [start, end] on occurred; is null; '
-              'is not null.';
+              'with an array on tags; overlaps with [start, end] on occurred; = and in with names '
+              'on entity; is null; is not null.';
 end;
 $$;
 comment on function pgrecall_internal._comparison_sql is

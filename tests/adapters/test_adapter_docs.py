@@ -8,7 +8,7 @@ import re
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgrecall import build
+from pgrecall.server import build
 
 PAGE = build.PACKAGE / "adapters" / "README.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pgrecall import Recall, build
+from pgrecall import Recall
 from pgrecall._version import __version__
 from pgrecall.command import agents, main
+from pgrecall.server import build
 
 REASON = "the MCP SDK is not installed: pip install 'pgrecall[mcp]'"
 mcp = pytest.importorskip("mcp", reason=REASON)

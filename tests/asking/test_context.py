@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pgrecall import Hit, InvalidArgument, Recall, RecallReport
-from pgrecall.context import estimate_tokens, make_context
-from pgrecall.models import Timings
+from pgrecall.asking.context import estimate_tokens, make_context
 from pgrecall.rerankers import PACKAGED
+from pgrecall.rows import Timings
 from sqlcalls import Connection, column, value
 from toys import toy_embed
 
@@ -204,6 +204,23 @@ def test_a_client_writes_context(connection: Connection) -> None:
     answer = recall.recall_report("b", "where is boat 7?", top_k=2)
     assert answer.prompt() == few.text
     assert answer.prompt(max_tokens=30, count_tokens=lambda text: len(text) // 4)
+
+
+def test_context_shows_no_path_that_its_fact_no_longer_states(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None)
+    recall.create_bank("b")
+    (lead,) = recall.retain("b", [{
+        "text": "Maya leads Atlas from Porto.",
+        "relations": [{"from": "Maya", "kind": "leads", "to": "Atlas"}],
+    }])  # fmt: skip
+    before = recall.context("b", "Who leads Atlas?").text
+
+    recall.update("b", lead.memory_id, text="Ines leads Atlas from Porto.")
+
+    assert "by way of" in before
+    after = recall.context("b", "Who leads Atlas?").text
+    assert "Ines leads Atlas from Porto." in after
+    assert "Maya" not in after
 
 
 def test_messages_of_chat_apis_are_retained_as_they_are(

@@ -27,23 +27,25 @@ from pgrecall import (
     RecallReport,
     Reranker,
     RerankerUnavailable,
-    rerankers,
 )
-from pgrecall.models import Period
-from pgrecall.rerankers import (
-    DEFAULT_RERANKER,
-    PACKAGED,
+from pgrecall.asking.dated_text import dated_text
+from pgrecall.asking.ranking import (
     FirstPlaces,
     Order,
-    as_reranker,
-    chosen_reranker,
-    dated_text,
-    in_context,
     period_boost,
     proof_boost,
     recency_boost,
     reranked,
 )
+from pgrecall.inference import rerankers
+from pgrecall.inference.rerankers import (
+    DEFAULT_RERANKER,
+    PACKAGED,
+    as_reranker,
+    chosen_reranker,
+    in_context,
+)
+from pgrecall.rows import Period
 from toys import save_cross_encoder, save_onnx_cross_encoder, toy_embed
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)

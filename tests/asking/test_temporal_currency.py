@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.temporal.currency import Currency, read_currency
-from pgrecall.temporal.languages import KNOWN
+from pgrecall.asking.temporal.languages import KNOWN
+from pgrecall.asking.temporal.latest_or_former import LatestOrFormer, read_latest_or_former
 
 FILES = Path(__file__).parent / "temporal"
 CASES = json.loads((FILES / "currency.json").read_text(encoding="utf-8"))
@@ -22,17 +22,17 @@ CASES = json.loads((FILES / "currency.json").read_text(encoding="utf-8"))
 def test_every_case_is_read(code: str, kind: str) -> None:
     expected = None if kind == "neither" else kind
 
-    read = {text: read_currency(text, language=code) for text in CASES[code][kind]}
+    read = {text: read_latest_or_former(text, language=code) for text in CASES[code][kind]}
 
     assert len(read) >= 15
     assert {text: one for text, one in read.items() if one.direction != expected} == {}
 
 
 def test_the_matched_words_are_as_written_and_the_rest_is_without_them() -> None:
-    assert read_currency("Where does Ana CURRENTLY live?") == Currency(
+    assert read_latest_or_former("Where does Ana CURRENTLY live?") == LatestOrFormer(
         "latest", ("CURRENTLY",), "Where does Ana live?"
     )
-    assert read_currency("Which bank did she use to have before?") == Currency(
+    assert read_latest_or_former("Which bank did she use to have before?") == LatestOrFormer(
         "former", ("use to", "before"), "Which bank did she have?"
     )
 
@@ -40,19 +40,19 @@ def test_the_matched_words_are_as_written_and_the_rest_is_without_them() -> None
 def test_a_question_that_does_not_say_is_left_as_it_is() -> None:
     text = "What did I do  last week?"
 
-    assert read_currency(text) == Currency(None, (), text)
+    assert read_latest_or_former(text) == LatestOrFormer(None, (), text)
 
 
 def test_a_former_state_wins_over_the_latest_unless_still_is_said() -> None:
     contrast = "Where did she previously work, before the shop she runs now?"
 
-    assert read_currency(contrast).direction == "former"
-    assert read_currency("Is her former boss still in Bonn?").direction == "latest"
+    assert read_latest_or_former(contrast).direction == "former"
+    assert read_latest_or_former("Is her former boss still in Bonn?").direction == "latest"
 
 
 def test_words_of_the_caller_count_as_whole_words() -> None:
     def read(text: str) -> str | None:
-        return read_currency(text, latest=["as ratified"], former=["B.C."]).direction
+        return read_latest_or_former(text, latest=["as ratified"], former=["B.C."]).direction
 
     assert read("What is the fee as ratified?") == "latest"
     assert read("What was the fee as ratifieds?") is None
@@ -60,8 +60,8 @@ def test_words_of_the_caller_count_as_whole_words() -> None:
 
 
 def test_words_of_the_caller_are_no_names_and_few_are_too_many() -> None:
-    def read(text: str, latest: list[str]) -> Currency:
-        return read_currency(text, language="de", latest=latest)
+    def read(text: str, latest: list[str]) -> LatestOrFormer:
+        return read_latest_or_former(text, language="de", latest=latest)
 
     asked = "Wie hoch ist Stand Heute die Miete\u2019s?"
 
@@ -72,18 +72,18 @@ def test_words_of_the_caller_are_no_names_and_few_are_too_many() -> None:
 
 def test_an_unknown_language_is_an_error() -> None:
     with pytest.raises(ValueError, match='language "tlh" is not known'):
-        read_currency("now", language="tlh")
+        read_latest_or_former("now", language="tlh")
 
 
 @pytest.mark.parametrize("code", KNOWN)
 def test_a_question_takes_less_than_a_tenth_of_a_millisecond(code: str) -> None:
     texts = [text for texts in CASES[code].values() for text in texts]
-    read_currency("", language=code)
+    read_latest_or_former("", language=code)
 
     def once() -> float:
         began = clock.perf_counter()
         for text in texts:
-            read_currency(text, language=code)
+            read_latest_or_former(text, language=code)
         return (clock.perf_counter() - began) / len(texts)
 
     assert min(once() for _ in range(10)) < 0.0001
@@ -92,11 +92,11 @@ def test_a_question_takes_less_than_a_tenth_of_a_millisecond(code: str) -> None:
 @pytest.mark.parametrize("piece", ["now ", "n' ", "used to be ", "is a ", "ever a ", "İ"])
 def test_a_long_text_takes_less_than_ten_milliseconds(piece: str) -> None:
     text = (piece * 8192)[:8192]
-    read_currency(text)
+    read_latest_or_former(text)
 
     def once() -> float:
         began = clock.perf_counter()
-        read_currency(text)
+        read_latest_or_former(text)
         return clock.perf_counter() - began
 
     assert min(once() for _ in range(5)) < 0.01
@@ -105,7 +105,7 @@ def test_a_long_text_takes_less_than_ten_milliseconds(piece: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=200), st.sampled_from(KNOWN))
 def test_no_text_raises_and_the_words_are_of_the_text(text: str, code: str) -> None:
-    read = read_currency(f"{text} now {text}", language=code)
+    read = read_latest_or_former(f"{text} now {text}", language=code)
 
     assert all(word in f"{text} now {text}" for word in read.matched)
     assert (read.direction is None) == (not read.matched)

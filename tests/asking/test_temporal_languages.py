@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.temporal import extract_temporal_constraint
-from pgrecall.temporal.languages import KNOWN, language
-from pgrecall.temporal.scan import Scan
+from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.asking.temporal.languages import KNOWN, language
+from pgrecall.asking.temporal.scan import Scan
 
 NOW = datetime(2026, 11, 20, 12)
 FILES = Path(__file__).parent / "temporal"

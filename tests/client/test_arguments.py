@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pgrecall import InvalidArgument, Recall
-from pgrecall.core import RecallOptions
+from pgrecall.asking.recall_options import RecallOptions
 
 
 class Nothing:

@@ -35,9 +35,13 @@ from pgrecall import (
     UnknownArm,
     UnknownFactType,
     calls,
-    core,
     errors,
 )
+from pgrecall.asking.question import Question
+from pgrecall.calls.values import plain_facts
+from pgrecall.connection import tracing
+from pgrecall.retaining.facts import Fact
+from pgrecall.settings import Settings
 from toys import DIMENSIONS, toy_embed
 
 Connection = psycopg.Connection[Any]
@@ -210,7 +214,7 @@ def test_a_stream_is_written_in_batches(recall: Recall) -> None:
 
 
 def test_links_in_a_stream_count_from_its_start(recall: Recall, connection: Connection) -> None:
-    facts: list[core.Fact] = ["zero", "one", "two"]
+    facts: list[Fact] = ["zero", "one", "two"]
     facts.append({"text": "three", "links": [{"kind": "caused_by", "to_index": 0}]})
     facts.append({"text": "four", "links": [{"kind": "caused_by", "to_index": 3}]})
 
@@ -235,7 +239,7 @@ def test_a_link_into_a_later_batch_is_refused(recall: Recall) -> None:
 
 
 def test_an_error_in_a_stream_counts_from_its_start(recall: Recall) -> None:
-    facts: list[core.Fact] = ["zero", "one", {"text": "two"}, {"text": "three", "confidence": 2}]
+    facts: list[Fact] = ["zero", "one", {"text": "two"}, {"text": "three", "confidence": 2}]
 
     with pytest.raises(InvalidFact, match=r"^facts\[3\]\.confidence: ") as caught:
         recall.retain_many("b", facts, batch_size=2)
@@ -814,8 +818,8 @@ def test_a_pool_commits_each_call_and_waiting_is_measured(database: str) -> None
 def test_a_long_wait_for_a_connection_is_warned_about(
     database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "SLOW_CONNECTION_SECONDS", 0.0)
-    monkeypatch.setattr(core, "_warned_at", -math.inf)
+    monkeypatch.setattr(tracing, "SLOW_CONNECTION_SECONDS", 0.0)
+    monkeypatch.setattr(tracing, "_warned_at", -math.inf)
 
     with caplog.at_level(logging.WARNING, "pgrecall"):
         for _ in range(3):  # one warning a minute is enough
@@ -984,10 +988,10 @@ def test_a_recall_without_embedder_and_time_is_one_statement(
 
 
 def test_only_what_was_given_is_sent() -> None:
-    settings = core.Settings.of(None, None, None, None)
+    settings = Settings.of(None, None, None, None)
 
-    bare = core.Question(settings, "b", "who?", {"filter": None, "top_k": None}).call()
-    full = core.Question(settings, "b", "who?", {"top_k": 3, "rrf_k": 20, "arms": "key"}).call()
+    bare = Question(settings, "b", "who?", {"filter": None, "top_k": None}).call()
+    full = Question(settings, "b", "who?", {"top_k": 3, "rrf_k": 20, "arms": "key"}).call()
 
     assert dict(bare.parameters) == {"bank": "b", "query": "who?"}
     assert list(full.parameters) == ["top_k", "bank", "query", "options"]
@@ -1162,7 +1166,7 @@ def test_connecting_to_the_embedded_server_installs_the_schema(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PGRECALL_DSN", raising=False)
-    monkeypatch.setattr("pgrecall.server._embedded_dsn", lambda: empty_database)
+    monkeypatch.setattr("pgrecall.server.embedded._embedded_dsn", lambda: empty_database)
 
     with Recall.connect() as recall:
         banks = recall.banks()
@@ -1189,7 +1193,7 @@ def test_an_error_says_its_hint() -> None:
 
 
 def test_the_statements_name_every_argument() -> None:
-    statement = calls.forget("b", [1]).sql
+    statement = calls.memories.forget("b", [1]).sql
 
     assert statement == ("select pgrecall.forget(bank => %(bank)s, memory_ids => %(memory_ids)s)")
 
@@ -1197,19 +1201,21 @@ def test_the_statements_name_every_argument() -> None:
 def test_embeddings_of_facts_are_sent_as_short_text() -> None:
     fact = {"text": "a", "embedding": [0.123456789, -1, 1e-9]}
 
-    assert calls.plain_facts([fact]) == [{"text": "a", "embedding": "[0.123457,-1,1e-09]"}]
+    assert plain_facts([fact]) == [{"text": "a", "embedding": "[0.123457,-1,1e-09]"}]
 
 
 def test_sql_stands_in_calls_alone() -> None:
     folder = Path(package.__file__).parent
-    others = [folder / f"{name}.py" for name in ("client", "aio", "core")]
+    rooms = ("asking", "retaining", "connection")
+    others = [folder / "client.py", folder / "aio.py"]
+    others += [path for room in rooms for path in folder.glob(f"{room}/*.py")]
 
     assert [f.name for f in others if re.search(r"\.execute\(\s*[\"']", f.read_text())] == []
 
 
 def test_no_statement_names_anything_private() -> None:
     folder = Path(package.__file__).parent
-    files = [folder / "calls.py", *folder.glob("evaluation/*.py")]
+    files = [*folder.glob("calls/*.py"), *folder.glob("evaluation/*.py")]
 
     assert [file.name for file in files if "pgrecall_internal" in file.read_text()] == []
 
@@ -1220,9 +1226,9 @@ def test_all_is_sorted_and_there() -> None:
 
 
 def test_names_of_the_package_are_found_on_first_use() -> None:
-    import pgrecall.models
+    import pgrecall.rows
 
-    assert pgrecall.Hit is pgrecall.models.Hit
+    assert pgrecall.Hit is pgrecall.rows.Hit
     assert pgrecall.connect == Recall.connect
     assert set(pgrecall.__all__) <= set(dir(pgrecall))
     with pytest.raises(AttributeError, match="has no attribute 'Rekall'"):

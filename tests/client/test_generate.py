@@ -10,8 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import AsyncRecall, Recall, build
-from pgrecall.core import Question, Settings
+from pgrecall import AsyncRecall, Recall
+from pgrecall.asking.question import Question
+from pgrecall.server import build
+from pgrecall.settings import Settings
 
 Connection = psycopg.Connection[Any]
 

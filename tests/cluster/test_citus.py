@@ -19,7 +19,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgrecall import BankExists, BankNotFound, InstallError, Recall, citus, schema
+from pgrecall import BankExists, BankNotFound, InstallError, Recall, schema
+from pgrecall.server import citus
 from servers import Server
 from sqlcalls import (
     READS,

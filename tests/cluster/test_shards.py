@@ -28,8 +28,8 @@ from pgrecall import (
     command,
     router,
     schema,
-    shards,
 )
+from pgrecall.cluster import shards
 from pgrecall.server import embedded_server
 from sqlcalls import READS, Connection, column, fill, rows, value
 from toys import toy_embed

@@ -18,11 +18,12 @@ import psycopg
 import pytest
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall, rerankers
-from pgrecall.calls import Call
+from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
+from pgrecall.calls.call import Call
 from pgrecall.command import actions, doctor, main, queries, render
 from pgrecall.command.demo import ARMS, SHOWN
 from pgrecall.embedders import DEFAULT_EMBEDDER
+from pgrecall.inference import rerankers
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -784,6 +785,20 @@ def test_the_tables_show_the_ids_that_other_commands_take(run: Run, bank: str) -
     assert "Ana left Atlas" in run("get", bank, present)[1]
     assert run("forget", bank, former, present)[1] == "forgot 2 of 2 memories\n"
     assert run("get", bank, present)[0] == 1
+
+
+def test_an_update_says_what_the_new_text_no_longer_names(
+    run: Run, bank: str, database: str
+) -> None:
+    with psycopg.connect(database) as connection:
+        (row,) = connection.execute(
+            "select memory_id from pgrecall.retain(%s, %s)",
+            [bank, '[{"text": "Maya leads Atlas.", "entities": ["Maya", "Atlas"]}]'],
+        ).fetchall()
+
+    _, out, _ = run("update", bank, str(row[0]), "text=Ines leads Atlas.")
+
+    assert "no longer said: Maya" in out
 
 
 def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:

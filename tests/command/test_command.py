@@ -18,12 +18,12 @@ import psycopg
 import pytest
 
 from pgrecall import FunctionEmbedder
-from pgrecall.build import PACKAGE
 from pgrecall.command import actions, agents, arguments, main
 from pgrecall.command.parameters import Command
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.evaluation import measure
 from pgrecall.importing import READERS, SOURCES
+from pgrecall.server.build import PACKAGE
 
 FACT = {"text": "Ana leads Atlas → Borealis", "source_id": "mail", "fact_key": "lead"}
 EXTRAS = "numpy onnxruntime psycopg psycopg_pool tokenizers torch mcp openai".split()

@@ -25,17 +25,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import (
-    AsyncRecall,
-    InstallError,
-    InvalidArgument,
-    OutOfTime,
-    Recall,
-    calls,
-    core,
-    schema,
-)
+from pgrecall import AsyncRecall, InstallError, InvalidArgument, OutOfTime, Recall, calls, schema
 from pgrecall._version import __version__
+from pgrecall.connection import tracing
+from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS
 from servers import Server
 from toys import toy_embed
 
@@ -241,14 +234,14 @@ def test_tasks_share_a_connection_within_a_timeout(database: str, bank: str) -> 
 def test_a_busy_pool_is_named_in_one_warning(
     database: str, bank: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "_warned_at", -math.inf)
+    monkeypatch.setattr(tracing, "_warned_at", -math.inf)
     memory = Recall.connect(database, embedder=None, pool_size=1)
     with memory, caplog.at_level(logging.WARNING, "pgrecall"), ThreadPoolExecutor(4) as threads:
         pool: Any = memory._source
         with pool.connection():
             asked = [threads.submit(memory.banks) for _ in range(4)]
             wait_until(lambda: pool.get_stats().get("requests_waiting") == 4)
-            time.sleep(core.SLOW_CONNECTION_SECONDS)
+            time.sleep(SLOW_CONNECTION_SECONDS)
         for one in asked:
             one.result(30)
 
@@ -322,7 +315,7 @@ def test_a_cancelled_task_ends_its_statement(
             with pytest.raises(asyncio.CancelledError):
                 await asked
             await asyncio.to_thread(wait_until, lambda: active(admin) == 0)
-            return await memory._run(calls.version())  # the connection came back clean
+            return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
 

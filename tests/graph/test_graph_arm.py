@@ -870,6 +870,23 @@ def test_a_path_says_each_step_in_words(connection: Connection, chain: dict[str,
     assert paths(connection, "Ana", "Ana") == []
 
 
+def test_a_path_goes_by_what_holds(connection: Connection, chain: dict[str, int]) -> None:
+    call(connection, "supersede", bank="b", memory_id=chain["ben-cid"])
+
+    assert paths(connection, "Ana", "Dot") == []
+    assert len(paths(connection, "Ana", "Ben")) == 1
+
+    retain(connection, [related("ben-cid again", "Ben", "Cid")])
+    connection.execute("update pgrecall.relation set valid_to = now() where memory_id = %s",
+                       [chain["ana-ben"]])  # fmt: skip
+
+    assert [row.why for row in paths(connection, "Ana", "Dot")] == [
+        "Ana and Ben: ana-ben",
+        "Ben knows Cid: ben-cid again",
+        "Cid knows Dot: cid-dot",
+    ]
+
+
 def distance(facts: list[list[str]], start: str, end: str) -> int | None:
     """Count the steps between two who are named together, over who is named with whom."""
     reached, steps = {start}, 0

@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from pgrecall import Recall, build
+from pgrecall import Recall
 from pgrecall.command.demo import _rows
+from pgrecall.server import build
 from sqlcalls import SAMPLE, log_recalls
 
 TEXT = (build.SQL / "bi.md").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgrecall import build
 from pgrecall._version import __version__
+from pgrecall.server import build
 
 
 def test_the_package_and_the_sql_state_the_same_version() -> None:

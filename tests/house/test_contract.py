@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 import servers
-from pgrecall import build
+from pgrecall.server import build
 from servers import Server
 from sqlcalls import (
     Connection,
@@ -354,7 +354,7 @@ def test_every_option_is_declared_with_the_default_that_holds(connection: Connec
     kinds = {"boolean", "integer", "number", "text", "interval", "text[]", "object", "embedding"}
     assert {option.type for option in options.values()} == kinds
     assert [name for name, option in options.items() if not option.is_bank_default] == [
-        *("hypothetical", "explain", "keys", "terms"),
+        *("hypothetical", "explain", "keys", "terms", "entity"),
     ]
 
 
@@ -372,6 +372,7 @@ def out_of_range(option: Any) -> tuple[Any, str]:
     names = "names" if option.name == "arms" else "texts"
     return {
         "boolean": (1, f"{option.name} must be true or false, not 1"),
+        "text": (1, f"{option.name} must be a text, not 1"),
         "interval": ("0", f'{option.name} must be an interval longer than 0, not "0"'),
         "text[]": (1, f"{option.name} must be an array of {names}, not 1"),
         "embedding": (1, f"{option.name} must be an array of numbers, not 1"),
@@ -463,6 +464,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "rare_mentions": (0, {"query": "What about the cracked valve in the press?"}, "reach"),
     "keys": (["depot.9"], {"query": "Who is Cy?"}, "reach"),
     "terms": (["gondola"], {"query": "Who is Cy?"}, "reach"),
+    "entity": ("Ana", {}, "b"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
 }
 # What a driver reads before it calls a recall, which then ignores it: see recall/test_prepare.py.

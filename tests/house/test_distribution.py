@@ -13,8 +13,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import Recall, build
+from pgrecall import Recall
 from pgrecall._version import __version__
+from pgrecall.server import build
 from servers import Server
 
 DOCKER = build.ROOT / "pydriver" / "docker"

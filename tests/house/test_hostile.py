@@ -19,8 +19,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 import servers
-from pgrecall import Recall, build, schema
+from pgrecall import Recall, schema
 from pgrecall.command import main
+from pgrecall.server import build
 from servers import ROUTES, Server
 from sqlcalls import READS, column, fill, found_by, rows, value
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import sqlglot
 
-from pgrecall import build
+from pgrecall.server import build
 
 FILES = build.sources()
 STATE = [path for path in FILES if build.is_state(path)]
@@ -180,7 +180,7 @@ def uncommented(path: Path) -> str:
 def test_the_rooms_stand_in_the_order_of_the_readme() -> None:
     rooms = list(dict.fromkeys(path.parent.name for path in FILES))
 
-    drawn = re.findall(r"^sql/(\w+)/ ", (build.ROOT / "README.md").read_text(), re.M)
+    drawn = re.findall(r"^    sql/(\w+)/ ", (build.ROOT / "README.md").read_text(), re.M)
 
     assert rooms == drawn
     assert [path.parent.name for path in FILES] == sorted(

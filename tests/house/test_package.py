@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 import servers
-from pgrecall import build
 from pgrecall._version import __version__
+from pgrecall.server import build
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None,

@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
 
 from house import readme
-from pgrecall import build, command
-from pgrecall.temporal import extract_temporal_constraint
+from pgrecall import command
+from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.server import build
 from toys import save_embedder
 
 TEXT = readme.README.read_text(encoding="utf-8")
@@ -72,25 +72,7 @@ def test_the_sql_of_the_reference_runs(connection: psycopg.Connection[Any]) -> N
     assert found.count([]) == 3
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Auckland"])
-def test_the_windows_of_the_reference_are_those_that_the_driver_reads(
-    connection: psycopg.Connection[Any], zone: str
-) -> None:
-    [windows] = re.findall(r"\(values\n.*?as w\(name, during\)", TEMPLATE, re.DOTALL)
-    connection.execute("select set_config('timezone', %s, false)", [zone])
-
-    rows = connection.execute(f"select name, lower(during), upper(during), now() from {windows}")
-
-    names = set()
-    for name, start, end, now in rows:
-        read = extract_temporal_constraint(f"What was fixed {name}?", now, timezone=ZoneInfo(zone))
-        assert read is not None, name
-        assert (name, read.start, read.end) == (name, start, end)
-        names.add(name)
-    assert names >= {"today", "yesterday", "last week", "this month", "last month", "in 2025"}
-
-
-def test_words_are_no_window_in_sql(connection: psycopg.Connection[Any]) -> None:
+def test_a_literal_without_a_type_is_read_as_a_range(connection: psycopg.Connection[Any]) -> None:
     results(connection, blocks("sql", TEXT)[0])
 
     with pytest.raises(psycopg.errors.DataError, match="malformed range literal"):

@@ -19,10 +19,10 @@ from pgrecall import (
     MiniLMEmbedder,
     PackagedEmbedder,
     SentenceTransformerEmbedder,
-    build,
-    embedders,
 )
 from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, packaged_model
+from pgrecall.inference import embedders
+from pgrecall.server import build
 from toys import toy_embed
 
 needs_sentence_transformers = pytest.mark.skipif(

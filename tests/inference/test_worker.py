@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from pgrecall.worker import CROWD, FEW, Model, Reading, Worker
+from pgrecall.inference.worker import CROWD, FEW, Model, Reading, Worker
 
 
 def numbers(model: Model[int, int], worker: Worker, *items: int) -> Future[Reading[int]]:
@@ -64,7 +64,7 @@ def crowd(clock: Clock, callers: int, *, seconds: float) -> list[Reading[int]]:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("pgrecall.worker.perf_counter", lambda: clock.now)
+    monkeypatch.setattr("pgrecall.inference.worker.perf_counter", lambda: clock.now)
     return clock
 
 

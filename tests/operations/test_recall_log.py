@@ -11,13 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import AsyncRecall, BankNotFound, Recall, RecallTimes, recall_log
+from pgrecall import AsyncRecall, BankNotFound, Recall, RecallTimes
+from pgrecall.connection import recall_log_writer
 from sqlcalls import SAMPLE, Connection, call, column, create, log_recalls, rows, value
 
 
 @pytest.fixture
 def memory(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recall]:
-    monkeypatch.setattr(recall_log, "SECONDS", 1.0)
+    monkeypatch.setattr(recall_log_writer, "SECONDS", 1.0)
     with Recall.connect(database, embedder=None) as recall:
         recall.create_bank("b", settings={"log_share": 1})
         recall.retain("b", ["Ana leads Atlas.", "Ben sails."])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from pgrecall import build
+from pgrecall.server import build
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
 
 SCHEMAS = "pgrecall, pgrecall_internal"

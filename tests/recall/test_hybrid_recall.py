@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
 
-from sqlcalls import FAMILY, Connection, call, create, recalled, retain
+from pgrecall.temporal import extract_temporal_constraint
+from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, rows, value
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
 WINDOW = "[2026-03-05,2026-03-06)"
@@ -601,11 +603,12 @@ def test_bad_input_is_an_error_that_says_what_and_how(
     assert caught.value.diag.message_hint
 
 
-@pytest.mark.parametrize("words", ["today", "last week", "[2026-03-01"])
-def test_words_for_a_window_are_an_error_that_gives_ranges(
+@pytest.mark.parametrize("words", ["last fortnight", "last 0 days", "", "[2026-03-01"])
+def test_other_words_for_a_window_are_an_error_that_lists_the_names(
     connection: Connection, bank: dict[str, int], words: str
 ) -> None:
     statement = "select pgrecall.hybrid_recall('b', 'q', during => %s::text)"
+    names = column(connection, "select name from pgrecall.windows()")
 
     with pytest.raises(psycopg.Error) as caught:
         connection.execute(statement, [words])
@@ -613,7 +616,56 @@ def test_words_for_a_window_are_an_error_that_gives_ranges(
     found = caught.value.diag
     assert found.sqlstate == "22023"
     assert found.message_primary == f'during: "{words}" is not a window of time'
-    assert "tstzrange(date_trunc('day', now())" in (found.message_hint or "")
+    assert f"Names of windows: {', '.join(names)}" in (found.message_hint or "")
+    assert {"today", "last quarter", "this year", "last 30 days"} <= {*names}
+
+
+WINDOWS = [
+    "today", "yesterday", "this week", "last week", "this month", "last month", "this quarter",
+    "last quarter", "this year", "last year", "last 7 days", "last 30 days", "last 12 days",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Auckland"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_name_of_a_window_means_what_the_driver_reads_in_a_question(
+    connection: Connection, name: str, zone: str
+) -> None:
+    connection.execute(f"set local timezone = '{zone}'")
+
+    window = "(%s::text::pgrecall_internal.period)::text::tstzrange"
+    ((span, now),) = rows(connection, f"select {window}, now()", name.upper())
+
+    read = extract_temporal_constraint(f"What broke {name}?", now, timezone=ZoneInfo(zone))
+    assert read is not None
+    assert (span.lower, span.upper) == (read.start, read.end)
+
+
+def test_windows_are_those_of_a_day(connection: Connection) -> None:
+    connection.execute("set local timezone = 'UTC'")
+
+    (found,) = column(
+        connection,
+        "select during::text from pgrecall.windows('2026-01-01') where name = 'last quarter'",
+    )
+
+    assert found == '["2025-10-01 00:00:00+00","2026-01-01 00:00:00+00")'
+
+
+def test_a_recall_and_a_list_take_the_name_of_a_window(connection: Connection) -> None:
+    create(connection)
+    day = value(connection, "select (now() - interval '10 days')::date::text")
+    retain(connection, [{"text": "Atlas broke", "occurred": day}, {"text": "Atlas holds"}])
+
+    found = "select text from pgrecall.hybrid_recall('b', 'Atlas', during => text 'last 20 days',"
+    listed = "select text from pgrecall.list_memories('b', during => varchar 'last 20 days',"
+
+    assert column(connection, f'{found} options => \'{{"time_mode": "filter"}}\')') == [
+        "Atlas broke"
+    ]
+    assert "Atlas broke" in column(connection, f"{listed} top_k => 5)")
+    assert column(connection, f"{found.replace('20', '2')} options => '{{\"time_mode\": "
+                              "\"filter\"}')") == []  # fmt: skip
 
 
 def test_never_returns_what_is_of_another_bank(

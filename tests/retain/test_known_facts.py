@@ -9,13 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import FunctionEmbedder, ModelMismatch, Recall, core
-from pgrecall.calls import Call
+from pgrecall import FunctionEmbedder, ModelMismatch, Recall
+from pgrecall.calls.call import Call
+from pgrecall.retaining.facts import Fact
 from toys import toy_embed
 
 Connection = psycopg.Connection[Any]
 
-FACTS: list[core.Fact] = [
+FACTS: list[Fact] = [
     "Ana leads Atlas",
     {"text": "Atlas went live", "occurred": "2026-03-05", "fact_type": "event", "tags": ["a"]},
     {"text": "Ben likes tea", "questions": [{"text": "who likes tea?"}], "entities": ["Ben"]},
@@ -36,7 +37,7 @@ class Counting(FunctionEmbedder):
         self.asked += texts
         return toy_embed(texts)
 
-    def of(self, recall: Recall, facts: Sequence[core.Fact]) -> list[str]:
+    def of(self, recall: Recall, facts: Sequence[Fact]) -> list[str]:
         """Retain facts; return what was embedded for that."""
         self.asked = []
         recall.retain("b", facts)
@@ -85,7 +86,7 @@ def test_known_facts_are_not_embedded_again(
     ],
 )
 def test_what_changed_is_embedded(
-    fact: core.Fact, texts: list[str], recall: Recall, embedder: Counting
+    fact: Fact, texts: list[str], recall: Recall, embedder: Counting
 ) -> None:
     recall.retain("b", FACTS)
 

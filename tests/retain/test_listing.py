@@ -313,6 +313,94 @@ def test_a_new_text_has_no_old_embedding_and_is_linked_anew(connection: Connecti
     assert value(connection, "select pgrecall.pending_links('b')") == 0
 
 
+LEADS = {
+    "text": "Maya leads Atlas from Porto.",
+    "entities": ["Maya", "Atlas", "Porto"],
+    "relations": [{"from": "Maya", "kind": "leads", "to": "Atlas"},
+                  {"from": "Atlas", "kind": "based_in", "to": "Porto"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "entities", "relations", "ended"),
+    [
+        ({"text": "Ines leads Atlas from Porto."}, ["Atlas", "Porto"],
+         ["Atlas based_in Porto"], ["Maya leads Atlas"]),
+        ({"text": "Ines leads Borealis."}, [], [], ["Maya leads Atlas", "Atlas based_in Porto"]),
+        ({"text": "Maya heads Atlas from Porto."}, ["Atlas", "Maya", "Porto"],
+         ["Maya leads Atlas", "Atlas based_in Porto"], []),
+        ({"text": "Maya left Atlas in Porto."}, ["Atlas", "Maya", "Porto"],
+         ["Atlas based_in Porto"], ["Maya leads Atlas"]),
+        ({"text": "It is Atlas.", "context": "Said by Maya, in Porto"},
+         ["Atlas", "Maya", "Porto"], ["Atlas based_in Porto"], ["Maya leads Atlas"]),
+        ({"text": "She leads it.", "entities": ["Maya", "Atlas"]}, ["Atlas", "Maya"],
+         ["Maya leads Atlas"], ["Atlas based_in Porto"]),
+        ({"text": "It is so.", "relations": LEADS["relations"]}, ["Atlas", "Maya", "Porto"],
+         ["Maya leads Atlas", "Atlas based_in Porto"], []),
+        ({"tags": ["x"]}, ["Atlas", "Maya", "Porto"],
+         ["Maya leads Atlas", "Atlas based_in Porto"], []),
+    ],
+)  # fmt: skip
+def test_an_update_ends_the_entities_and_relations_that_the_new_text_does_not_name(
+    connection: Connection,
+    changes: dict[str, Any],
+    entities: list[str],
+    relations: list[str],
+    ended: list[str],
+) -> None:
+    create(connection)
+    (old,) = retain(connection, [LEADS])
+
+    new = update(connection, old, **changes)
+
+    assert new.entities == entities
+    assert stated(connection, new.memory_id) == sorted(relations)
+    assert sorted(new.ended_relations) == sorted(ended)
+    assert new.ended_entities == sorted({"Atlas", "Maya", "Porto"} - {*entities})
+    (before, _) = call(connection, "memory_history", bank="b", memory_id=new.memory_id)
+    assert before.entities == ["Atlas", "Maya", "Porto"]
+    assert stated(connection, old) == ["Atlas based_in Porto", "Maya leads Atlas"]
+
+
+def stated(connection: Connection, memory_id: int) -> list[str]:
+    """The relations that a memory states, in words."""
+    return [
+        relation
+        for (relation,) in rows(
+            connection,
+            "select concat_ws(' ', f.name, r.kind, t.name) from pgrecall.relation r"
+            " join pgrecall.entity f on f.entity_id = r.from_id"
+            " join pgrecall.entity t on t.entity_id = r.to_id"
+            " where r.memory_id = %s order by 1",
+            memory_id,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entity", "before", "after", "is_named"),
+    [
+        ("Ana Silva", "Ana moved to Porto", "Ana moved to Lisbon", True),  # by her first name, both
+        ("Ana Silva", "Ana Silva moved", "Ana Costa moved", False),
+        ("Ana Silva", "Ana moved", "Bo moved", False),
+        ("王", "王在北京。", "王在上海。", True),
+        ("Ana", "Anas Chefin ist Bo", "Anas Chefin ist Cy", True),
+        ("Ana", "Ana's boss is Bo", "ANA’S boss is Cy", True),
+        ("Ana", "Ana is here", "Banana bread is here", False),
+        ("max_client_conn", "max_client_conn is 5", "Set max_client_conn to 6", True),
+    ],
+)  # fmt: skip
+def test_what_a_text_names_is_found_as_it_is_written(
+    connection: Connection, entity: str, before: str, after: str, is_named: bool
+) -> None:
+    create(connection)
+    (old,) = retain(connection, [{"text": before, "entities": [entity]}])
+
+    new = update(connection, old, text=after)
+
+    assert new.entities == ([entity] if is_named else [])
+
+
 def test_an_update_that_changes_nothing_leaves_the_bank_as_it_is(bank: Connection) -> None:
     memory_id = id_of(bank, "Atlas went live")
     before = contents(bank)

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.rows import scalar_row
 
 import servers
-from pgrecall import build
+from pgrecall.server import build
 from servers import Server
 from sqlcalls import SAMPLE, log_recalls
 

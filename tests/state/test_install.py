@@ -14,9 +14,10 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 import servers
-from pgrecall import build, schema
+from pgrecall import schema
 from pgrecall._version import __version__
 from pgrecall.errors import InstallError
+from pgrecall.server import build
 from servers import ROUTES, Server
 
 OLD_RELEASES = [

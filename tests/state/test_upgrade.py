@@ -14,9 +14,10 @@ import pytest
 from psycopg import errors, sql
 
 import servers
-from pgrecall import build, command, schema
+from pgrecall import command, schema
 from pgrecall._version import __version__
 from pgrecall.errors import InstallError
+from pgrecall.server import build
 from servers import Server
 
 OLDEST = "0.1.0"

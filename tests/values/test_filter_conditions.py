@@ -22,6 +22,7 @@ FACTS: list[dict[str, object]] = [
         "occurred": "2026-03-05",
         "mentioned_at": "2026-03-05",
         "confidence": 0.7,
+        "entities": [{"name": "Ana Silva", "aliases": ["Ana"]}, "Atlas"],
     },
     {
         "text": "b",
@@ -31,6 +32,7 @@ FACTS: list[dict[str, object]] = [
         "occurred": ["2026-03-06", None],
         "mentioned_at": "2026-03-06T12:00+09:00",
         "confidence": 0.1,
+        "entities": ["Bo", "Atlas"],
     },
     {"text": "c", "context": "word", "mentioned_at": "2026-03-07", "metadata": {"n": "10"}},
 ]
@@ -93,6 +95,15 @@ def bank(connection: Connection) -> Connection:
         (["overlaps", "occurred", [None, "2026-03-05"]], ""),
         (["overlaps", "occurred", ["2030-01-01", None]], "b"),
         (["overlaps", "occurred", [None, None]], "ab"),
+        (["=", "entity", "ANA"], "a"),
+        (["=", "entity", "ana-silva"], "a"),
+        (["=", "entity", "Silva"], ""),
+        (["in", "entity", ["Ana", "Bo", "it's"]], "ab"),
+        (["in", "entity", []], ""),
+        (["not", ["=", "entity", "Atlas"]], "c"),
+        (["is null", "entity"], "c"),
+        (["is not null", "entity"], "ab"),
+        (["and", ["=", "entity", "Atlas"], ["=", "entity", "Bo"]], "b"),
         (["and", ["=", "text", "a"], ["=", "text", "b"]], ""),
         (["or", ["=", "text", "a"], ["=", "text", "b"]], "ab"),
         (["not", ["or", ["=", "text", "a"], ["not", ["=", "text", "b"]]]], "b"),
@@ -114,6 +125,42 @@ def test_a_condition_keeps_what_passes_in_every_time_zone(
     )
 
     assert "".join(found) == kept
+
+
+@pytest.mark.parametrize("condition", [["<>", "entity", "Ana"], ["like", "entity", "A%"],
+                                       ["=", "entity", 5], ["=", "entity", ["Ana"]]])  # fmt: skip
+def test_an_entity_is_compared_by_name_alone(bank: Connection, condition: list[object]) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        bank.execute("select pgrecall.lexical_arm('b', 'word', filter => %s)",
+                     [json.dumps(condition)])  # fmt: skip
+
+    assert caught.value.sqlstate == "RC011"
+    assert caught.value.diag.message_hint
+
+
+def test_an_entity_of_another_bank_has_no_facts_here(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('other', 'simple')")
+    retain(bank, [{"text": "d", "context": "word", "entities": ["Cy"]}], "other")
+
+    assert column(bank, "select text from pgrecall.list_memories('b', $$entity = 'Cy'$$)") == []
+    assert column(bank, "select text from pgrecall.list_memories('b', $$entity = 'Bo'$$)") == ["b"]
+
+
+def test_an_option_keeps_to_an_entity_in_every_arm(bank: Connection) -> None:
+    retain(bank, [{"text": "e", "context": "word", "entities": ["Ana"], "fact_type": "event",
+                   "occurred": "2026-03-05", "fact_key": "k.e"},
+                  {"text": "f", "context": "word", "entities": ["Cy"], "fact_key": "k.f"}])  # fmt: skip
+    found = (
+        "select text from pgrecall.hybrid_recall('b', 'word k.f k.e', during => '[2026-01-01,)',"
+        " options => %s) order by text"
+    )
+
+    assert column(bank, found, '{"entity": "Ana"}') == ["a", "e"]
+    assert column(bank, found.replace("options", "fact_types => '{event}', options"),
+                  '{"entity": "Ana Silva", "time_mode": "filter"}') == ["a", "e"]  # fmt: skip
+    assert column(bank, found, '{"entity": "Nobody"}') == []
+    with refused(bank, "22023", "entity must be a text, not 5", "any of its names"):
+        column(bank, found, '{"entity": 5}')
 
 
 def compiled(connection: Connection, condition: object) -> str:

@@ -37,6 +37,8 @@ READ: list[tuple[str, list[object]]] = [
     ("tags @> array['a', 'b']", ["contains", "tags", ["a", "b"]]),
     ("tags && array['a']::text[]", ["overlaps", "tags", ["a"]]),
     ("'a' = any(tags)", ["contains", "tags", ["a"]]),
+    ("entity = 'Ana'", ["=", "entity", "Ana"]),
+    ("not entity in ('Ana', 'Bo')", ["not", ["in", "entity", ["Ana", "Bo"]]]),
     (
         "occurred && '[2026-01-01,2026-02-01)'",
         ["overlaps", "occurred", ["2026-01-01", "2026-02-01"]],

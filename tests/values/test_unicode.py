@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import servers
-from pgrecall import build, schema
+from pgrecall import schema
+from pgrecall.server import build
 from servers import Server
 from sqlcalls import Connection, call, create, ids, retain
 

@@ -19,8 +19,9 @@ except ImportError as error:
 
 from pgrecall.adapters.conditions import as_condition
 from pgrecall.client import Recall
-from pgrecall.embedders import FunctionEmbedder, Vector
-from pgrecall.models import Hit, Memory
+from pgrecall.inference.embedders import FunctionEmbedder
+from pgrecall.inference.interfaces import Vector
+from pgrecall.rows import Hit, Memory
 
 LIMIT = 100_000
 """As many memories list_memories() gives at most."""

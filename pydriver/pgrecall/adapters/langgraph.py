@@ -29,7 +29,7 @@ except ImportError as error:
 
 from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall
-from pgrecall.models import Hit, Memory
+from pgrecall.rows import Hit, Memory
 
 PAGE = 10_000
 

@@ -28,7 +28,7 @@ except ImportError as error:
 
 from pgrecall.adapters.conditions import Condition, all_of, any_of, unless
 from pgrecall.client import Recall
-from pgrecall.models import Hit, Memory
+from pgrecall.rows import Hit, Memory
 
 LIMIT = 100_000
 ALL = {"similarity_floor": -1.0}

@@ -28,12 +28,12 @@ except ImportError as error:
         f"package {error.name} is missing. Run: pip install 'pgrecall[mcp]'", name=error.name
     ) from error
 
-from pgrecall.context import likely_hits, make_context
+from pgrecall.asking.context import likely_hits, make_context
 from pgrecall.errors import RecallError
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
-    from pgrecall.models import Memory
+    from pgrecall.rows import Memory
 
 T = TypeVar("T")
 IS_FIRST = MCPServer.__name__ == "FastMCP"

@@ -14,25 +14,24 @@ from typing import TYPE_CHECKING, cast
 import psycopg
 from rich.console import Console
 
-from pgrecall import schema
 from pgrecall.client import Recall
 from pgrecall.command import demo, doctor, explain, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail, own_command
-from pgrecall.embedders import (
+from pgrecall.errors import RecallError
+from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
+from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
     PACKAGED_EMBEDDERS,
-    Embedder,
     SentenceTransformerEmbedder,
 )
-from pgrecall.errors import RecallError
-from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
-from pgrecall.models import BulkRetention, Corrected, Degradation, Maintained, Retention
-from pgrecall.server import resolve_dsn
+from pgrecall.inference.interfaces import Embedder
+from pgrecall.rows import BulkRetention, Corrected, Degradation, Maintained, Retention
+from pgrecall.server import resolve_dsn, schema
 
 if TYPE_CHECKING:
-    from pgrecall.core import RecallOptions
+    from pgrecall.asking.recall_options import RecallOptions
 
 
 _SHOWN = 20  # lines that are refused

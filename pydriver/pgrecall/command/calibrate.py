@@ -7,11 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from pgrecall.calibration import calibrate
 from pgrecall.client import Recall
 from pgrecall.command.actions import named_embedder, print_done, print_json
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.errors import InvalidFact
+from pgrecall.inference.calibration import calibrate
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,13 +22,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pgrecall import schema
+from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.client import Recall
 from pgrecall.command import explain, html, render
-from pgrecall.core import RecallOptions
-from pgrecall.embedders import DEFAULT_MODEL
 from pgrecall.errors import BankExists
-from pgrecall.models import Hit, RecallReport
+from pgrecall.inference.embedders import DEFAULT_MODEL
+from pgrecall.report import RecallReport
+from pgrecall.rows import Hit
+from pgrecall.server import schema
 
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 ARMS = ("semantic", "lexical", "graph", "relation", "temporal", "key", "message")

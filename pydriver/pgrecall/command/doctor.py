@@ -12,16 +12,16 @@ import psycopg
 from psycopg.sql import Literal
 from rich.console import Console
 
-from pgrecall import schema
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.command import queries, render
 from pgrecall.command.arguments import LEAST_RECALL
 from pgrecall.command.running import own_command
-from pgrecall.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.errors import RecallError
-from pgrecall.models import Bank
-from pgrecall.rerankers import SETTING, chosen_reranker
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
+from pgrecall.inference.rerankers import SETTING, chosen_reranker
+from pgrecall.rows import Bank
+from pgrecall.server import schema
 
 _OLDEST_SERVER = 160000
 _OLDEST_VECTOR = (0, 8, 4)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgrecall.command import render
-from pgrecall.models import Hit
+from pgrecall.rows import Hit
 
 _WIDTH = 360
 _NODE_HEIGHT = 28

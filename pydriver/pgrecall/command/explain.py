@@ -12,10 +12,11 @@ from pgrecall.client import Recall
 from pgrecall.command.drawing import ids_of
 from pgrecall.command.html import Told
 from pgrecall.errors import MemoryNotFound
-from pgrecall.models import RecallOption, RecallReport, RecallStep
+from pgrecall.report import RecallReport
+from pgrecall.rows import RecallOption, RecallStep
 
 if TYPE_CHECKING:
-    from pgrecall.core import RecallOptions
+    from pgrecall.asking.recall_options import RecallOptions
 
 
 def gathered(

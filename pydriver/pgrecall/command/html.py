@@ -12,15 +12,8 @@ from datetime import datetime, timedelta, timezone
 
 from pgrecall.command import render
 from pgrecall.command.drawing import bar, draw_path, escaped, path_of
-from pgrecall.models import (
-    ArmReport,
-    Hit,
-    Period,
-    QueryEntity,
-    RecallReport,
-    RecallStep,
-    Timings,
-)
+from pgrecall.report import RecallReport
+from pgrecall.rows import ArmReport, Hit, Period, QueryEntity, RecallStep, Timings
 
 COLOURS = (  # of the arms, in the order in which they run
     "#D55E00",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from pgrecall.models import IndexStep
+    from pgrecall.rows import IndexStep
 
 _POLL_SECONDS = 0.5
 

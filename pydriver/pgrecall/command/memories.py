@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rich.console import Console
+from rich.text import Text
 
 from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
-from pgrecall.models import Memory
+from pgrecall.rows import Memory
 
 
 def list_them(options: SimpleNamespace, console: Console) -> int:
@@ -51,8 +52,12 @@ def update(options: SimpleNamespace, console: Console) -> int:
     """Change fields of a memory."""
     with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         new = recall.update(options.bank, options.memory_id, **dict(options.changes))
-        found = recall.history(options.bank, new.memory_id)
-    return _print(options, console, found)
+        former = recall.history(options.bank, new.memory_id)
+    found = [new if memory.memory_id == new.memory_id else memory for memory in former]
+    code = _print(options, console, found)
+    if not options.json and (ended := [*new.ended_entities, *new.ended_relations]):
+        console.print(Text(f"no longer said: {'; '.join(ended)}"))
+    return code
 
 
 def forget(options: SimpleNamespace, console: Console) -> int:

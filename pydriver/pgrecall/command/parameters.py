@@ -133,7 +133,7 @@ def moment(text: str) -> datetime:
 def setting(text: str) -> tuple[str, object]:
     """Read an option of a recall: NAME=VALUE."""
     name, value = _pair(text, "NAME", "fusion=linear")
-    known = import_module("pgrecall.core").RecallOptions.__annotations__
+    known = import_module("pgrecall.asking.recall_options").RecallOptions.__annotations__
     if name in {"bank", "query", *known} - OPTIONS.keys():
         raise click.BadParameter(f"not an option of a recall: {name}")
     return name, value

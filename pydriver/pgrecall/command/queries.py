@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg.rows import scalar_row, tuple_row
 
-from pgrecall.calls import Call
+from pgrecall.calls.call import Call
 
 
 def vector_version() -> Call[Any, str | None]:

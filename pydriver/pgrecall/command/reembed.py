@@ -11,8 +11,8 @@ from pgrecall.errors import ReembedRefused
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pgrecall.embedders import Embedder
-    from pgrecall.models import Reembedding
+    from pgrecall.inference.interfaces import Embedder
+    from pgrecall.rows import Reembedding
 
 _TRIES = 20
 _SAMPLE = 50

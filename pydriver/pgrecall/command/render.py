@@ -24,7 +24,7 @@ from pgrecall.evaluation.measure import (
     Ranking,
 )
 from pgrecall.evaluation.tuning import Gain, Tuning
-from pgrecall.models import (
+from pgrecall.rows import (
     ArmReport,
     Bank,
     BankStatistics,
@@ -41,7 +41,7 @@ from pgrecall.models import (
 )
 
 if TYPE_CHECKING:
-    from pgrecall.shards import ShardStatus
+    from pgrecall.cluster.shards import ShardStatus
 
 WIDTH = 100
 TEXT_LENGTH = 240

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from rich.console import Console
 
-from pgrecall import shards
+from pgrecall.cluster import shards
 from pgrecall.command import render
 from pgrecall.command.actions import print_done, print_json
 from pgrecall.server import resolve_dsn

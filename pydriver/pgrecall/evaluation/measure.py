@@ -13,12 +13,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgrecall.core import Progress, RecallOptions
-from pgrecall.embedders import Embedder, Role, Vector, embed_as
+from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
-from pgrecall.models import Arm, ArmFinding, Degradation, Hit
-from pgrecall.rerankers import SETTING
+from pgrecall.inference.interfaces import Embedder, Role, Vector
+from pgrecall.inference.prompts import embed_as
+from pgrecall.inference.rerankers import SETTING
+from pgrecall.retaining.streams import Progress
+from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
 if TYPE_CHECKING:
     import ir_measures

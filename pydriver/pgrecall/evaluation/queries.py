@@ -10,8 +10,9 @@ from typing import Any
 from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
-from pgrecall.calls import Call, checked
-from pgrecall.models import ArmFinding
+from pgrecall.calls.call import Call
+from pgrecall.calls.values import checked
+from pgrecall.rows import ArmFinding
 
 
 def fuse(

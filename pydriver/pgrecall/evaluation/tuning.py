@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pgrecall.core import Progress
+from pgrecall.asking.ranking import BOOSTS
 from pgrecall.errors import InvalidArgument
 from pgrecall.evaluation.measure import (
     AS_OF,
@@ -27,8 +27,8 @@ from pgrecall.evaluation.measure import (
     measure,
     require_reranker,
 )
-from pgrecall.models import Degradation
-from pgrecall.rerankers import BOOSTS
+from pgrecall.retaining.streams import Progress
+from pgrecall.rows import Degradation
 
 if TYPE_CHECKING:
     from pgrecall.client import Recall

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pgrecall.client import Recall
-from pgrecall.core import Progress
 from pgrecall.errors import RecallError
 from pgrecall.importing.rows import Row
+from pgrecall.retaining.streams import Progress
 
 BATCH = 500
 _KEPT = 1000  # a report of millions helps nobody

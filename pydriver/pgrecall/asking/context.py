@@ -1,0 +1,223 @@
+"""What a language model is given of an answer: context, not rows.
+
+Facts stand under the day they are about, oldest day first, each with the number of its rank, by
+which a reply can cite it. What says the same again is left out, what another fact contradicts is
+marked, and the list ends where the scores say that nothing more helps, or the budget does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from itertools import groupby
+from typing import Protocol
+
+from pgrecall.errors import InvalidArgument
+from pgrecall.rows import Context, Hit
+
+CountTokens = Callable[[str], int]
+
+MAX_TOKENS = 2000
+HELPS_FROM = 0.1
+"""Share of the best hit's relevance below which the rest helps no more: see bench/README.md."""
+
+_HEAD = "Memories, by the day they are about. Cite them by number."
+_PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
+_ELLIPSIS = "…"
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text, on the high side, without knowing the tokenizer.
+
+    A word costs a token for each five letters begun, outside of ASCII one for each letter and a
+    half; three digits cost one, as does every sign, line break and further space.
+    """
+    count = 0
+    before = ""
+    for piece in _PIECES.findall(text):
+        if piece == " " and before != " ":
+            cost = 0  # it belongs to the word behind it
+        elif piece[0].isdigit():
+            cost = -(-len(piece) // 3)
+        elif piece.isascii():
+            cost = -(-len(piece) // 5)
+        else:
+            cost = -(-2 * len(piece) // 3) if piece.isalpha() else 2
+        count += cost
+        before = piece
+    return count
+
+
+class Answered(Protocol):
+    """An answer, such as a RecallReport."""
+
+    @property
+    def hits(self) -> Sequence[Hit]:
+        """The hits, best first."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[str]:
+        """Statements to begin with, such as which dates "last week" stands for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One hit as it stands in the context."""
+
+    number: int
+    hit: Hit
+    day: str
+    text: str
+
+
+def likely_hits(max_tokens: int) -> int:
+    """Return how many hits a budget may hold, to ask for."""
+    return min(max(max_tokens // 12, 20), 1000)
+
+
+def make_context(
+    report: Answered,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    count_tokens: CountTokens | None = None,
+) -> Context:
+    """Write the answer for a language model, within a budget.
+
+    Args:
+        report: The answer.
+        max_tokens: The budget, for all that is sent.
+        count_tokens: Counts the tokens of a text, as the model does. Default: an estimate on the
+            high side.
+
+    Raises:
+        InvalidArgument: the budget is too small for a line of the best hit.
+
+    """
+    count = count_tokens or estimate_tokens
+    hits = _helpful(_distinct(report.hits))
+    lines = [_line(number, hit, report.hits) for number, hit in enumerate(hits, 1)]
+    head = [*report.facts]
+    if not lines:
+        text = "\n".join([*head, "No memory answers this."])
+        return Context(text, count(text), {}, 0, is_shortened=False)
+
+    chosen: list[_Line] = []
+    spent = count(_written(head, []))
+    for line in lines:
+        cost = count(f"{line.day}\n{line.text}\n")
+        if not chosen or spent + cost <= max_tokens:
+            chosen.append(line)
+            spent += cost
+    # Days are shared and tokens span lines: what counts is the whole, as it is sent.
+    fits = _most(len(chosen), lambda n: count(_written(head, chosen[:n])) <= max_tokens)
+    is_shortened = fits == 0
+    if is_shortened:
+        chosen = [_shortened(lines[0], head, max_tokens, count)]
+        fits = 1
+    text = _written(head, chosen[:fits])
+    return Context(
+        text=text,
+        tokens=count(text),
+        citations={line.number: line.hit.memory_id for line in chosen[:fits]},
+        left_out=len(report.hits) - fits,
+        is_shortened=is_shortened,
+        hits=tuple(line.hit for line in chosen[:fits]),
+    )
+
+
+def _distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """Leave out what says the same as a better hit about the same time."""
+    seen = set()
+    kept = []
+    for hit in hits:
+        said = (" ".join(re.findall(r"\w+", hit.text.casefold())) or hit.text, _day(hit))
+        if said not in seen:
+            seen.add(said)
+            kept.append(hit)
+    return kept
+
+
+def _helpful(hits: Sequence[Hit]) -> list[Hit]:
+    """End where the rest helps no more: nothing behind is relevant beside the best."""
+    floor = HELPS_FROM * max((hit.relevance for hit in hits), default=0.0)
+    last = max((n for n, hit in enumerate(hits) if n == 0 or hit.relevance >= floor), default=-1)
+    return list(hits[: last + 1])
+
+
+def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
+    text = " ".join(hit.text.split())
+    marks = []
+    path = (hit.via or {}).get("path")
+    if isinstance(path, str):
+        marks.append(f"by way of {path}")
+    rivals = [other for other in hits if other.memory_id in hit.conflicts_with]
+    newer = [other for other in rivals if _said_at(other) > _said_at(hit)]
+    if newer:
+        marks.append("outdated: contradicted by a newer one")
+    elif hit.conflicts_with:
+        marks.append("contradicted by an older one" if rivals else "contradicted by another")
+    note = f" ({'; '.join(marks)})" if marks else ""
+    return _Line(number, hit, _day(hit), f"[{number}] {text}{note}")
+
+
+def _said_at(hit: Hit) -> datetime:
+    start = (hit.occurred or (None, None))[0]
+    return start or hit.mentioned_at or datetime.min.replace(tzinfo=timezone.utc)
+
+
+def _day(hit: Hit) -> str:
+    """Write when a hit happened, else when it was said, in UTC."""
+    start, end = hit.occurred or (None, None)
+    if start is None and end is None:
+        return f"said {_date(hit.mentioned_at)}" if hit.mentioned_at else "undated"
+    if start is None or end is None:
+        return f"since {_date(start)}" if start else f"until {_date(end)}"
+    last = end - timedelta(microseconds=1) if end > start else end
+    return _date(start) if _date(start) == _date(last) else f"{_date(start)} to {_date(last)}"
+
+
+def _date(moment: datetime | None) -> str:
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
+
+
+def _written(head: Sequence[str], lines: Sequence[_Line]) -> str:
+    """Write lines under their days, in the order of time."""
+    ordered = sorted(lines, key=lambda line: (_said_at(line.hit), line.day, line.number))
+    written = [*head, _HEAD]
+    for day, group in groupby(ordered, key=lambda line: line.day):
+        written += [day, *(line.text for line in group)]
+    return "\n".join(written)
+
+
+def _shortened(line: _Line, head: Sequence[str], max_tokens: int, count: CountTokens) -> _Line:
+    """Cut the text of the best hit to what the budget takes."""
+
+    def cut(length: int) -> _Line:
+        return _Line(line.number, line.hit, line.day, line.text[:length].rstrip() + _ELLIPSIS)
+
+    def does_fit(length: int) -> bool:
+        return count(_written(head, [cut(length)])) <= max_tokens
+
+    length = _most(len(line.text), does_fit)
+    if length <= len(f"[{line.number}] "):
+        raise InvalidArgument(
+            f"max_tokens is {max_tokens}, too few for one memory",
+            hint=f"Pass at least {count(_written(head, [cut(40)]))}; {MAX_TOKENS} is the default.",
+        )
+    return cut(length)
+
+
+def _most(limit: int, does_fit: Callable[[int], bool]) -> int:
+    """Find the greatest number up to a limit that fits; 0 where none does."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if does_fit(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,85 @@
+"""How the texts of a question are embedded: in which role, and as what to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
+from pgrecall.inference.vectors import embedded
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending(Generic[T]):
+    """Something to wait for.
+
+    Attributes:
+        future: What it will come to.
+        seconds: How long to wait; None for as long as it takes.
+
+    """
+
+    future: Future[T]
+    seconds: float | None
+
+    def result(self) -> T:
+        """Return what it came to.
+
+        Raises:
+            TimeoutError: it took too long.
+            Exception: what it raised.
+
+        """
+        if self.future.cancelled():
+            raise TimeoutError(f"it took longer than {self.seconds or 0:.3g} s")
+        return self.future.result()
+
+
+class EmbeddedBefore:
+    """An embedder that has embedded the queries before, all in one go."""
+
+    prompts: Mapping[str, str] = {}
+
+    def __init__(
+        self, embedder: Embedder, vectors: Mapping[str, list[float]], error: Exception | None
+    ) -> None:
+        self.model = embedder.model
+        self.dimensions = None
+        self._embedder = embedder
+        self._vectors = vectors
+        self._error = error
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one embedding per text, in order, as of passages."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one embedding per passage, in order."""
+        if self._error is not None:
+            raise self._error
+        return embedded(self._embedder, texts)
+
+    def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the embedding that each question has got, in order."""
+        if self._error is not None:
+            raise self._error
+        return [self._vectors[text] for text in texts]
+
+
+def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:
+    """Say which of the texts of a recall are embedded in one go, and as what.
+
+    A made-up answer is a passage.
+    """
+    if not isinstance(embedder, RoleEmbedder):
+        if texts:
+            yield "query", [*texts]
+        return
+    if "embedding" in texts:
+        yield "query", ["embedding"]
+    if answers := [name for name in texts if name != "embedding"]:
+        yield "document", answers

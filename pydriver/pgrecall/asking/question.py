@@ -1,0 +1,442 @@
+"""One recall on its way, step by step.
+
+Nothing here talks to a server: the clients run the calls that a :class:`Question` makes, and wait
+for the models that it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
+from math import inf
+from time import perf_counter
+from typing import Any, cast
+
+from pgrecall import calls
+from pgrecall.arguments import check_recall
+from pgrecall.asking.embedding import EmbeddedBefore, Pending, by_role
+from pgrecall.asking.recall_options import RecallOptions
+from pgrecall.asking.reranking import Reranking
+from pgrecall.asking.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
+from pgrecall.asking.temporal.latest_or_former import read_latest_or_former
+from pgrecall.calls.call import Call
+from pgrecall.calls.recall import Answer
+from pgrecall.calls.values import array_text, to_floats, to_range
+from pgrecall.connection import telemetry
+from pgrecall.connection.tracing import Trace
+from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
+from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
+from pgrecall.inference.prompts import embed_as, submit_as
+from pgrecall.inference.vectors import checked
+from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
+from pgrecall.options import ARGUMENTS, EMBEDDINGS
+from pgrecall.report import RecallReport
+from pgrecall.rows import (
+    ArmFinding,
+    ArmReport,
+    Degradation,
+    Hit,
+    Period,
+    Preparation,
+    RecallStep,
+    Timings,
+)
+from pgrecall.settings import Settings
+
+MOST_QUERIES = 1000
+_LAST_SESSION = "last_session"
+
+
+class Question:
+    """One recall on its way: made, embedded, sent, reranked, then reported on.
+
+    Attributes:
+        trace: Times of the sending, and the deadline.
+        needs_preparation: Whether the bank has to be asked before the query is embedded.
+        log_share: The share of such questions that the bank wants logged; 0 if it was not asked.
+
+    """
+
+    log_share = 0.0
+
+    def __init__(
+        self,
+        settings: Settings,
+        bank: str,
+        query: str,
+        options: Mapping[str, Any],
+        start: Start = on_this_thread,
+        began: float | None = None,
+    ) -> None:
+        """Separate options of the driver from those of the database.
+
+        Args:
+            settings: Those of the client.
+            bank: Name of the bank.
+            query: The query.
+            options: Those of a recall.
+            start: Calls the functions of the user: here, or elsewhere where that must not wait.
+            began: When the call began, by perf_counter(). Default: now.
+
+        """
+        check_recall(bank, query, options, RecallOptions)
+        given = {name: value for name, value in options.items() if value is not None}
+        self.trace = Trace(
+            timeout=_timeout(given.pop("timeout", None)),
+            start=perf_counter() if began is None else began,
+        )
+        self._start = start if self.trace.timeout is None else on_own_thread
+        self._is_strict = bool(given.pop("strict", False))
+        self._degradations: list[Degradation] = []
+        self._hits: list[Hit] = []
+        self._limit = inf
+        self._settings = settings
+        self._bank = bank
+        self._query = self._embedded_text = query
+        self._language: str | None = given.pop("language", None)
+        self._anchors: Anchors | None = given.pop("anchors", None)
+        self._reranking = Reranking(settings, given)
+        reference_time = settings.moment(given.pop("reference_time", None))
+        self._reference_time = reference_time or datetime.now(timezone.utc)
+        self._seconds = dict.fromkeys(("temporal", "embed", "queue", "rerank"), 0.0)
+        self._constraint: TemporalConstraint | None = None
+        during: Period | None = given.pop("during", None)
+        self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
+        self._reads_time = given.pop("temporal", True) and during is None
+
+        self._texts: dict[str, str | Callable[[str], str]] = {}
+        for name in EMBEDDINGS & given.keys():
+            value = given.pop(name)
+            if isinstance(value, str) or callable(value):
+                self._texts[name] = value
+            else:
+                given[name] = to_floats(value, name)
+        arguments = {name: given.pop(name) for name in ARGUMENTS if name in given}
+        has_embedding = "embedding" in arguments
+        if has_embedding:
+            vector = to_floats(arguments["embedding"])
+            arguments["embedding"] = array_text(vector)
+        self._lacks_model = has_embedding and arguments.get("model") is None
+        # A reference time in the past also sets what was known.
+        arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
+        arguments |= {"bank": bank, "query": query, "during": to_range(self._during)}
+        self._arguments = calls.recall.recall_arguments(arguments, given)
+        self._name_model()
+        is_query = query.strip() != ""
+        self._embeds_query = settings.embedder is not None and not has_embedding and is_query
+        self.needs_preparation = (
+            self._embeds_query
+            or (self._reads_time and is_query)
+            or (settings.depends_on_bank and (has_embedding or bool(self._texts)))
+        )
+
+    def _name_model(self) -> None:
+        """Name the model of an embedding that the caller gave without one."""
+        if self._lacks_model and self._settings.model is not None:
+            self._arguments["model"] = self._settings.model
+        elif self._lacks_model:
+            self._arguments.pop("model", None)
+
+    def preparation_call(self) -> Call[Preparation, Preparation]:
+        """Return the call that says what the bank knows about the query."""
+        return calls.recall.prepare_recall(self._bank, self._query, before=self._reference_time)
+
+    def prepare(self, preparation: Preparation) -> None:
+        """Read the time out of the query, and keep what is to be embedded of it, and by what.
+
+        Raises:
+            InvalidArgument: the language is not known.
+
+        """
+        self._settings = self._settings.for_bank(preparation)
+        self._name_model()
+        self._embedded_text = preparation.embedded_text
+        self.log_share = preparation.log_share
+        if self._reads_time and self._query.strip():
+            self._read_time(preparation)
+            self._arguments["during"] = to_range(self._during)
+            self._read_latest_or_former(preparation)
+
+    def _read_time(self, preparation: Preparation) -> None:
+        arguments = dict(preparation.time_settings)
+        if self._language is not None:
+            arguments["language"] = self._language
+
+        def anchor(name: str) -> datetime | None:
+            if self._anchors is not None:
+                find = self._anchors if callable(self._anchors) else self._anchors.get
+                known = find(name)
+                if known is not None:
+                    return self._settings.moment(known)
+            return preparation.last_session_end if name == _LAST_SESSION else None
+
+        with self._timed("temporal"):
+            try:
+                found = extract_temporal_constraint(
+                    self._query,
+                    self._reference_time,
+                    timezone=self._settings.timezone,
+                    anchors=anchor,
+                    **arguments,
+                )
+            except ValueError as error:
+                raise InvalidArgument(
+                    str(error), hint="Pass temporal=False to read no time out of the query."
+                ) from error
+        if found is not None:
+            self._constraint = found
+            self._during = found.start, found.end
+
+    def _read_latest_or_former(self, preparation: Preparation) -> None:
+        """Ask for the latest or a former state where the query does.
+
+        Time then orders hits that say nearly the same, which a reranker would reorder.
+        """
+        options = cast("dict[str, object]", self._arguments["options"])
+        language = self._language or preparation.time_settings.get("language", "en")
+        direction = read_latest_or_former(
+            self._query,
+            language=language,
+            latest=_texts(options.get("latest_words", preparation.latest_words)),
+            former=_texts(options.get("former_words", preparation.former_words)),
+        ).direction
+        if direction is not None and "prefer" not in options:
+            options["prefer"] = direction
+            self._reranking.reranker = None
+
+    def embed(self, *, is_strict: bool = False) -> Iterator[Pending[Any]]:
+        """Embed what has to be embedded, all in one go; wait for what is yielded.
+
+        Args:
+            is_strict: Whether to raise what an embedder raises, whatever the option says.
+
+        Raises:
+            Exception: what the embedder or the function raised, where that is wanted.
+
+        """
+        embedder = self._settings.embedder
+        if embedder is None:
+            return
+        self._is_strict |= is_strict
+        texts: dict[str, str] = {}
+        for name, text in self._texts.items():
+            if not callable(text):
+                texts[name] = text
+                continue
+            try:
+                texts[name] = yield from self._waited(
+                    "embed", partial(self._start, text, self._query), self._share()
+                )
+            except Exception as error:  # whatever it is, the other arms answer
+                self._leave_out(name, f"{name} was left out: ", error)
+        if self._embeds_query:
+            texts["embedding"] = self._embedded_text
+        options = cast("dict[str, object]", self._arguments["options"])
+        try:
+            for role, names in by_role(embedder, texts):
+                begin = partial(
+                    self._begun_embedding, embedder, role, [texts[name] for name in names]
+                )
+                vectors = yield from self._waited("embed", begin, self._share())
+                read = checked(embedder.model, [*vectors], len(names))
+                for name, vector in zip(names, read, strict=True):
+                    if name == "embedding":
+                        self._arguments[name] = array_text(vector)
+                    else:
+                        options[name] = vector
+                self._arguments.setdefault("model", embedder.model)
+        except Exception as error:  # whatever it is, the other arms answer
+            self._leave_out("embedder", "nothing was searched by embedding: ", error)
+
+    def _begun_embedding(self, embedder: Embedder, role: Role, texts: list[str]) -> Future[Any]:
+        if isinstance(embedder, WorkedEmbedder):
+            return submit_as(embedder, role, texts)
+        return self._start(lambda: [*embed_as(embedder, role, texts)])
+
+    def _share(self) -> float | None:
+        left = self.trace.left
+        return None if left is None else left / 2
+
+    def _waited(
+        self, stage: str, begin: Callable[[], Future[Any]], seconds: float | None
+    ) -> Generator[Pending[Any], None, Any]:
+        """Begin something, have it waited for, and return what it came to.
+
+        What the worker says it waited for others is counted apart from the stage.
+        """
+        start, waited = perf_counter(), 0.0
+        try:
+            pending = Pending(begin(), seconds)
+            yield pending
+            found = pending.result()
+            if not isinstance(found, Reading):
+                return found
+            waited = max(0.0, perf_counter() - start - found.seconds)
+            self._limit = found.limit
+            return found.found
+        finally:
+            seconds = perf_counter() - start
+            self._seconds["queue"] += waited
+            self._seconds[stage] += seconds - waited
+            telemetry.stage(stage, seconds)
+
+    def _leave_out(self, what: str, why: str, error: Exception) -> None:
+        """Report what failed and is left out, or raise it where that is wanted."""
+        if self._is_strict:
+            raise error
+        reason, hint = said(error)
+        self._degradations.append(Degradation(what, f"{why}{reason}", hint))
+
+    def call(self) -> Call[Any, Answer]:
+        """Return the one call that finds the candidates, and reports on the arms."""
+        return calls.recall.recall_report(self._arguments)
+
+    def explain_call(self, is_run: bool | None) -> Call[ArmReport, list[ArmReport]]:
+        """Return the call that only reports on the arms."""
+        return calls.recall.explain_recall(self._arguments, is_run=is_run)
+
+    def arm_hits_call(self) -> Call[ArmFinding, list[ArmFinding]]:
+        """Return the call that says what each arm finds."""
+        return calls.recall.arm_hits(self._arguments)
+
+    def why_not_call(self, memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+        """Return the call that follows one memory through the recall."""
+        return calls.recall.why_not(self._arguments, memory_id)
+
+    @property
+    def is_reranked(self) -> bool:
+        """Whether the answer of the database is a list of candidates for the reranker."""
+        return self._reranking.reranker is not None
+
+    def reranked_steps(self, steps: Sequence[RecallStep], memory_id: int) -> list[RecallStep]:
+        """Add to the steps of a memory what became of the candidate."""
+        candidate = replace(steps[-1], step="candidates")
+        places = {hit.memory_id: place for place, hit in enumerate(self._hits, 1)}
+        place = places.get(memory_id) if candidate.status == "returned" else None
+        if place is None:
+            reason = "it is not among the candidates that the reranker orders"
+            return [*steps[:-1], candidate, RecallStep("answer", "left out", None, None, reason)]
+        page, score = self._reranking.page, self._hits[place - 1].final_score
+        reason, status = f"of {len(self._hits)}, reranked", "returned"
+        if not page.start < place <= page.stop:
+            reason += f"; the answer is {page.start + 1} to {page.stop}"
+            status = "left out"
+        return [*steps[:-1], candidate, RecallStep("answer", status, place, score, reason)]
+
+    def rerank(self, answer: Answer) -> Iterator[Pending[Any]]:
+        """Rerank the hits; wait for what is yielded.
+
+        Raises:
+            Exception: what the reranker raised, where that is wanted.
+
+        """
+        for arm in answer.arms:
+            if self._is_strict and arm.status == "failed":
+                raise ArmFailed(_degradation(arm).why, hint=arm.hint)
+        self._arms = answer.arms
+        self._hits = answer.hits
+        reranking = self._reranking
+        if reranking.reranker is None or not self._hits:
+            return
+        constraint = self._constraint
+        # "recently" would be as vague beside a date as it is in the question.
+        asked = constraint.matched if constraint and constraint.kind != "fuzzy" else ""
+        begin = reranking.begin(
+            self._hits,
+            self._query,
+            self._reference_time,
+            self._during,
+            asked,
+            self.trace.left,
+            self._start,
+        )
+        try:
+            scores = yield from self._waited("rerank", begin, self.trace.left)
+            self._hits = reranking.ordered(scores, self._limit)
+        except Exception as error:  # whatever it is, the fused order is an answer
+            self._leave_out("reranker", "", error)
+            return
+        degradation = reranking.degradation
+        if degradation and self._is_strict:
+            raise OutOfTime(degradation.why, hint=degradation.hint)
+        self._degradations += [degradation] if degradation else []
+
+    def report(self) -> RecallReport:
+        """Make the report."""
+        left_out = [_degradation(arm) for arm in self._arms if arm.hint or arm.status == "failed"]
+        page = self._hits[self._reranking.page]
+        constraint = self._constraint
+        stages = {
+            "temporal": self._seconds["temporal"],
+            "embed": self._seconds["embed"],
+            "wait": self.trace.wait,
+            "database": self.trace.database,
+            "rerank": self._seconds["rerank"],
+            "queue": self._seconds["queue"],
+        }
+        rest = perf_counter() - self.trace.start - sum(stages.values())
+        return RecallReport(
+            hits=tuple(page),
+            timings=Timings(
+                **{stage: seconds * 1000 for stage, seconds in stages.items()},
+                driver=max(0.0, rest) * 1000,
+            ),
+            temporal=constraint,
+            facts=(constraint.fact(),) if constraint is not None else (),
+            degradations=(*left_out, *self._degradations),
+            arms=tuple(self._arms),
+            confidence=max((hit.relevance for hit in page), default=0.0),
+            reranked=sum(hit.rerank_score is not None for hit in self._hits),
+        )
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[stage] += perf_counter() - start
+
+
+def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
+    """Embed the queries of questions in one go, for each to find its vector.
+
+    Wait for what is yielded. What fails is an error of each question.
+    """
+    first = questions[0]
+    embedder = first._settings.embedder
+    texts = [*dict.fromkeys(one._embedded_text for one in questions if one._embeds_query)]
+    if embedder is None or not texts:
+        return
+    vectors: dict[str, list[float]] = {}
+    failed = None
+    try:
+        begin = partial(first._begun_embedding, embedder, "query", texts)
+        found = yield from first._waited("embed", begin, first._share())
+        vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
+    except Exception as error:  # whatever it is, the other arms answer
+        failed = error
+    for one in questions:
+        one._settings = replace(one._settings, embedder=EmbeddedBefore(embedder, vectors, failed))
+
+
+def _texts(words: object) -> list[str]:
+    """Take the texts of a list; what else there is, the database refuses."""
+    return [one for one in words if isinstance(one, str)] if isinstance(words, list) else []
+
+
+def _timeout(seconds: float | None) -> float | None:
+    if seconds is not None and not seconds > 0:
+        raise InvalidArgument(
+            f"timeout is {seconds}, not above 0", hint="Give seconds for the whole call, such as 2."
+        )
+    return seconds
+
+
+def _degradation(arm: ArmReport) -> Degradation:
+    problem = "the {} arm failed and was left out: {}" if arm.status == "failed" else "{}: {}"
+    return Degradation("arm", problem.format(arm.arm, arm.reason or "no reason given"), arm.hint)

@@ -1,0 +1,159 @@
+"""How an answer is reranked: what is read, for how long, and which page is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pgrecall.asking.dated_text import dated_text
+from pgrecall.asking.ranking import BOOSTS, CANDIDATES, MODES, SECONDS, FirstPlaces, Order
+from pgrecall.errors import InvalidArgument
+from pgrecall.inference.interfaces import PunctualReranker, WorkedReranker
+from pgrecall.inference.worker import Start
+from pgrecall.options import TOP_K
+from pgrecall.rows import Degradation, Hit, Period
+from pgrecall.settings import Settings
+
+
+class Reranking:
+    """How an answer is reranked, and which page of it is returned.
+
+    Attributes:
+        reranker: Reorders the candidates; None to keep the fused order.
+        page: What is returned of the ordered candidates.
+        degradation: What there was no time for.
+
+    """
+
+    def __init__(self, settings: Settings, given: dict[str, Any]) -> None:
+        """Read the options of reranking, and ask the database for all candidates.
+
+        Raises:
+            InvalidArgument: an option of reranking is out of its range.
+
+        """
+        self.page = slice(None)
+        self.degradation: Degradation | None = None
+        self.reranker = settings.reranker if given.pop("rerank", True) else None
+        self._is_open = "candidates" not in given
+        self._candidates: int = given.pop("candidates", CANDIDATES)
+        self._mode: str = given.pop("rerank_mode", MODES[0])
+        self._seconds: float = given.pop("rerank_seconds", SECONDS)
+        self._boosts: Mapping[str, float] = given.pop("boosts", {})
+        self._is_collapsed = bool(given.get("collapse"))
+        self._check()
+        if self.reranker is not None:
+            skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
+            is_known = isinstance(skip, int) and isinstance(top_k, int)
+            if is_known and skip >= 0 and top_k >= 1:  # pages are cut from the reranked order
+                given.pop("skip", None)
+                given["top_k"] = max(skip + top_k, self._candidates)
+                self.page = slice(skip, skip + top_k)
+
+    def _check(self) -> None:
+        if self._candidates < 1:
+            raise InvalidArgument(
+                f"candidates is {self._candidates}, not 1 or more",
+                hint="Pass rerank=False to rerank none.",
+            )
+        if self._mode not in MODES:
+            raise InvalidArgument(
+                f'there is no rerank_mode "{self._mode}"', hint=f"Use one of: {', '.join(MODES)}."
+            )
+        if not self._seconds >= 0:
+            raise InvalidArgument(
+                f"rerank_seconds is {self._seconds}, not 0 or more",
+                hint="Pass a time in seconds, such as 2.",
+            )
+        for name, alpha in self._boosts.items():
+            if name not in BOOSTS:
+                raise InvalidArgument(
+                    f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
+                )
+            if not 0 <= alpha <= 1:
+                raise InvalidArgument(
+                    f'the boost "{name}" is {alpha}, not 0 to 1',
+                    hint="0.2 is ten percent either way.",
+                )
+
+    def begin(
+        self,
+        hits: list[Hit],
+        query: str,
+        reference_time: datetime,
+        during: Period | None,
+        asked: str,
+        left: float | None,
+        start: Start,
+    ) -> Callable[[], Future[Any]]:
+        """Return what has the candidates read."""
+        assert self.reranker is not None
+        reranker = self.reranker
+        self._texts = [dated_text(hit, during, asked) for hit in hits[: self._candidates]]
+        self._order = Order(
+            hits,
+            reference_time=reference_time,
+            during=during,
+            mode=self._mode,
+            boosts=self._boosts,
+            is_collapsed=self._is_collapsed,
+        )
+        self._first = (
+            FirstPlaces(self._order, len(self._texts), self.page.stop) if self._is_open else None
+        )
+        # A tenth is left for handing over what was read in the other nine.
+        self._limit = self._seconds if left is None else min(self._seconds, 0.9 * left)
+        if isinstance(reranker, WorkedReranker):
+            return partial(
+                reranker.submit,
+                query,
+                self._texts,
+                seconds=self._limit,
+                is_enough=self._first,
+            )
+        return partial(start, self._scores, query)
+
+    def _scores(self, query: str) -> Sequence[float]:
+        """Let the reranker score the texts.
+
+        Raises:
+            InvalidArgument: what it gives are no relevances, such as the logits of a model.
+            ValueError: it does not give one for each text.
+
+        """
+        if isinstance(self.reranker, PunctualReranker):
+            scores = [*self.reranker.scores_within(query, self._texts, self._limit)]
+        else:
+            assert self.reranker is not None
+            scores = [*self.reranker.scores(query, self._texts)]
+            if len(scores) != len(self._texts):
+                raise ValueError(f"it gave {len(scores)} scores for {len(self._texts)} texts")
+        for score in scores:
+            if not 0 <= score <= 1:
+                raise InvalidArgument(
+                    f"the reranker gave {score:g}, not a relevance from 0 to 1",
+                    hint="Make relevances of logits first, by 1 / (1 + exp(-logit)).",
+                )
+        return scores
+
+    def ordered(self, scores: Sequence[float], limit: float) -> list[Hit]:
+        """Order the hits; note what there was no time to read.
+
+        Args:
+            scores: Of the first of them.
+            limit: What the worker made of the time limit.
+
+        """
+        wanted, read = len(self._texts), len(scores)
+        if read < wanted and not (self._first and self._first.are_settled):
+            crowd = f" of {self._limit:.3g}, since many callers wait" if limit < self._limit else ""
+            self.degradation = Degradation(
+                "reranker",
+                f"{read} of {wanted} candidates were read in {min(limit, self._limit):.3g} s"
+                f"{crowd}; the others keep their order behind them",
+                "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+            )
+        return self._order.hits(scores)

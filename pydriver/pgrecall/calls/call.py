@@ -1,0 +1,231 @@
+"""A statement ready to be sent, and how its rows are read.
+
+A :class:`Call` does no I/O: both clients send the same ones, and a test can read them. Arguments
+have the names they have in SQL. Only what was given is sent, so SQL's defaults are the only ones.
+Columns are read by name; columns of a newer schema that the driver does not know are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from psycopg import DataError
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap
+from psycopg.errors import UndefinedColumn
+from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
+from psycopg.types.datetime import TimestamptzLoader
+from psycopg.types.range import Range
+
+from pgrecall.calls.values import checked
+from pgrecall.rows import Period
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+Record = TypeVar("Record", bound="DataclassInstance")
+# An empty list would have no type; rows of an export are text, so that no number is rounded.
+_CASTS = {"embedding": "::real[]", "rows": "::pg_catalog.jsonb"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row, Result]):
+    """One statement, ready to be sent.
+
+    Attributes:
+        sql: The statement, with named placeholders.
+        parameters: A value for each placeholder.
+        row_factory: Makes a row of the result's columns.
+        result: Makes the answer of all rows.
+        is_repeatable: Whether it may be sent again when the connection was lost and it is not
+            known whether the statement had arrived.
+
+    """
+
+    sql: str
+    parameters: Mapping[str, object]
+    row_factory: BaseRowFactory[Row]
+    result: Callable[[list[Row]], Result]
+    is_repeatable: bool = True
+
+
+class _TimeLoader(TimestamptzLoader):
+    """Reads a time; None for what Python has no datetime for: infinity, years before 1."""
+
+    def load(self, data: Buffer) -> datetime | None:  # type: ignore[override]
+        try:
+            return super().load(data)
+        except DataError:
+            return None
+
+
+def adapt(adapters: AdaptersMap) -> None:
+    """Read times that Python cannot represent as None instead of failing."""
+    adapters.register_loader("timestamptz", _TimeLoader)
+
+
+def limit_time(seconds: float) -> Call[Any, None]:
+    """Limit the time of the statements to come, unless they have a lower limit.
+
+    Until unlimit_time() or the end of the transaction.
+    """
+    return Call(
+        "select set_config('pgrecall.statement_timeout', old.value, true),"
+        " set_config('statement_timeout', least(nullif(extract(epoch from old.value::interval)"
+        " * 1000.0, 0.0), %(milliseconds)s)::bigint::pg_catalog.text, true)"
+        " from (select current_setting('statement_timeout')) as old(value)",
+        {"milliseconds": math.ceil(seconds * 1000)},
+        tuple_row,
+        nothing,
+    )
+
+
+def unlimit_time() -> Call[Any, None]:
+    """Restore the time limit of before limit_time()."""
+    return Call(
+        "select set_config('statement_timeout',"
+        " current_setting('pgrecall.statement_timeout'), true)",
+        {},
+        tuple_row,
+        nothing,
+    )
+
+
+def then(call: Call[Row, Result], change: Callable[[Result], Result]) -> Call[Row, Result]:
+    """Change the answer of a call."""
+    return replace(call, result=lambda rows: change(call.result(rows)))
+
+
+def together(several: Sequence[Call[Row, Result]]) -> Call[tuple[int, Row], list[Result]]:
+    """Make one statement of several with the same columns: one round trip for all answers."""
+    parts: list[str] = []
+    parameters: dict[str, object] = {}
+    for n, call in enumerate(several):
+        text = re.sub(r"%\((\w+)\)s", rf"%(\1__{n})s", call.sql)
+        parts.append(f"select {n} as call_n, row_number() over () as row_n, c.* from ({text}) as c")
+        parameters |= {f"{name}__{n}": value for name, value in call.parameters.items()}
+
+    def row_factory(cursor: Any) -> Callable[[Sequence[Any]], tuple[int, Row]]:
+        row = several[0].row_factory(cursor)
+        return lambda values: (values[0], row(values))
+
+    def result(rows: list[tuple[int, Row]]) -> list[Result]:
+        found: list[list[Row]] = [[] for _ in several]
+        for n, row in rows:
+            found[n].append(row)
+        return [call.result(own) for call, own in zip(several, found, strict=True)]
+
+    sql = f"{' union all '.join(parts)} order by call_n, row_n"
+    return Call(sql, parameters, row_factory, result, all(call.is_repeatable for call in several))
+
+
+def call_value(
+    function: str,
+    needed: Mapping[str, object] | None = None,
+    *,
+    is_repeatable: bool = True,
+    **given: object,
+) -> Call[Any, Any]:
+    """Call a function that returns one value."""
+    listing, parameters = named_arguments(needed, **given)
+    return Call(
+        f"select pgrecall.{function}({listing})", parameters, scalar_row, single, is_repeatable
+    )
+
+
+def call_command(
+    function: str, needed: Mapping[str, object], *, is_repeatable: bool = True, **given: object
+) -> Call[Any, None]:
+    """Call a function that returns nothing."""
+    call = call_value(function, needed, is_repeatable=is_repeatable, **given)
+    return replace(call, result=nothing)
+
+
+def call_records(
+    kind: type[Record],
+    function: str,
+    needed: Mapping[str, object] | None = None,
+    **given: object,
+) -> Call[Record, list[Record]]:
+    """Call a function that returns rows."""
+    listing, parameters = named_arguments(needed, **given)
+    return Call(f"select * from pgrecall.{function}({listing})", parameters, row_of(kind), list)
+
+
+def call_record(
+    kind: type[Record], function: str, needed: Mapping[str, object], **given: object
+) -> Call[Record, Record]:
+    """Call a function that returns one row."""
+    listing, parameters = named_arguments(needed, **given)
+    return Call(f"select * from pgrecall.{function}({listing})", parameters, row_of(kind), single)
+
+
+def named_arguments(
+    needed: Mapping[str, object] | None = None, **given: object
+) -> tuple[str, dict[str, object]]:
+    """List the arguments that are needed and those that were given, and their values."""
+    sent = {name: value for name, value in given.items() if value is not None and value != {}}
+    sent = {**(needed or {}), **sent}
+    listing = ", ".join(f"{name} => %({name})s{_CASTS.get(name, '')}" for name in sent)
+    return listing, checked(**sent)
+
+
+def row_of(kind: type[Record]) -> BaseRowFactory[Record]:
+    """Make rows of the columns that a class has a field for.
+
+    One that an older schema does not return is missed like one of a table: a caller is told both
+    versions.
+    """
+    needed = {
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    }
+
+    def factory(cursor: Any) -> Callable[[Sequence[Any]], Record]:
+        known = _names(kind)
+        columns = [
+            (place, column.name)
+            for place, column in enumerate(cursor.description or ())
+            if column.name in known
+        ]
+        missing = needed.difference(name for _, name in columns)
+        if missing:
+            raise UndefinedColumn(f"pgrecall returned no {', '.join(sorted(missing))}")
+        return lambda values: kind(**{name: values[place] for place, name in columns})
+
+    return factory
+
+
+@cache
+def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def period_of(occurred: Range[datetime] | None) -> Period | None:
+    """Return the bounds of a range."""
+    return None if occurred is None else (occurred.lower, occurred.upper)
+
+
+def made_of(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    """Make an object of the values that its class has a field for."""
+    return kind(**{name: values[name] for name in _names(kind) if name in values})
+
+
+def single(rows: list[Value]) -> Value:
+    """Answer with the one row."""
+    return rows[0]
+
+
+def nothing(_rows: list[Any]) -> None:
+    """Answer with nothing."""
+    return

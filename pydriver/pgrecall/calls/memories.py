@@ -1,0 +1,207 @@
+"""What became of memories: listed, corrected, merged, forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from pgrecall.calls.call import (
+    Call,
+    call_records,
+    call_value,
+    made_of,
+    named_arguments,
+    period_of,
+    single,
+)
+from pgrecall.calls.values import filter_text, listed, to_range
+from pgrecall.rows import Consolidated, Corrected, Memory, NearCopy, Period
+
+
+def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
+    """Erase memories."""
+    return call_value("forget", {"bank": bank, "memory_ids": list(memory_ids)}, is_repeatable=False)
+
+
+def forget_where(
+    bank: str,
+    *,
+    filter: str | Sequence[object] | None,
+    fact_key: str | None,
+    source_id: str | None,
+    dry_run: bool | None,
+) -> Call[int, int]:
+    """Erase the memories that meet conditions."""
+    return call_value(
+        "forget_where",
+        {"bank": bank},
+        is_repeatable=False,
+        filter=filter_text(filter),
+        fact_key=fact_key,
+        source_id=source_id,
+        dry_run=dry_run,
+    )
+
+
+def forget_messages(
+    bank: str,
+    message_ids: Iterable[int] | None,
+    *,
+    session: str | None,
+    during: Period | None,
+    dry_run: bool | None,
+) -> Call[int, int]:
+    """Erase raw messages."""
+    return call_value(
+        "forget_messages",
+        {"bank": bank},
+        is_repeatable=False,
+        message_ids=None if message_ids is None else list(message_ids),
+        session=session,
+        during=to_range(during),
+        dry_run=dry_run,
+    )
+
+
+def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[Memory]]:
+    """Return memories by id."""
+    return _memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})
+
+
+def list_memories(
+    bank: str,
+    *,
+    filter: str | Sequence[object] | None,
+    fact_types: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    during: Period | None,
+    entity: str | None,
+    as_of: datetime | None,
+    is_ended_too: bool,
+    before_id: int | None,
+    top_k: int | None,
+) -> Call[Memory, list[Memory]]:
+    """Return a page of the memories that meet conditions."""
+    needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
+    return _memories(
+        "list_memories",
+        needed,
+        filter=filter_text(filter),
+        fact_types=listed(fact_types),
+        tags=listed(tags),
+        during=to_range(during),
+        entity=entity,
+        as_of=as_of,
+        before_id=before_id,
+        top_k=top_k,
+    )
+
+
+def memory_history(bank: str, memory_id: int, *, top_k: int | None) -> Call[Memory, list[Memory]]:
+    """Return the versions of a fact."""
+    return _memories("memory_history", {"bank": bank, "memory_id": memory_id}, top_k=top_k)
+
+
+def update_memory(
+    bank: str, memory_id: int, changes: object, *, model: str | None
+) -> Call[Memory, Memory]:
+    """Replace a memory by a version of it with other fields."""
+    call = _memories(
+        "update_memory",
+        {"bank": bank, "memory_id": memory_id, "changes": Jsonb(changes)},
+        model=model,
+    )
+    return Call(call.sql, call.parameters, call.row_factory, single, is_repeatable=False)
+
+
+def supersede(
+    bank: str,
+    memory_id: int,
+    *,
+    superseded_by: int | None,
+    at: datetime | None,
+    reach: str | None,
+    dry_run: bool | None,
+) -> Call[Corrected, list[Corrected]]:
+    """End a memory's validity."""
+    call = call_records(
+        Corrected,
+        "supersede",
+        {"bank": bank, "memory_id": memory_id},
+        superseded_by=superseded_by,
+        at=at,
+        reach=reach,
+        dry_run=dry_run,
+    )
+    return replace(call, is_repeatable=False)
+
+
+def near_copies(
+    bank: str,
+    memory_id: int,
+    *,
+    superseded_by: int | None,
+    min_similarity: float | None,
+    as_of: datetime | None,
+) -> Call[NearCopy, list[NearCopy]]:
+    """List the memories that say nearly the same as one."""
+    return call_records(
+        NearCopy,
+        "near_copies",
+        {"bank": bank, "memory_id": memory_id},
+        superseded_by=superseded_by,
+        min_similarity=min_similarity,
+        as_of=as_of,
+    )
+
+
+def unsupersede(bank: str, memory_id: int) -> Call[Corrected, list[Corrected]]:
+    """Revert the last correction of a memory."""
+    call = call_records(Corrected, "unsupersede", {"bank": bank, "memory_id": memory_id})
+    return replace(call, is_repeatable=False)
+
+
+def consolidate(
+    bank: str, *, dry_run: bool | None, min_similarity: float | None, top_k: int | None
+) -> Call[Consolidated, list[Consolidated]]:
+    """Merge near duplicates, or list them."""
+    return call_records(
+        Consolidated,
+        "consolidate",
+        {"bank": bank},
+        dry_run=dry_run,
+        min_similarity=min_similarity,
+        top_k=top_k,
+    )
+
+
+def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
+    """Undo the latest consolidation."""
+    call = call_records(Corrected, "unconsolidate", {"bank": bank})
+    return replace(call, is_repeatable=False)
+
+
+def _memories(
+    function: str, needed: Mapping[str, object], **given: object
+) -> Call[Memory, list[Memory]]:
+    """Call a function that returns memories."""
+    listing, parameters = named_arguments(needed, **given)
+    return Call(f"select * from pgrecall.{function}({listing})", parameters, _memory_row, list)
+
+
+_MEMORY_LISTS = ("tags", "entities", "ended_entities", "ended_relations")
+
+
+def _memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
+    names = [column.name for column in cursor.description or ()]
+
+    def row(values: Sequence[Any]) -> Memory:
+        column = dict(zip(names, values, strict=True))
+        lists = {name: tuple(column.get(name) or ()) for name in _MEMORY_LISTS}
+        return made_of(Memory, {**column, **lists, "occurred": period_of(column["occurred"])})
+
+    return row

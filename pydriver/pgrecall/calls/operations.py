@@ -1,0 +1,108 @@
+"""What keeps a server going: versions, statistics, indexes, replicas and the log of recalls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import scalar_row
+from psycopg.types.json import Jsonb
+
+from pgrecall.calls.call import Call, call_command, call_records, call_value, single
+from pgrecall.rows import BankStatistics, IndexStep, Maintained, RecallCheck, RecallTimes
+
+
+def version() -> Call[str, str]:
+    """Return the version of the schema."""
+    return call_value("version")
+
+
+def log_position() -> Call[str, str]:
+    """Return a position in the log behind all that is committed."""
+    return Call("select pgrecall.log_position()::pg_catalog.text", {}, scalar_row, single)
+
+
+def replica_lag(*, at_most: float | None, after: str | None) -> Call[float | None, float | None]:
+    """Measure how far a standby is behind, and fail where that is too far."""
+    return call_value("replica_lag", at_most=at_most, after=after)
+
+
+def refresh_statistics(bank: str, *, is_full: bool | None) -> Call[Any, None]:
+    """Refresh the statistics of keyword search."""
+    return call_command("refresh_statistics", {"bank": bank}, is_full=is_full)
+
+
+def bank_statistics(bank: str) -> Call[BankStatistics, list[BankStatistics]]:
+    """Return the statistics of keyword search."""
+    return call_records(BankStatistics, "bank_statistics", {"bank": bank})
+
+
+def vocabulary_drift(bank: str) -> Call[float | None, float | None]:
+    """Compare a bank's frequent words with those of its snapshot."""
+    return call_value("vocabulary_drift", {"bank": bank})
+
+
+def snapshot_vocabulary(bank: str) -> Call[Any, None]:
+    """Keep a bank's frequent words, to compare with later."""
+    return call_command("snapshot_vocabulary", {"bank": bank})
+
+
+def maintain(bank: str | None, *, batch_size: int | None) -> Call[Maintained, list[Maintained]]:
+    """Do a piece of the pending work."""
+    return call_records(Maintained, "maintain", bank=bank, batch_size=batch_size)
+
+
+def log_recalls(bank: str, samples: Sequence[Mapping[str, object]]) -> Call[int, int]:
+    """Write samples of recalls into the log."""
+    return call_value("log_recalls", {"bank": bank, "samples": Jsonb(list(samples))})
+
+
+def recall_stats(
+    bank: str | None, *, since: datetime | None
+) -> Call[RecallTimes, list[RecallTimes]]:
+    """Sum up the log of recalls."""
+    return call_records(RecallTimes, "recall_stats", bank=bank, since=since)
+
+
+def calibrate_bank(bank: str, calibration: Mapping[str, object] | None) -> Call[int, int]:
+    """Give the model of a bank its constants."""
+    return call_value("calibrate_bank", {"bank": bank, "calibration": Jsonb(calibration)})
+
+
+def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
+    """List the statements that are due for vector indexes."""
+    return call_records(IndexStep, "index_plan", bank=bank)
+
+
+def index_builds() -> Call[Any, int]:
+    """Count the vector indexes that are being built, of any bank; index_plan() leaves them out."""
+    return Call(
+        "select count(*) from pg_catalog.pg_stat_progress_create_index p"
+        " join pg_catalog.pg_inherits i on i.inhrelid = p.relid"
+        " where i.inhparent = 'pgrecall.embedding'::pg_catalog.regclass",
+        {},
+        scalar_row,
+        single,
+    )
+
+
+UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")
+"""What to send before a statement of :func:`index_plan`, which may take hours."""
+LIMITED = ("reset statement_timeout", "reset lock_timeout")
+"""What to send afterwards."""
+
+
+def recall_check(
+    bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
+) -> Call[RecallCheck, list[RecallCheck]]:
+    """Compare searches by index with exact ones."""
+    return call_records(
+        RecallCheck,
+        "recall_check",
+        {"bank": bank},
+        sample=sample,
+        k=k,
+        depth=depth,
+        is_next=is_next,
+    )

@@ -1,0 +1,169 @@
+"""Recalls: their options, their answers, and what explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pgrecall.calls.call import (
+    Call,
+    call_record,
+    call_records,
+    call_value,
+    made_of,
+    named_arguments,
+    period_of,
+)
+from pgrecall.calls.values import checked, filter_text, jsonable, listed
+from pgrecall.errors import InvalidArgument
+from pgrecall.options import LISTS
+from pgrecall.rows import (
+    Arm,
+    ArmFinding,
+    ArmHit,
+    ArmReport,
+    Hit,
+    Preparation,
+    RecallOption,
+    RecallStep,
+    TypeHint,
+)
+
+
+class Answer(NamedTuple):
+    """The hits of a recall, and the report of the same run."""
+
+    hits: list[Hit]
+    arms: list[ArmReport]
+
+
+def recall_options() -> Call[RecallOption, list[RecallOption]]:
+    """List the options of a recall."""
+    return call_records(RecallOption, "recall_options")
+
+
+def arms() -> Call[Arm, list[Arm]]:
+    """List the retrieval arms."""
+    return call_records(Arm, "arms")
+
+
+def prepare_recall(bank: str, query: str, *, before: datetime) -> Call[Preparation, Preparation]:
+    """Prepare a query before it is embedded."""
+    return call_record(
+        Preparation, "prepare_recall", {"bank": bank, "query": query, "before": before}
+    )
+
+
+def highlight(
+    bank: str, memory_id: int, query: str, *, start_mark: str | None, end_mark: str | None
+) -> Call[str, str]:
+    """Mark in a memory what a query finds."""
+    return call_value(
+        "highlight",
+        {"bank": bank, "memory_id": memory_id, "query": query},
+        start_mark=start_mark,
+        end_mark=end_mark,
+    )
+
+
+def type_hints(bank: str, query: str) -> Call[TypeHint, list[TypeHint]]:
+    """List the fact types that the words of a query ask for."""
+    return call_records(TypeHint, "type_hints", {"bank": bank, "query": query})
+
+
+def recall_arguments(
+    arguments: Mapping[str, object], options: Mapping[str, object]
+) -> dict[str, object]:
+    """Gather the arguments of the recall family, checked and converted.
+
+    Args:
+        arguments: The named arguments, by name.
+        options: What goes into the argument options, by name.
+
+    """
+    ready = {
+        name: listed(value) if name in ("fact_types", "tags") else value
+        for name, value in arguments.items()
+        if value is not None
+    }
+    if "filter" in ready:
+        ready["filter"] = filter_text(ready["filter"])
+    ready["options"] = {
+        name: jsonable(listed(value) if name in LISTS else value, name, InvalidArgument)
+        for name, value in options.items()
+    }
+    checked(**ready)
+    return ready
+
+
+def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
+    """Find memories, best first, with the report of the same run.
+
+    The report is in the first row only, which exists also without hits.
+    """
+    listing, parameters = named_arguments(None, **arguments)
+    # A function of others in a schema of the caller's path could fit better than to_jsonb().
+    return Call(
+        "select h.*,"
+        " case when coalesce(h.ordinality, 1) = 1 then pg_catalog.to_jsonb(r.arms) end as report"
+        f" from pgrecall.recall_report({listing}) as r"
+        " left join lateral pg_catalog.unnest(r.hits) with ordinality as h on true"
+        " order by h.ordinality",
+        parameters,
+        _answer_row,
+        _answer,
+    )
+
+
+def explain_recall(
+    arguments: Mapping[str, object], *, is_run: bool | None
+) -> Call[ArmReport, list[ArmReport]]:
+    """Report on each arm; planned only where is_run is false."""
+    return call_records(ArmReport, "explain_recall", None, **arguments, is_run=is_run)
+
+
+def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFinding]]:
+    """Return what each arm finds, before fusion."""
+    return call_records(ArmFinding, "arm_hits", None, **arguments)
+
+
+def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+    """Return where a recall has a memory, or what keeps it out."""
+    return call_records(RecallStep, "why_not", None, **arguments, memory_id=memory_id)
+
+
+def _answer_row(
+    cursor: Any,
+) -> Callable[[Sequence[Any]], tuple[Hit | None, list[ArmReport]]]:
+    names = [column.name for column in cursor.description or ()]
+
+    def row(values: Sequence[Any]) -> tuple[Hit | None, list[ArmReport]]:
+        column = dict(zip(names, values, strict=True))
+        hit = _hit(column) if column["ordinality"] is not None else None
+        return hit, [made_of(ArmReport, arm) for arm in column["report"] or ()]
+
+    return row
+
+
+def _answer(rows: list[tuple[Hit | None, list[ArmReport]]]) -> Answer:
+    return Answer(
+        [hit for hit, _ in rows if hit is not None], [arm for _, report in rows for arm in report]
+    )
+
+
+def _hit(column: Mapping[str, Any]) -> Hit:
+    return made_of(
+        Hit,
+        {
+            **column,
+            "tags": tuple(column["tags"] or ()),
+            "metadata": column["metadata"] or {},
+            "occurred": period_of(column["occurred"]),
+            "arms": {name: made_of(ArmHit, arm) for name, arm in column["arms"].items()},
+            "fused_rank": column["rank"],
+            "rerank_score": None,
+            "final_score": column["score"],
+            "conflicts_with": tuple(column["conflicts_with"] or ()),
+        },
+    )

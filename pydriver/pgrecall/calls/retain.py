@@ -1,0 +1,113 @@
+"""What is written into a bank: facts, messages, sessions, embeddings, and links put off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from pgrecall.calls.call import Call, call_command, call_records, call_value
+from pgrecall.calls.values import jsonable, vector_text
+from pgrecall.errors import InvalidFact
+from pgrecall.rows import PendingText, Retained, RetainedMessage, StoredEmbedding, Turn
+
+
+def retain(
+    bank: str,
+    facts: Sequence[object],
+    *,
+    model: str | None,
+    link: str | None,
+    replace: str | None = None,
+) -> Call[Retained, list[Retained]]:
+    """Write a batch of facts, as made by :func:`plain_facts`."""
+    return call_records(
+        Retained,
+        "retain",
+        {"bank": bank, "facts": Jsonb(facts)},
+        model=model,
+        link=link,
+        replace=replace,
+    )
+
+
+def stored_embeddings(
+    bank: str, facts: Sequence[object]
+) -> Call[StoredEmbedding, list[StoredEmbedding]]:
+    """List the embeddings that a bank has of facts."""
+    return call_records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
+
+
+def retain_messages(
+    bank: str, messages: Iterable[object]
+) -> Call[RetainedMessage, list[RetainedMessage]]:
+    """Write a batch of raw messages."""
+    rows = [jsonable(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
+    return call_records(RetainedMessage, "retain_messages", {"bank": bank, "messages": Jsonb(rows)})
+
+
+def log_session(
+    bank: str, session: str, *, started_at: datetime | None, ended_at: datetime | None
+) -> Call[Any, None]:
+    """Record when a conversation took place."""
+    return call_command(
+        "log_session",
+        {"bank": bank, "session": session},
+        is_repeatable=False,
+        started_at=started_at,
+        ended_at=ended_at,
+    )
+
+
+def last_session_end(
+    bank: str, *, before: datetime | None
+) -> Call[datetime | None, datetime | None]:
+    """Return when the last conversation ended."""
+    return call_value("last_session_end", {"bank": bank}, before=before)
+
+
+def link_pending(bank: str, *, batch_size: int | None) -> Call[int, int]:
+    """Write deferred links."""
+    return call_value("link_pending", {"bank": bank}, batch_size=batch_size)
+
+
+def pending_links(bank: str) -> Call[int, int]:
+    """Count the facts whose links were deferred."""
+    return call_value("pending_links", {"bank": bank})
+
+
+def embed_pending(
+    bank: str, *, from_id: int, batch_size: int
+) -> Call[PendingText, list[PendingText]]:
+    """List texts of memories without an embedding."""
+    return call_records(
+        PendingText, "embed_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
+    )
+
+
+def embed_store(
+    bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
+) -> Call[int, int]:
+    """Store embeddings of such texts."""
+    embeddings = [
+        {"memory_id": text.memory_id, "embedding": vector_text(vector)}
+        for text, vector in zip(texts, vectors, strict=True)
+    ]
+    return call_value(
+        "embed_store", {"bank": bank, "embeddings": Jsonb(embeddings), "model": model}
+    )
+
+
+def message_context(
+    bank: str, message_id: int, *, before: int | None, after: int | None
+) -> Call[Turn, list[Turn]]:
+    """Return a message with those before and after it."""
+    return call_records(
+        Turn,
+        "message_context",
+        {"bank": bank, "message_id": message_id},
+        before=before,
+        after=after,
+    )

@@ -1,0 +1,207 @@
+"""Values as they are sent: checked for what PostgreSQL cannot hold, and written for it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+
+from psycopg.types.json import Jsonb
+from psycopg.types.range import TimestamptzRange
+
+from pgrecall.arguments import check_sent, check_type
+from pgrecall.errors import (
+    InvalidArgument,
+    InvalidEmbedding,
+    InvalidFact,
+    InvalidFilter,
+    RecallError,
+)
+from pgrecall.rows import Period
+
+_TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
+_HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
+_IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
+_MOST_DIGITS = 1000
+
+
+def plain_facts(facts: Iterable[object]) -> list[object]:
+    """Convert facts to JSON values; embeddings become compact text.
+
+    Args:
+        facts: Mappings in the documented format, or bare texts. They are left as they are.
+
+    Raises:
+        InvalidFact: a fact holds what JSON or PostgreSQL cannot, such as a NUL character.
+        InvalidEmbedding: an embedding is not a list of numbers.
+
+    """
+    return [
+        jsonable({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
+        for i, fact in enumerate(facts)
+    ]
+
+
+def to_floats(embedding: object, where: str = "embedding") -> list[float]:
+    """Read an embedding: a list, a tuple, a numpy array, a torch tensor, a pgvector value.
+
+    Args:
+        embedding: Shape (dimensions,).
+        where: Its name in an error.
+
+    Raises:
+        InvalidEmbedding: it is not a flat list of numbers.
+
+    """
+    for method in ("tolist", "to_list"):  # numpy and torch; pgvector
+        if hasattr(embedding, method):
+            embedding = getattr(embedding, method)()
+    if isinstance(embedding, Iterable) and not isinstance(embedding, str | bytes | Mapping):
+        try:
+            return [float(number) for number in embedding]
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InvalidEmbedding(
+        f"{where} is not a flat list of numbers",
+        hint="Give one number per dimension: [0.1, 0.2, ...]",
+    )
+
+
+def vector_text(embedding: object, where: str = "embedding") -> str:
+    """Write an embedding as short text, exactly enough for a halfvec: ``[0.1,0.2]``."""
+    if isinstance(embedding, str):
+        return embedding
+    return f"[{','.join(format(number, '.6g') for number in to_floats(embedding, where))}]"
+
+
+def array_text(numbers: Sequence[float]) -> str:
+    """Write numbers as an array, exactly enough for a halfvec; psycopg is slow to write a list."""
+    return "{" + ("%.6g," * len(numbers) % tuple(numbers))[:-1] + "}"
+
+
+def to_range(during: Period | None) -> TimestamptzRange | None:
+    """Make a range of a period.
+
+    Raises:
+        InvalidArgument: it is no pair of times, or ends before it starts.
+
+    """
+    if during is None:
+        return None
+    check_type("during", during, Period)
+    start, end = during
+    if start is not None and end is not None and end < start:
+        raise InvalidArgument(
+            f"during ends before it starts: {end.isoformat()} is before {start.isoformat()}",
+            hint="Give (start, end); None leaves a side open.",
+        )
+    return TimestamptzRange(start, end)
+
+
+def filter_text(condition: object) -> str | None:
+    """Write a filter of nested lists as JSON; an expression is text already."""
+    if condition is None or isinstance(condition, str):
+        return condition
+    return json.dumps(jsonable(condition, "filter", InvalidFilter))
+
+
+def listed(texts: object) -> object:
+    """Treat a text as a list of one text, not of its letters."""
+    if isinstance(texts, str):
+        return [texts]
+    return list(texts) if isinstance(texts, Iterable) else texts
+
+
+def checked(**parameters: object) -> dict[str, object]:
+    """Reject text that PostgreSQL cannot store, and wrap JSON values."""
+    checked: dict[str, object] = {}
+    for name, value in parameters.items():
+        check_sent(name, value)
+        error = InvalidFilter if name == "filter" else InvalidArgument
+        if isinstance(value, str):
+            _check_text(value, name, error)
+        elif type(value) is int:
+            # Without a type, as a literal: what is too large is refused by the argument's own type.
+            _check_digits(value, name, error)
+            value = str(value)
+        elif isinstance(value, Mapping):
+            value = Jsonb(jsonable(value, name, error))
+        elif isinstance(value, list):
+            for position, element in enumerate(value):
+                if isinstance(element, str):
+                    _check_text(element, f"{name}[{position}]", error)
+        checked[name] = value
+    return checked
+
+
+def _check_digits(number: int, where: str, error: type[RecallError]) -> None:
+    if abs(number) >= 10**_MOST_DIGITS:
+        raise error(f"{where} is a number of more than {_MOST_DIGITS} digits")
+
+
+def _check_text(text: str, where: str, error: type[RecallError]) -> None:
+    if "\0" in text:
+        raise error(f"{where} contains a NUL character", hint=_TEXT_HINT)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise error(f"{where} contains a lone surrogate", hint=_TEXT_HINT) from None
+
+
+def jsonable(value: object, where: str, error: type[RecallError]) -> object:
+    """Copy a value as JSON; `where` names the part in an error."""
+    try:
+        return _plain(value, where, error)
+    except RecursionError:
+        raise error(f"{where} is nested too deeply") from None
+
+
+def _plain(value: object, where: str, error: type[RecallError]) -> object:
+    match value:
+        case str():
+            _check_text(value, where, error)
+            return value
+        case None | bool():
+            return value
+        case int():
+            _check_digits(value, where, error)
+            return value
+        case float():
+            if not math.isfinite(value):
+                raise error(f"{where} is {value}, which is not a finite number")
+            return value
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return f"{value.days} days {value.seconds + value.microseconds / 1e6} seconds"
+        case Mapping():
+            return {
+                _key(key, where, error): (
+                    vector_text(part, f"{where}.{key}")
+                    if part is not None
+                    and (
+                        (key == "embedding" and _HAS_EMBEDDING.fullmatch(where))
+                        or _IS_EMBEDDINGS.fullmatch(where)
+                    )
+                    else _plain(part, f"{where}.{key}", error)
+                )
+                for key, part in value.items()
+            }
+        case list() | tuple() | set() | frozenset():
+            return [_plain(part, f"{where}[{i}]", error) for i, part in enumerate(value)]
+    if hasattr(value, "tolist"):  # a number or an array of numpy
+        return _plain(value.tolist(), where, error)
+    raise error(
+        f"{where} is a value of type {type(value).__name__}, which JSON cannot hold",
+        hint="Use text, numbers, true, false, null, dates, lists and objects.",
+    )
+
+
+def _key(key: object, where: str, error: type[RecallError]) -> str:
+    if not isinstance(key, str):
+        raise error(f"{where} has the key {key!r}, which is not text")
+    _check_text(key, f"a key of {where}", error)
+    return key

@@ -1,0 +1,404 @@
+"""Banks on several servers behind a router: a PostgreSQL with PL/Proxy, which holds no bank itself.
+
+A caller of the router finds the public functions with their own signatures; each function with a
+bank runs as a whole on the shard of that bank. Everything here takes a connection to the router in
+autocommit mode, as superuser; shards are reached from here by the same DSNs as from the router.
+router.py makes the functions, router.sql holds the directory and what the functions share.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgrecall._version import __version__
+from pgrecall.cluster.router import statements
+from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
+from pgrecall.server import schema
+
+Connection = psycopg.Connection[Any]
+
+_BLOCK = 2**40
+_PAGE = 2000
+_DRAIN_SECONDS = 60.0
+_SETTLE_SECONDS = 0.5  # for calls that have looked up the former shard and not yet reached it
+
+
+class Shard(NamedTuple):
+    """A server of banks, as the router knows it."""
+
+    shard: str
+    dsn: str
+    is_open: bool
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """A server of banks, and how it is.
+
+    Attributes:
+        shard: Its name.
+        dsn: How to reach it.
+        is_open: Whether it takes new banks.
+        banks: How many banks the router has there.
+        version: Version of pgrecall there; None where it does not answer.
+        bytes: Size of its database; None where it does not answer.
+        problem: What is wrong, or None.
+
+    """
+
+    shard: str
+    dsn: str
+    is_open: bool
+    banks: int
+    version: str | None
+    bytes: int | None
+    problem: str | None
+
+
+def init(router: Connection) -> bool:
+    """Make a database the router; False where it is one.
+
+    Raises:
+        InstallError: the server has no PL/Proxy, or the database holds pgrecall itself.
+
+    """
+    with translated():
+        if is_router(router):
+            return False
+        if schema.installed_version(router) is not None:
+            raise InstallError(
+                "this database holds banks, so it cannot be the router",
+                hint="Make another one, and add this one to it as a shard.",
+            )
+        try:
+            router.execute("create extension if not exists plproxy")
+        except psycopg.errors.FeatureNotSupported as error:
+            raise InstallError(
+                "the server has no PL/Proxy",
+                hint="Install its package, such as postgresql-15-plproxy of Debian.",
+            ) from error
+        with router.transaction():
+            router.execute(Path(__file__).with_name("router.sql").read_bytes())
+        return True
+
+
+def is_router(connection: Connection) -> bool:
+    """Tell whether the database is a router."""
+    found = connection.execute("select to_regclass('pgrecall_router.shard') is not null")
+    return bool(_value(found))
+
+
+def shards(router: Connection) -> list[Shard]:
+    """List the shards by name.
+
+    Raises:
+        InstallError: the database is no router.
+
+    """
+    if not is_router(router):
+        raise InstallError("this database is no router", hint="Make it one: pgrecall shard init")
+    found = router.execute(
+        "select shard, dsn, is_open, version from pgrecall_router.shard order by shard"
+    )
+    return [Shard(*row) for row in found]
+
+
+def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> list[str]:
+    """Add a server with pgrecall, and the banks that it has; returns their names.
+
+    Ids there go on in a block of their own, so that they are unique across shards.
+
+    Args:
+        router: A connection to the router.
+        name: A name for the server: lower-case letters, digits, underscores.
+        dsn: How the router and this process reach it; without user and password, which are those
+            of each caller.
+        is_open: Whether it takes new banks.
+
+    Raises:
+        InstallError: the server has no pgrecall, or the database is no router.
+        InvalidArgument: the name is taken or unusable, or another shard has a bank of its banks.
+
+    """
+    known = shards(router)
+    given = conninfo_to_dict(dsn)
+    if {"user", "password"} & given.keys():
+        raise InvalidArgument(
+            "the DSN of a shard names a user or password, which would be that of every caller",
+            hint="Leave it out: the shard is asked as the role that asks the router.",
+        )
+    if any(name == one.shard or dsn == one.dsn for one in known):
+        raise InvalidArgument(f'there is a shard "{name}" or one of this DSN already')
+    with _connected(router, dsn) as shard, router.transaction():
+        version = schema.installed_version(shard)
+        if version is None:
+            raise InstallError(
+                f'the database of shard "{name}" has no pgrecall',
+                hint="Install it: pgrecall migrate --dsn ...",
+            )
+        try:
+            router.execute(
+                "insert into pgrecall_router.shard (shard, dsn, is_open, version)"
+                " values (%s, %s, %s, %s)",
+                [name, dsn, is_open, version],
+            )
+        except psycopg.errors.CheckViolation as error:
+            raise InvalidArgument(
+                f'"{name}" is no name for a shard', hint="Use a-z, 0-9 and _, at most 40."
+            ) from error
+        banks = [bank for (bank,) in shard.execute("select bank_id from pgrecall.bank order by 1")]
+        taken = router.execute(
+            "select bank_id, shard from pgrecall_router.bank where bank_id = any (%s)", [banks]
+        ).fetchone()
+        if taken is not None:
+            raise InvalidArgument(
+                f'bank "{taken[0]}" is on shard "{taken[1]}" already',
+                hint="Export one of the two under another name, and drop it there.",
+            )
+        with router.cursor() as cursor:
+            cursor.executemany(
+                "insert into pgrecall_router.bank (bank_id, shard) values (%s, %s)",
+                [(bank, name) for bank in banks],
+            )
+        _new_block(router, shard)
+        if not known:
+            _make_functions(router, shard)
+    return banks
+
+
+def migrate(router: Connection, report: Callable[[str, str], None] | None = None) -> None:
+    """Upgrade pgrecall on each shard, one after the other, then the functions of the router.
+
+    Args:
+        router: A connection to the router.
+        report: Called with each shard and its version, when it is done.
+
+    Raises:
+        InstallError: as :func:`pgrecall.schema.migrate`; the shards before stay upgraded.
+
+    """
+    for one in shards(router):
+        with _connected(router, one.dsn) as shard:
+            after = schema.migrate(shard).after
+            router.execute(
+                "update pgrecall_router.shard set version = %s where shard = %s",
+                [after, one.shard],
+            )
+        if report:
+            report(one.shard, after)
+    for one in shards(router)[:1]:
+        with _connected(router, one.dsn) as shard, router.transaction():
+            _make_functions(router, shard)
+
+
+def banks(router: Connection, shard: str | None = None) -> list[tuple[str, str]]:
+    """List the banks by name, each with its shard."""
+    shards(router)
+    return router.execute(
+        "select bank_id, shard from pgrecall_router.bank"
+        " where shard = %(shard)s or %(shard)s::text is null order by bank_id",
+        {"shard": shard},
+    ).fetchall()
+
+
+def status(router: Connection) -> list[ShardStatus]:
+    """Ask each shard how it is."""
+    known = shards(router)
+    counts = dict(
+        router.execute("select shard, count(*) from pgrecall_router.bank group by shard").fetchall()
+    )
+    unfinished: dict[str, list[str]] = {}
+    for bank, place in router.execute(
+        "select bank_id, coalesce(moving_to, left_on) from pgrecall_router.bank"
+        " where moving_to is not null or left_on is not null"
+    ):
+        unfinished.setdefault(place, []).append(bank)
+    found = []
+    for one in known:
+        version = size = problem = None
+        try:
+            with _connected(router, one.dsn) as shard:
+                version = schema.installed_version(shard)
+                size = _value(shard.execute("select pg_database_size(current_database())"))
+            if version != __version__:
+                problem = f"version {version}, not {__version__}: pgrecall shard migrate"
+            elif one.shard in unfinished:
+                left = ", ".join(unfinished[one.shard])
+                problem = f"a copy is left of a move: {left}: repeat pgrecall shard move"
+        except psycopg.Error as error:
+            problem = str(error).strip().splitlines()[0]
+        found.append(
+            ShardStatus(
+                one.shard,
+                one.dsn,
+                one.is_open,
+                counts.get(one.shard, 0),
+                version,
+                size,
+                problem,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A bank on its new shard.
+
+    Attributes:
+        rows: How many rows were copied; 0 where it was there already.
+        paused: For how many seconds writers had to wait.
+
+    """
+
+    rows: int
+    paused: float
+
+
+def move(router: Connection, bank: str, to: str) -> Moved:
+    """Move a bank to another shard; recalls go on, writers wait until it is done.
+
+    The bank is locked on its shard as any writer that is alone locks it, copied in one transaction,
+    given its vector indexes, entered in the directory, and dropped where it was once no call runs
+    there any more. Writers that waited then find no bank and are led to the new one. What breaks
+    off leaves the bank where the directory says; the next move clears up.
+
+    Args:
+        router: A connection to the router.
+        bank: Name of the bank.
+        to: Name of the shard.
+
+    Raises:
+        BankNotFound: the router knows no such bank.
+        InvalidArgument: there is no such shard, or it has another bank of that name.
+
+    """
+    known = {one.shard: one for one in shards(router)}
+    if to not in known:
+        raise InvalidArgument(
+            f'there is no shard "{to}"', hint=f"There are: {', '.join(known) or 'none'}."
+        )
+    row = router.execute(
+        "select shard, moving_to, left_on from pgrecall_router.bank where bank_id = %s", [bank]
+    ).fetchone()
+    if row is None:
+        raise BankNotFound(
+            f'bank "{bank}" does not exist', hint="List them with: pgrecall shard list"
+        )
+    place, moving_to, left_on = row
+    for left in {moving_to, left_on} - {None, place}:
+        with _connected(router, known[left].dsn) as shard, shard.transaction():
+            if _has(shard, bank):
+                shard.execute("select pgrecall.drop_bank(%s)", [bank])
+    _note(router, bank, "moving_to = null, left_on = null")
+    if place == to:
+        return Moved(0, 0.0)
+    with (
+        _connected(router, known[place].dsn) as source,
+        _connected(router, known[to].dsn) as target,
+    ):
+        if _has(target, bank):
+            raise InvalidArgument(
+                f'shard "{to}" has a bank "{bank}", which the router does not know',
+                hint="Drop it there, or export it under another name.",
+            )
+        _note(router, bank, "moving_to = %s", to)
+        with source.transaction():
+            # Waits for open writers of the bank, and keeps others out until the end of this.
+            source.execute("select pgrecall.configure_bank(%s, '{}')", [bank])
+            began = time.perf_counter()
+            _above(router, source, target, bank)
+            with target.transaction():
+                rows = _copy(source, target, bank)
+            plan = target.execute("select statement from pgrecall.index_plan(%s)", [bank])
+            for (statement,) in plan.fetchall():
+                target.execute(statement.encode())
+            _note(router, bank, "shard = %s, moving_to = null, left_on = %s", to, place)
+            _drain(source)
+            source.execute("select pgrecall.drop_bank(%s)", [bank])
+        paused = time.perf_counter() - began
+    _note(router, bank, "left_on = null")
+    return Moved(rows, paused)
+
+
+def _note(router: Connection, bank: str, change: str, *values: object) -> None:
+    statement = f"update pgrecall_router.bank set {change} where bank_id = %s"
+    router.execute(statement.encode(), [*values, bank])
+
+
+def _has(shard: Connection, bank: str) -> bool:
+    found = shard.execute("select exists (select from pgrecall.bank where bank_id = %s)", [bank])
+    return bool(_value(found))
+
+
+def _copy(source: Connection, target: Connection, bank: str) -> int:
+    last, rows = None, 0
+    while True:
+        page = source.execute(
+            "select r::text from pgrecall.exported_rows(%s, %s, %s) as r", [bank, last, _PAGE]
+        ).fetchall()
+        if not page:
+            return rows
+        last = page[-1][0]
+        texts = f"[{','.join(text for (text,) in page)}]"
+        target.execute("select pgrecall.import_rows(%s, %s::jsonb)", [bank, texts])
+        rows += len(page)
+
+
+def _drain(source: Connection) -> None:
+    """Wait until no call runs on a shard that began before now, but those that wait for a lock."""
+    time.sleep(_SETTLE_SECONDS)
+    since = _value(source.execute("select clock_timestamp()"))
+    until = time.monotonic() + _DRAIN_SECONDS
+    running = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and backend_type = 'client backend' and state = 'active'"
+        " and wait_event_type is distinct from 'Lock' and query_start < %s"
+    )
+    while _value(source.execute(running, [since])) and time.monotonic() < until:
+        source.execute("select pg_stat_clear_snapshot()")
+        time.sleep(0.05)
+
+
+def _above(router: Connection, source: Connection, target: Connection, bank: str) -> None:
+    """Let the target give ids above those of the bank, which rise within a bank."""
+    last = "select coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)"
+    if _value(source.execute(last)) > _value(target.execute(last)):
+        _new_block(router, target)
+
+
+def _new_block(router: Connection, shard: Connection) -> None:
+    block = _value(router.execute("select nextval('pgrecall_router.id_block')"))
+    shard.execute(
+        "select setval('pgrecall.id_seq', greatest(%s, 1 +"
+        " coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)))",
+        [block * _BLOCK],
+    )
+
+
+@contextmanager
+def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
+    """Connect to a shard as the role that the router is asked as."""
+    with psycopg.connect(
+        make_conninfo(dsn, user=router.info.user), autocommit=True, connect_timeout=5
+    ) as shard:
+        yield shard
+
+
+def _make_functions(router: Connection, shard: Connection) -> None:
+    for statement in statements(router, shard):
+        router.execute(statement.encode())
+
+
+def _value(cursor: psycopg.Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    return row and row[0]

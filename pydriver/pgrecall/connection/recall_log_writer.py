@@ -1,0 +1,82 @@
+"""The log of recalls: a sample of their times, written where a bank asks for it.
+
+A thread of its own writes, over a connection of its own, a few seconds later and in batches: a
+recall neither waits for it nor fails with it. What cannot be written is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from datetime import datetime, timedelta, timezone
+from itertools import groupby
+from threading import Event, Lock, Thread
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from pgrecall import calls
+from pgrecall.report import RecallReport
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 5.0
+MOST = 1000
+
+
+class RecallLogWriter:
+    """Samples on their way to the table recall_log."""
+
+    def __init__(self, dsn: str) -> None:
+        """Keep where they go; nothing is opened before there is one."""
+        self._dsn = make_conninfo(dsn, connect_timeout=int(SECONDS))
+        self._samples: deque[tuple[str, dict[str, object]]] = deque(maxlen=MOST)
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._is_closed = Event()
+
+    def add(self, bank: str, share: float, report: RecallReport) -> None:
+        """Keep a recall that ended now, or leave it, by chance."""
+        if random.random() >= share:
+            return
+        times = report.timings
+        sample = {
+            "asked_at": (
+                datetime.now(timezone.utc) - timedelta(milliseconds=times.total)
+            ).isoformat(),
+            "share": share,
+            "total_ms": times.total,
+            "wait_ms": times.wait,
+            "embed_ms": times.embed,
+            "database_ms": times.database,
+            "rerank_ms": times.rerank,
+            "hits": len(report.hits),
+            "left_out": [degradation.what for degradation in report.degradations],
+        }
+        with self._lock:
+            self._samples.append((bank, sample))
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="pgrecall log", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Write what is left, and wait for it, a few seconds at most."""
+        self._is_closed.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(2 * SECONDS)
+
+    def _work(self) -> None:
+        self._is_closed.wait(SECONDS)
+        with self._lock:
+            samples = sorted(self._samples, key=lambda sample: sample[0])
+            self._samples.clear()
+            self._thread = None
+        try:
+            with psycopg.connect(self._dsn, autocommit=True) as connection:
+                for bank, part in groupby(samples, key=lambda sample: sample[0]):
+                    call = calls.operations.log_recalls(bank, [sample for _, sample in part])
+                    connection.execute(call.sql.encode(), call.parameters, prepare=False)
+        except psycopg.Error as error:
+            logger.debug("%d samples of recalls were not written: %s", len(samples), error)

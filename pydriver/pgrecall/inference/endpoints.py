@@ -1,0 +1,248 @@
+"""Models behind an endpoint: embedders and rerankers that answer over HTTP."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pgrecall._version import __version__
+from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RerankerUnavailable
+from pgrecall.inference.interfaces import Vector
+from pgrecall.inference.runtime import cannot_embed
+
+
+class OpenAIEmbedder:
+    """A model behind an endpoint with the API of OpenAI, by the official client.
+
+    The client tries again what failed for a passing reason, later each time, and waits as long as
+    the endpoint asks for where it limits the rate.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int = 128,
+        rate: float | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 5,
+    ) -> None:
+        """Choose a model; nothing is imported or sent yet.
+
+        Args:
+            model: Its name at the endpoint, which a bank stores.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
+                else that of OpenAI.
+            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
+            dimensions: Length of each embedding, for models that can shorten it.
+            batch_size: Texts in one request, at least 1.
+            rate: Requests a second at most, of all callers. Default: no limit.
+            timeout: Seconds for one request.
+            max_retries: How often a request is tried again.
+
+        Raises:
+            InvalidArgument: batch_size is below 1, or rate not above 0.
+
+        """
+        if batch_size < 1 or (rate is not None and not rate > 0):
+            raise InvalidArgument(
+                f"batch_size must be at least 1 and rate above 0, not {batch_size} and {rate}"
+            )
+        self.model = model
+        self.dimensions = dimensions
+        self._endpoint = {"base_url": base_url, "api_key": api_key}
+        self._limits = {"timeout": timeout, "max_retries": max_retries}
+        self._batch_size = batch_size
+        self._pause = 1 / rate if rate else 0.0
+        self._next = 0.0
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per text, in order.
+
+        Raises:
+            EmbedderUnavailable: the package is missing, or the endpoint refuses or is out of reach.
+
+        """
+        client = self._connected()
+        import openai
+
+        size = {} if self.dimensions is None else {"dimensions": self.dimensions}
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), self._batch_size):
+            batch = [*texts[start : start + self._batch_size]]
+            self._wait()
+            try:
+                answer = client.embeddings.create(
+                    model=self.model, input=batch, encoding_format="float", **size
+                )
+            except openai.OpenAIError as error:
+                raise EmbedderUnavailable(
+                    f'the embedder "{self.model}" at {client.base_url} failed: {error}',
+                    hint="Check the endpoint, the name of the model and OPENAI_API_KEY.",
+                ) from error
+            found = sorted(answer.data, key=lambda one: one.index)
+            vectors += [one.embedding for one in found]
+        return vectors
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                try:
+                    import openai
+                except ImportError as error:
+                    raise cannot_embed(error.name, "pip install 'pgrecall[openai]'") from error
+                given = {name: value for name, value in self._endpoint.items() if value}
+                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
+                    given.setdefault("api_key", "none")
+                try:
+                    self._client = openai.OpenAI(**given, **self._limits)
+                except openai.OpenAIError as error:
+                    raise EmbedderUnavailable(
+                        f'the embedder "{self.model}" cannot be used: {error}',
+                        hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
+                    ) from error
+            return self._client
+
+    def _wait(self) -> None:
+        """Wait for the turn of this request."""
+        with self._lock:
+            turn = max(self._next, time.monotonic())
+            self._next = turn + self._pause
+        time.sleep(max(0.0, turn - time.monotonic()))
+
+
+KEY_SETTING = "PGRECALL_RERANKER_KEY"
+
+
+class HttpReranker:
+    """A reranker behind an endpoint: that of TEI or, where a model is named, one like Cohere's."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        batch_size: int = 32,
+        timeout: float = 30.0,
+    ) -> None:
+        """Choose an endpoint; nothing is sent yet.
+
+        Args:
+            url: Of the endpoint with its path, such as "http://localhost:8080/rerank".
+            model: Its model, for an API like Cohere's.
+            api_key: Sent as bearer token. Default: PGRECALL_RERANKER_KEY.
+            batch_size: Texts in one request, at least 1; TEI takes 32 by default.
+            timeout: Seconds for one request.
+
+        """
+        self.url = url
+        self._model = model
+        self._key = api_key or os.environ.get(KEY_SETTING)
+        self._batch_size = batch_size
+        self._timeout = timeout
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order.
+
+        Raises:
+            RerankerUnavailable: the endpoint refuses, is out of reach, or answers something else.
+
+        """
+        return self.scores_within(query, texts, math.inf)
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, as many as time allows.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time for all requests.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        end = time.monotonic() + seconds
+        scores: list[float] = []
+        while len(scores) < len(texts) and (left := end - time.monotonic()) > 0:
+            batch = texts[len(scores) : len(scores) + self._batch_size]
+            try:
+                scores += self._batch_scores(query, batch, end)
+            except TimeoutError as error:
+                if left < self._timeout:
+                    break  # the caller's time was up, not that of the request
+                raise self._failed("it does not answer") from error
+        return scores
+
+    def _batch_scores(self, query: str, texts: Sequence[str], end: float) -> list[float]:
+        body: dict[str, object] = {"query": query, "texts": [*texts], "truncate": True}
+        if self._model is not None:
+            body = {"query": query, "documents": [*texts], "model": self._model}
+            body["top_n"] = len(texts)
+        answer = self._sent(json.dumps(body).encode(), end)
+        try:
+            rows = answer["results"] if isinstance(answer, dict) else answer
+            found = {
+                int(row["index"]): float(row.get("relevance_score", row.get("score")))
+                for row in rows
+            }
+            return [found[n] for n in range(len(texts))]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._failed("it did not answer with a score for each text") from error
+
+    def _sent(self, body: bytes, end: float) -> Any:
+        """Send a request; again, a little later, where the endpoint is busy."""
+        headers = {"Content-Type": "application/json", "User-Agent": f"pgrecall/{__version__}"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        for pause in (*_PAUSES, None):
+            limit = max(min(self._timeout, end - time.monotonic()), 0.001)
+            request = Request(self.url, body, headers)
+            try:
+                with _OPENER.open(request, timeout=limit) as response:
+                    return json.load(response)
+            except HTTPError as error:
+                with error:
+                    said = error.read(500).decode(errors="replace").strip()
+                if error.code not in _BUSY or pause is None or time.monotonic() + pause > end:
+                    raise self._failed(f"HTTP {error.code} {error.reason}: {said}") from error
+                time.sleep(pause)
+            except TimeoutError:
+                raise
+            except (OSError, ValueError, HTTPException) as error:
+                if isinstance(getattr(error, "reason", None), TimeoutError):
+                    raise TimeoutError from error
+                raise self._failed(str(error)) from error
+        raise AssertionError("the last try returns or raises")
+
+    def _failed(self, reason: str) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f"the reranker at {self.url} failed: {reason}",
+            hint=f"Check the URL with its path, and {KEY_SETTING} where it needs a key.",
+        )
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Sends no text and no key to another place than the one that was named."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing: the answer is an error then."""
+
+
+_OPENER = build_opener(_NoRedirects)
+_BUSY = (429, 502, 503, 504)
+_PAUSES = (0.1, 0.4)

@@ -1,0 +1,103 @@
+"""What a client takes as embedder and as reranker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Literal, Protocol, runtime_checkable
+
+from pgrecall.inference.worker import Reading
+
+Role = Literal["query", "document"]
+"""What a text is embedded as: a question, or a passage that may answer one."""
+Vector = Iterable[float]
+"""One embedding: a list, a tuple, a numpy array, ..."""
+EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable[Vector]]"]
+"""A function from texts to one embedding each; may be async."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, always with the same model."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model; a bank accepts the embeddings of one model only."""
+        ...
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of each embedding; None where that is not known yet."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per text, in order."""
+        ...
+
+
+@runtime_checkable
+class RoleEmbedder(Protocol):
+    """An embedder that embeds questions otherwise than passages.
+
+    Its model is named for both: where the prompts differ, the name must.
+    """
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """What it writes before a text, by "query" and "document"; empty where it is no text."""
+        ...
+
+    def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per question, in order."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        ...
+
+
+@runtime_checkable
+class WorkedEmbedder(Protocol):
+    """An embedder that the worker of the process runs."""
+
+    def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
+        """Let it embed texts, with their prompts where it has any."""
+        ...
+
+
+ScoreFunction = Callable[[str, Sequence[str]], "Sequence[float] | Awaitable[Sequence[float]]"]
+"""A function from a query and texts to one relevance each, 0 to 1; may be async."""
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores the relevance of each text for a query."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order, each from 0 to 1."""
+        ...
+
+
+@runtime_checkable
+class PunctualReranker(Reranker, Protocol):
+    """A reranker that can stop at a deadline; others have no limit."""
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, as many as time allows."""
+        ...
+
+
+@runtime_checkable
+class WorkedReranker(Protocol):
+    """A reranker that the worker of the process runs."""
+
+    def submit(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        seconds: float = math.inf,
+        is_enough: Callable[[float], bool] | None = None,
+    ) -> Future[Reading[float]]:
+        """Let it read texts, as many as time allows and as are needed."""
+        ...

@@ -1,0 +1,390 @@
+"""Rerankers: a cross-encoder reads the question and each candidate together.
+
+Its answer is a calibrated relevance from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgrecall.errors import RerankerUnavailable
+from pgrecall.inference.endpoints import HttpReranker
+from pgrecall.inference.interfaces import Reranker, ScoreFunction
+from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
+from pgrecall.inference.worker import WORKER, Model, Reading
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+logger = logging.getLogger(__name__)
+
+SETTING = "PGRECALL_RERANKER"
+NONE = "none"
+"""The value of the setting that keeps the fused order."""
+PACKAGED = Path(__file__).parents[1] / "reranker"
+"""The directory of the model that comes with the driver."""
+
+_MODEL = "model.onnx"
+_REMEMBERED = 10_000
+_TOKENS = 192
+_CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
+_PARTS = 3  # in which a text is read that is longer than what is read at once
+_OVERLAP = 24  # tokens of a part that the next one begins with
+_FOREIGN = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
+_UNKNOWN = "[UNK]"
+CONTEXT = " (context: "
+
+Pair = tuple[str, str]
+"""A query and a text."""
+
+
+class FunctionReranker:
+    """A reranker made of any function from a query and texts to relevances."""
+
+    def __init__(self, function: ScoreFunction) -> None:
+        """Wrap a function."""
+        self._function = function
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order, each from 0 to 1."""
+        return settled(self._function(query, texts))
+
+
+class _Model(ABC):
+    """A cross-encoder, loaded when first used, with a cache of its last answers.
+
+    It reads question and text together: nothing of a text alone could be kept for other questions.
+    """
+
+    def __init__(self, name_or_path: str | Path, batch_size: int, at_once: int | None) -> None:
+        self.name_or_path = name_or_path
+        self._reader = Model(self._read, batch_size=batch_size, at_once=at_once)
+        self._lock = threading.Lock()
+        self._memory_lock = threading.Lock()  # of its own: loading takes long
+        self._remembered: OrderedDict[bytes, float] = OrderedDict()
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order: the sigmoid of the model's answer.
+
+        Raises:
+            RerankerUnavailable: a package or the model is missing, or it is not a cross-encoder
+                with one output.
+
+        """
+        return self.scores_within(query, texts, math.inf)
+
+    def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Return the relevance of the first texts, as many as time allows.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time to read them, waiting for other callers included; loading the model does
+                not count.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        return self.submit(query, texts, seconds=seconds).result().found
+
+    def submit(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        seconds: float = math.inf,
+        is_enough: Callable[[float], bool] | None = None,
+    ) -> Future[Reading[float]]:
+        """Let the worker of the process read texts.
+
+        Args:
+            query: The question.
+            texts: The more promising first.
+            seconds: Time to read them, waiting for other callers included.
+            is_enough: Called with each relevance, in order; true where no further one is needed.
+
+        """
+        pairs = [(query, text) for text in texts]
+        known = {}
+        with self._memory_lock:
+            for place, key in enumerate(map(_key, pairs)):
+                if key in self._remembered:
+                    known[place] = self._remembered[key]
+                    self._remembered.move_to_end(key)
+        return WORKER.submit(
+            self._reader,
+            pairs,
+            known=known,
+            begin=partial(self._begin, query),
+            seconds=seconds,
+            is_enough=is_enough,
+        )
+
+    @abstractmethod
+    def load(self) -> object:
+        """Load the model, unless it is loaded."""
+
+    def _begin(self, query: str) -> None:
+        """Load the model; refuse a query that it cannot read."""
+        self.load()
+
+    def _read(self, pairs: list[Pair]) -> list[float]:
+        scores = [*map(sigmoid, self._answers(pairs))]
+        with self._memory_lock:
+            for pair, score in zip(pairs, scores, strict=True):
+                self._remembered[_key(pair)] = score
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return scores
+
+    @abstractmethod
+    def _answers(self, pairs: list[Pair]) -> list[float]:
+        """Return the model's answers to queries and texts."""
+
+    def _cannot_load(self, reason: str) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f'cannot load the reranker "{self.name_or_path}": {reason}',
+            hint=f"Set {SETTING} to the directory of a cross-encoder, or download it first.",
+        )
+
+    def _outputs(self, number: int) -> RerankerUnavailable:
+        return RerankerUnavailable(
+            f'the reranker "{self.name_or_path}" has {number} outputs, not 1',
+            hint="Give a cross-encoder that was trained to score relevance.",
+        )
+
+
+class CrossEncoderReranker(_Model):
+    """A sentence-transformers cross-encoder, loaded when first used, never from the network."""
+
+    def __init__(self, name_or_path: str | Path, *, batch_size: int = 16) -> None:
+        """Choose a model; nothing is imported or loaded yet.
+
+        Args:
+            name_or_path: A directory, or the name of a model that has been downloaded before.
+            batch_size: Candidates per forward pass, of all callers, at least 1.
+
+        """
+        super().__init__(name_or_path, batch_size, at_once=1)
+        self._loaded: CrossEncoder | None = None
+
+    def load(self) -> CrossEncoder:
+        """Load the model, unless it is loaded.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _answers(self, pairs: list[Pair]) -> list[float]:
+        from torch.nn import Identity
+
+        answers = self.load().predict(
+            pairs, batch_size=len(pairs), activation_fn=Identity(), show_progress_bar=False
+        )
+        return [*map(float, answers)]
+
+    def _load(self) -> CrossEncoder:
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            raise RerankerUnavailable(
+                f"cannot rerank: package {error.name} is missing",
+                hint="Run: pip install 'pgrecall[sentence-transformers]'",
+            ) from error
+        try:
+            with quiet_loading():
+                model = CrossEncoder(str(self.name_or_path), local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
+        if model.num_labels != 1:
+            raise self._outputs(model.num_labels)
+        limit_torch()
+        logger.debug("loaded reranker %s", self.name_or_path)
+        return model
+
+
+class OnnxReranker(_Model):
+    """A cross-encoder as ONNX model, run by onnxruntime; without a path the packaged one.
+
+    The packaged one reads English, and declines a query with too many words it does not know.
+
+    Each pair runs alone, several at a time, on the threads of the worker: that costs no more than
+    batches, needs no padding, can stop after any pair, and the score of a quantised model does not
+    depend on the other texts.
+
+    A text longer than what the model reads at once is read in up to three parts, and its odds are
+    the mean of theirs. What stands behind it as context is read as far as it fits.
+    """
+
+    def __init__(self, path: str | Path = PACKAGED, *, threads: int | None = None) -> None:
+        """Choose a model; nothing is imported or loaded yet.
+
+        Args:
+            path: A directory with model.onnx and tokenizer.json.
+            threads: How many pairs are read at a time, at least 1. Default: as many as the worker
+                of the process has threads: one for each core that it may use, 8 at most.
+
+        """
+        super().__init__(path, 1, threads)
+        self._loaded: tuple[Any, Any] | None = None
+
+    def load(self) -> tuple[Any, Any]:
+        """Load the session and the tokenizer, unless they are loaded.
+
+        Raises:
+            RerankerUnavailable: as scores().
+
+        """
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _begin(self, query: str) -> None:
+        _, tokenizer = self.load()
+        if self.name_or_path == PACKAGED and _foreign_share(tokenizer, query) > _FOREIGN:
+            raise RerankerUnavailable(
+                "the packaged reranker reads English, and the query does not look like it",
+                hint=f"Set {SETTING} to a cross-encoder of that language, or to {NONE}.",
+            )
+
+    def _answers(self, pairs: list[Pair]) -> list[float]:
+        from numpy import array, int64, logaddexp
+
+        session, tokenizer = self.load()
+        ((query, text),) = pairs
+        answers = []
+        for pair in _parts(tokenizer, query[:_CHARACTERS], text[:_CHARACTERS]):
+            values = {
+                "input_ids": pair.ids,
+                "attention_mask": pair.attention_mask,
+                "token_type_ids": pair.type_ids,
+            }
+            feed = {put.name: array([values[put.name]], int64) for put in session.get_inputs()}
+            answers.append(float(session.run(None, feed)[0].item()))
+        return [float(logaddexp.reduce(answers)) - math.log(len(answers))]
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise RerankerUnavailable(
+                f"cannot rerank: package {error.name} is missing",
+                hint="Run: pip install 'pgrecall[rerank]'",
+            ) from error
+        directory = Path(self.name_or_path)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        try:
+            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+            session = onnxruntime.InferenceSession(
+                str(directory / _MODEL), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # neither package documents what it raises
+            raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
+        shape = session.get_outputs()[0].shape
+        if len(shape) > 1 and shape[-1] != 1:
+            raise self._outputs(shape[-1])
+        tokenizer.no_padding()
+        limit = (tokenizer.truncation or {}).get("max_length", _TOKENS)
+        tokenizer.enable_truncation(min(limit, _TOKENS))
+        logger.debug("loaded reranker %s", self.name_or_path)
+        return session, tokenizer
+
+
+DEFAULT_RERANKER = OnnxReranker()
+"""The packaged model, shared by all clients of a process so that it is loaded once."""
+
+
+def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
+    """Make a reranker of a URL, a name or path, a function, or a reranker."""
+    if isinstance(reranker, str) and reranker.startswith(("http://", "https://")):
+        return HttpReranker(reranker)
+    if isinstance(reranker, str | Path):
+        is_onnx = Path(reranker, _MODEL).is_file()
+        return OnnxReranker(reranker) if is_onnx else CrossEncoderReranker(reranker)
+    return reranker if isinstance(reranker, Reranker) else FunctionReranker(reranker)
+
+
+def chosen_reranker(
+    reranker: Reranker | ScoreFunction | str | Path | bool | None,
+) -> Reranker | None:
+    """Return the reranker that a client uses: the one given, else what the environment names.
+
+    Args:
+        reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
+            one; None, False or "none" for none.
+
+    """
+    if reranker is DEFAULT_RERANKER or reranker is True:
+        named = os.environ.get(SETTING)
+        if named == NONE:
+            return None
+        return as_reranker(named) if named else DEFAULT_RERANKER
+    if reranker is None or isinstance(reranker, bool) or reranker == NONE:
+        return None
+    return as_reranker(reranker)
+
+
+def in_context(text: str, context: str) -> str:
+    """Put the context behind the text, where a limit of length cuts it first."""
+    return f"{text}{CONTEXT}{context})" if context else text
+
+
+def _key(pair: Pair) -> bytes:
+    return blake2b("\0".join(pair).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _parts(tokenizer: Any, query: str, text: str) -> Iterator[Any]:
+    """Encode the query with the text, and with what did not fit, up to its context."""
+    text = text.rstrip()
+    end = text.rfind(CONTEXT) if CONTEXT in text else len(text)
+    start = 0
+    for _ in range(_PARTS):
+        pair = tokenizer.encode(query, text[start:])
+        yield pair
+        read = [
+            place for place, part in zip(pair.offsets, pair.sequence_ids, strict=True) if part == 1
+        ]
+        if len(read) <= _OVERLAP or start + read[-1][1] >= end:
+            return
+        start += read[-_OVERLAP][0]
+
+
+def _foreign_share(tokenizer: Any, query: str) -> float:
+    """Return the share of a query's words, without names, that the model does not know."""
+    read = tokenizer.encode(query[:_CHARACTERS], add_special_tokens=False)
+    words = [list(pieces) for _, pieces in groupby(range(len(read)), read.word_ids.__getitem__)]
+    odd: list[bool] = []
+    for first, *rest in words:
+        start, piece = read.offsets[first][0], read.tokens[first]
+        if query[start].isalpha() and (start == 0 or not query[start].isupper()):
+            odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
+    # As if one more were known: one rare word does not make another language.
+    return sum(odd) / (1 + len(odd))
+
+
+def sigmoid(value: float) -> float:
+    """Return the probability that a logit stands for."""
+    if value >= 0:
+        return 1 / (1 + math.exp(-value))
+    return math.exp(value) / (1 + math.exp(value))

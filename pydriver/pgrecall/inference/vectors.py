@@ -1,0 +1,50 @@
+"""Vectors as an embedder gives them, checked for what no bank can take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from pgrecall.calls.values import to_floats
+from pgrecall.errors import InvalidEmbedding
+from pgrecall.inference.interfaces import Embedder
+from pgrecall.inference.prompts import embed_as
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Embed passages, and check what came out.
+
+    Raises:
+        InvalidEmbedding: the embedder did not give one usable vector for each text.
+        Exception: what it raised.
+
+    """
+    return checked(embedder.model, [*embed_as(embedder, "document", texts)], len(texts))
+
+
+def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[float]]:
+    """Refuse vectors that no bank can take, in the name of the embedder that made them.
+
+    Raises:
+        InvalidEmbedding: they are too few or too many, of different lengths, empty, all zeros, or
+            hold what is not a finite number.
+
+    """
+    name = f'the embedder "{model}"'
+    hint = "Let it return one list of numbers for each text, all of one length."
+    if len(vectors) != wanted:
+        raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
+    read: list[list[float]] = []
+    for n, vector in enumerate(vectors):
+        numbers = to_floats(vector, f"vector {n} of {name}")
+        size = sum(map(abs, numbers))
+        if not isfinite(size):
+            raise InvalidEmbedding(f"{name} gave a number that is not finite", hint=hint)
+        if size == 0:
+            raise InvalidEmbedding(f"{name} gave a vector that is empty or all zeros", hint=hint)
+        if read and len(numbers) != len(read[0]):
+            raise InvalidEmbedding(
+                f"{name} gave vectors of {len(read[0])} and of {len(numbers)} dimensions", hint=hint
+            )
+        read.append(numbers)
+    return read

@@ -1,0 +1,59 @@
+"""A changed fact on its way into a bank: its new text is embedded, nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from pgrecall.calls.values import plain_facts, vector_text
+from pgrecall.inference.prompts import embed_as
+
+if TYPE_CHECKING:
+    from pgrecall.settings import Settings
+
+
+def embedded_changes(
+    settings: Settings, changes: Mapping[str, object], model: str | None
+) -> tuple[dict[str, object], str | None]:
+    """Copy changes as JSON, with embeddings of a new text and of new questions.
+
+    Takes long, sends nothing.
+
+    Args:
+        settings: How the client embeds.
+        changes: Fields of a fact.
+        model: Name of the model of an embedding that is handed over.
+
+    Returns:
+        The changes, and the name of the model of their embeddings; None where it is not known.
+
+    Raises:
+        InvalidFact: a value is none that JSON or PostgreSQL can hold.
+        EmbedderUnavailable: the embedder cannot work.
+
+    """
+    [fact] = cast("list[dict[str, object]]", plain_facts([changes]))
+    model = model or settings.model
+    embedder, following = settings.embedder, settings.next_embedder
+    questions: Any = fact.get("questions")
+    bare = [
+        place
+        for place in (fact, *(questions if isinstance(questions, list) else ()))
+        if isinstance(place, dict)
+        and isinstance(place.get("text"), str)
+        and place.get("embedding") is None
+        and place.get("embeddings") is None
+    ]
+    if embedder is None or not bare:
+        return fact, model
+    texts = [str(place["text"]) for place in bare]
+    vectors = [vector_text(vector) for vector in embed_as(embedder, "document", texts)]
+    if following is None:
+        for place, vector in zip(bare, vectors, strict=True):
+            place["embedding"] = vector
+        return fact, model or embedder.model
+    # By name: the bank may be switched to the next model before this arrives.
+    later = [vector_text(vector) for vector in embed_as(following, "document", texts)]
+    for place, vector, next_vector in zip(bare, vectors, later, strict=True):
+        place["embeddings"] = {embedder.model: vector, following.model: next_vector}
+    return fact, model

@@ -1,0 +1,176 @@
+"""Facts on their way into a bank: checked, and embedded where they bring no embedding."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, cast
+
+from pgrecall import calls
+from pgrecall.calls.call import Call, then
+from pgrecall.calls.values import plain_facts, vector_text
+from pgrecall.errors import said
+from pgrecall.inference.interfaces import Embedder
+from pgrecall.inference.vectors import embedded
+from pgrecall.rows import Retained, StoredEmbedding
+from pgrecall.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+Fact = Mapping[str, object] | str
+"""A fact in the documented format, or just its text."""
+
+EMBED_BATCH = 64
+
+
+class FactBatch:
+    """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded.
+
+    What the bank holds already is not embedded again, but sent with the embedding it has there:
+    so a fact that is forgotten meanwhile is not stored without one.
+
+    Attributes:
+        facts: The facts, as they are sent.
+        model: Name of the model of their embeddings; None where it has none, or there are none.
+        needs_embeddings: Whether the bank has to be asked for those.
+
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        facts: Iterable[Fact],
+        model: str | None,
+        is_strict: bool = False,
+    ) -> None:
+        """Copy the facts into what JSON can hold.
+
+        Raises:
+            InvalidFact: a fact holds what it cannot.
+
+        """
+        if isinstance(facts, str | Mapping):
+            facts = [facts]
+        self.facts = plain_facts(facts)
+        self._settings = settings
+        self.model = model or settings.model
+        self._is_strict = is_strict
+        self._failed: set[str] = set()
+        self._stored: dict[tuple[int, str], str] = {}
+        self.needs_embeddings = any(
+            settings.next_embedder is not None
+            or (settings.embedder is not None and place.get("embedding") is None)
+            for fact in self.facts
+            for place in _places(fact)
+        )
+
+    def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
+        """Return the call that asks for the embeddings that the bank has."""
+        return calls.retain.stored_embeddings(bank, self.facts)
+
+    def add_stored(self, embeddings: list[StoredEmbedding]) -> None:
+        """Note embeddings that the bank has."""
+        for stored in embeddings:
+            place: Any = self.facts[stored.index]
+            if stored.kind == "question":
+                place = place["questions"][stored.ordinal]
+            self._stored[id(place), stored.model] = vector_text(stored.embedding)
+
+    def chunks(self) -> Iterator[list[object]]:
+        """Cut the batch into what is embedded in one go."""
+        facts = iter(self.facts)
+        while chunk := list(islice(facts, EMBED_BATCH)):
+            yield chunk
+
+    def embed(self, chunk: Sequence[object]) -> None:
+        """Embed facts and questions that neither brought nor have one. Takes long, sends nothing.
+
+        Where an embedder fails, they stay without, and it is not asked again.
+
+        Raises:
+            Exception: what the embedder raised, where that is wanted.
+
+        """
+        places = [place for fact in chunk for place in _places(fact)]
+        embedder, following = self._settings.embedder, self._settings.next_embedder
+        bare = [place for place in places if place.get("embedding") is None]
+        if embedder is not None and bare:
+            name = embedder.model if following is not None else self.model or embedder.model
+            for place, vector in self._vectors(embedder, name, bare):
+                if following is None:
+                    place["embedding"] = vector
+                    self.model = name
+                else:  # by name: the bank may be switched before this arrives
+                    place["embeddings"] = {embedder.model: vector}
+        # A fact without an embedding of the bank's model cannot be found, so it is not retained.
+        own = [place for place in places if place.get("embedding") or place.get("embeddings")]
+        if following is not None and own:
+            for place, vector in self._vectors(following, following.model, own):
+                known = cast("dict[str, object]", place.get("embeddings") or {})
+                place["embeddings"] = {**known, following.model: vector}
+
+    def _vectors(
+        self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
+    ) -> Iterator[tuple[dict[str, object], str]]:
+        """Give each place its embedding: the one that is stored, else a new one."""
+        new = [place for place in places if (id(place), model) not in self._stored]
+        texts = [str(place["text"]) for place in new]
+        if texts and model not in self._failed:
+            try:
+                for place, vector in zip(new, embedded(embedder, texts), strict=True):
+                    self._stored[id(place), model] = vector_text(vector)
+            except Exception as error:  # whatever it is, the facts are worth more
+                if self._is_strict:
+                    raise
+                self._failed.add(model)
+                logger.warning("facts are stored without embedding: %s", said(error)[0])
+        for place in places:
+            if (id(place), model) in self._stored:
+                yield place, self._stored[id(place), model]
+
+    def call(
+        self, bank: str, link: str | None, replace: str | None
+    ) -> Call[Retained, list[Retained]]:
+        """Return the call that writes the batch."""
+        facts = (
+            [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
+        )
+        call = calls.retain.retain(bank, facts, model=self.model, link=link, replace=replace)
+        return call if not self._failed else then(call, self._marked)
+
+    def _marked(self, rows: list[Retained]) -> list[Retained]:
+        """Mark the facts that lack an embedding since the embedder failed."""
+        return [
+            replace(row, is_embedded=all(map(_has_embedding, _places(fact, is_all=True))))
+            for row, fact in zip(rows, self.facts, strict=True)
+        ]
+
+
+def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:
+    """Find the places in a plain fact to embed: itself and its questions.
+
+    Those that bring an embedding come too, for it may be lacking the next model's; those that bring
+    embeddings by name are complete, and come where all are wanted.
+    """
+    if not isinstance(fact, dict):
+        return
+    questions = fact.get("questions")
+    for place in (fact, *(questions if isinstance(questions, list) else ())):
+        if isinstance(place, dict) and (is_all or place.get("embeddings") is None):
+            text = place.get("text")
+            if isinstance(text, str) and text.strip():
+                yield cast("dict[str, object]", place)
+
+
+def _has_embedding(place: Mapping[str, object]) -> bool:
+    return bool(place.get("embedding") or place.get("embeddings"))
+
+
+def _without_bare_questions(fact: object) -> object:
+    """Leave out questions without embedding, by which alone they would be found."""
+    if not isinstance(fact, dict) or not isinstance(fact.get("questions"), list):
+        return fact
+    bare = [place for place in _places(fact) if place is not fact and not _has_embedding(place)]
+    return {**fact, "questions": [one for one in fact["questions"] if one not in bare]}

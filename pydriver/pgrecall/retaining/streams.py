@@ -1,0 +1,108 @@
+"""Batches of a long stream of facts or messages, and links that count from its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TypeVar
+
+from pgrecall.errors import InvalidArgument, InvalidFact, RecallError, moved
+from pgrecall.retaining.facts import Fact
+from pgrecall.rows import Retained, RetainedMessage, Retention
+
+T = TypeVar("T")
+Progress = Callable[[int], None]
+"""Called with how many more facts or messages are done."""
+STREAM_BATCH = 1000
+
+
+class Stream:
+    """Batches of facts or messages that belong together, though each is written by itself."""
+
+    def __init__(self) -> None:
+        """Start with nothing written."""
+        self._ids: list[int] = []
+        self._new = 0
+        self._bare = 0
+
+    def batches(self, rows: Iterable[T], size: int) -> Iterator[list[T]]:
+        """Cut a long stream into batches."""
+        if size < 1:
+            raise InvalidArgument(f"batch_size must be at least 1, not {size}")
+        remaining = iter(rows)
+        yield list(islice(remaining, size))  # an empty one too: it is refused by a missing bank
+        while batch := list(islice(remaining, size)):
+            yield batch
+
+    @contextmanager
+    def positions(self) -> Iterator[None]:
+        """Count the position in an error from the start of the stream."""
+        try:
+            yield
+        except RecallError as error:
+            if error.position is None or not self._ids:
+                raise
+            raise moved(error, len(self._ids)) from error.__cause__
+
+    def relinked(self, batch: Sequence[Fact]) -> list[Fact]:
+        """Let links count positions from the start of the stream.
+
+        Raises:
+            InvalidFact: a link leads to a fact of a later batch.
+
+        """
+        return relinked(batch, len(self._ids), self._ids)
+
+    def add(self, rows: Sequence[Retained] | Sequence[RetainedMessage]) -> None:
+        """Note what was written."""
+        for row in rows:
+            self._ids.append(row.memory_id if isinstance(row, Retained) else row.message_id)
+            self._new += row.is_new
+            self._bare += isinstance(row, Retained) and not row.is_embedded
+
+    def retention(self) -> Retention:
+        """Sum up."""
+        return Retention(len(self._ids), self._new, self._bare)
+
+
+def relinked(batch: Sequence[Fact], start: int, ids: Sequence[int]) -> list[Fact]:
+    """Let links count positions from the start of a stream.
+
+    Args:
+        batch: Facts, the first of which is at position start.
+        start: As above.
+        ids: Ids of the memories before, by position; 0 for one that was not stored.
+
+    Raises:
+        InvalidFact: a link leads to a fact of a later batch, or one that was not stored.
+
+    """
+    return [_relinked(fact, n, len(batch), start, ids) for n, fact in enumerate(batch)]
+
+
+def _relinked(fact: Fact, position: int, size: int, start: int, ids: Sequence[int]) -> Fact:
+    links = fact.get("links") if isinstance(fact, Mapping) else None
+    if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
+        return fact
+    moved_links = []
+    for number, link in enumerate(links):
+        index = link.get("to_index") if isinstance(link, Mapping) else None
+        # The database refuses a negative one, as it was given.
+        if isinstance(index, int) and index >= 0 and start:
+            others = {key: value for key, value in link.items() if key != "to_index"}
+            place = index - start
+            if place < 0 and not ids[index]:
+                raise InvalidFact(
+                    f"facts[{position}].links[{number}].to_index leads to a fact that was refused",
+                    hint="Correct that one, and send both again.",
+                )
+            link = {**others, "to_index": place} if place >= 0 else {**others, "to_id": ids[index]}
+            index = place
+        if isinstance(index, int) and index >= size:
+            raise InvalidFact(
+                f"facts[{position}].links[{number}].to_index leads to a later batch",
+                hint="Link to what comes earlier, or by to_key, or make the batch larger.",
+            )
+        moved_links.append(link)
+    return {**fact, "links": moved_links}

@@ -1,0 +1,440 @@
+"""The version of pgrecall in a database, and its installation and upgrade.
+
+This runs the same script as ``psql -1 -f`` and ``pgrecall_setup.install()`` of the extension,
+byte for byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import scalar_row
+
+from pgrecall._version import __version__
+from pgrecall.errors import InstallError, translated
+from pgrecall.server import build
+from pgrecall.server.build import Phase
+from pgrecall.server.citus import distribute, is_distributed, raise_ids
+
+Connection = psycopg.Connection[Any]
+
+_PAUSE = 1.0  # seconds between two attempts, in which other transactions can finish
+_SCANNED = 200e6  # bytes a second to check or copy a table; a low estimate
+_INDEXED = {"btree": 40e6, "gin": 10e6, "hnsw": 1e6}  # bytes of table a second
+
+# One migration at a time in a database; the scripts take the same lock.
+_QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
+
+# Functions of others in schemas of the caller's path are out of sight.
+_PATH = "pg_catalog, pg_temp"
+_SET = "select pg_catalog.set_config(%s, %s, true)"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationResult:
+    """Result of :func:`migrate`.
+
+    Attributes:
+        before: Version that was installed, None where there was none.
+        after: Version that is installed now.
+        route: Whether the database has the extension, whose files can upgrade it too, or the
+            script was run without it.
+        is_distributed: Whether its tables are distributed by Citus.
+
+    """
+
+    before: str | None
+    after: str
+    route: Literal["extension", "script"]
+    is_distributed: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything was done."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatement:
+    """One statement of an upgrade, as listed by :func:`plan`.
+
+    Attributes:
+        phase: ``catalog`` locks no table, ``build`` lets readers go on and writers wait, ``swap``
+            blocks everybody until the upgrade commits.
+        statement: The statement itself.
+        lock: Lock mode that it takes, such as ``access exclusive``; None for no lock on a table.
+        table: Table that is locked, with its schema.
+        seconds: Estimate from the sizes of the tables, of an ordinary server.
+        by_hand: Statement to run before the upgrade, at any time, outside a transaction; the
+            upgrade then skips this one. None where there is none.
+
+    """
+
+    phase: Phase
+    statement: str
+    lock: str | None
+    table: str | None
+    seconds: float
+    by_hand: str | None
+
+
+def script(name: str) -> str:
+    """Read an install or upgrade script, such as ``pgrecall-0.1.0-0.2.0.upgrade.sql``.
+
+    Raises:
+        InstallError: there is none of that name.
+
+    """
+    if build.is_checkout():  # always what sql/ says now
+        scripts = build.assemble()
+        if name in scripts:
+            return scripts[name]
+    else:
+        path = build.EXTENSION / name
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise InstallError(
+        f'this package has no script "{name}"',
+        hint="Install another version of the package: pip install --upgrade pgrecall",
+    )
+
+
+def installed_version(connection: Connection) -> str | None:
+    """Return the version of pgrecall that the database has, such as ``0.1.0``; None for none."""
+    if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
+        return None
+    return str(_scalar(connection, "select pgrecall.version()"))
+
+
+def pending_script(connection: Connection) -> str | None:
+    """Return the script that :func:`migrate` would run; None when the database is up to date.
+
+    Raises:
+        InstallError: the database has a newer version than this package, or no script leads from
+            its version to this one.
+
+    """
+    with translated():
+        return _pending_script(installed_version(connection))
+
+
+def plan(connection: Connection) -> list[PlannedStatement]:
+    """List what an upgrade would do to the state of the database; nothing is locked or changed.
+
+    Functions, views and comments are not listed: re-creating them locks no table. An empty list
+    for a database that is up to date, or without pgrecall.
+
+    Raises:
+        InstallError: as :func:`pending_script`.
+
+    """
+    with translated():
+        before = installed_version(connection)
+        text = _pending_script(before)
+        if before is None or text is None:
+            return []
+        made: dict[str, str] = {}  # tables and indexes of the upgrade: the table of an index
+        return [
+            _planned(connection, phase, statement, made)
+            for phase, part in _delta_parts(text)
+            for statement in build.statements(part)
+        ]
+
+
+def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
+    """Describe the result of :func:`plan`, for a terminal.
+
+    Statements of the swap are counted by table: they are many, and each takes milliseconds.
+    """
+    before = installed_version(connection)
+    if before == __version__:
+        return f"pgrecall {__version__} is up to date\n"
+    if before is None:
+        return f"would install pgrecall {__version__}; no table is there that could be locked\n"
+    lines = [f"would upgrade pgrecall from {before} to {__version__}, in one transaction", ""]
+    lines.append("1. Readers go on. Writers to these tables wait until the upgrade commits:")
+    built = [step for step in steps if step.phase == "build"]
+    for step in built:
+        first = " ".join(step.statement.split())
+        lines.append(f"   {step.table}: {step.lock} lock, about {step.seconds:.1f} s")
+        lines.append(f"     {first[:90]}{'...' if len(first) > 90 else ''}")
+    swapped = [step for step in steps if step.phase == "swap"]
+    lines += ["", "2. Everybody waits, readers too, until the upgrade commits:"]
+    for table in dict.fromkeys(step.table for step in swapped if step.table):
+        mine = [step for step in swapped if step.table == table]
+        lines.append(
+            f"   {table}: access exclusive lock, {len(mine)} statements,"
+            f" about {sum(step.seconds for step in mine):.1f} s"
+        )
+    lines.append(
+        "   All tables are locked at once or none, tried again when one is in use, so that"
+    )
+    lines.append("   nobody waits behind a lock that the upgrade itself still waits for.")
+    by_hand = [step.by_hand for step in steps if step.by_hand]
+    if by_hand:
+        lines += ["", "Run beforehand, at any time, and the upgrade need not do it:", ""]
+        lines += [str(statement) for statement in by_hand]
+    return "\n".join(lines) + "\n"
+
+
+def migrate(
+    connection: Connection, *, lock_timeout: float = 2.0, retries: int = 5, citus: bool = False
+) -> MigrationResult:
+    """Install pgrecall, or upgrade it to the version of this package, in one transaction.
+
+    Creates the extension ``vector`` where it is missing. Inside a transaction of the caller nothing
+    is committed and nothing is tried twice. Several migrations of one database wait for each other,
+    and all but the first find it done.
+
+    Args:
+        connection: To the database, as the role that is to own pgrecall.
+        lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
+            at most 50 ms at a time, whatever this is.
+        retries: How often the whole transaction is tried again when a lock timed out.
+        citus: Whether to distribute it over the workers of Citus as well. Again when shards were
+            moved to other workers: the ids there then go on above those of the banks that came.
+
+    Raises:
+        InstallError: PostgreSQL or pgvector is too old or missing, the database has a newer version
+            than this package, no script leads from its version to this one, objects of the
+            user depend on what the upgrade changes: the hint names them; the database has no
+            Citus, or what is to be upgraded is distributed by it.
+        psycopg.errors.LockNotAvailable: a table was in use each time.
+
+    """
+    is_ours = connection.info.transaction_status == TransactionStatus.IDLE
+    for attempt in range(retries + 1):
+        try:
+            with translated(), connection.transaction(), _settings_kept(connection) as path:
+                connection.execute(_SET, ["search_path", _PATH])
+                connection.execute(_QUEUE)  # however long another migration takes
+                patience = f"{max(1, round(lock_timeout * 1000))}ms"
+                connection.execute(_SET, ["lock_timeout", patience])
+                result = _migrate(connection, path, citus=citus)
+            if citus and is_ours:
+                with translated(), connection.transaction():
+                    raise_ids(connection)
+            return result
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            if not is_ours or attempt == retries:
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def _settings_kept(connection: Connection) -> Iterator[str]:
+    """Set back what a script sets up to the end of the transaction, which may be the caller's.
+
+    Yields the search_path of the caller.
+    """
+    kept = ("search_path", "lock_timeout", "check_function_bodies", "client_min_messages")
+    values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
+    # Of a SQL_ASCII database texts are bytes; the script refuses it.
+    values = [value.decode() if isinstance(value, bytes) else value for value in values]
+    yield values[0]
+    for name, value in zip(kept, values, strict=True):
+        connection.execute(_SET, [name, value])
+
+
+def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResult:
+    before = installed_version(connection)
+    if connection.info.server_version < 160000:
+        raise InstallError(
+            "PostgreSQL 16 or newer is needed, not "
+            + str(_scalar(connection, "select current_setting('server_version')")),
+            hint="Upgrade the server first, with pg_upgrade or by dump and restore.",
+        )
+    if before is None:
+        _provide_vector(connection, path)
+        if citus:  # each shard has partitions of its own
+            connection.execute(
+                "select set_config('pgrecall.partitions', coalesce(nullif("
+                "current_setting('pgrecall.partitions', true), ''), '1'), true)"
+            )
+    text = _pending_script(before)
+    was_distributed = is_distributed(connection)
+    if text is not None and was_distributed:
+        raise InstallError(
+            f"pgrecall {before} is distributed by Citus here, and cannot be upgraded in place",
+            hint="Install the new version in another database of the cluster, and move the banks"
+            " there: pgrecall export, pgrecall import.",
+        )
+    if text is not None:
+        connection.execute(text.encode())  # psycopg accepts a str only as a literal in the source
+    is_extension = _scalar(
+        connection, "select exists (select from pg_extension where extname = 'pgrecall')"
+    )
+    if is_extension:
+        _update_extension(connection)
+    if citus and not was_distributed:
+        distribute(connection)
+    route: Literal["extension", "script"] = "extension" if is_extension else "script"
+    return MigrationResult(before, __version__, route, citus or was_distributed)
+
+
+def _pending_script(before: str | None) -> str | None:
+    if before == __version__:
+        return None
+    if before is None:
+        return script(build.install_name(__version__))
+    if build.version_key(before) > build.version_key(__version__):
+        raise InstallError(
+            f"the database has pgrecall {before}, which is newer than this package, {__version__}",
+            hint=f"Upgrade the package: pip install 'pgrecall>={before}'",
+        )
+    return script(build.upgrade_name(before, __version__))
+
+
+def _provide_vector(connection: Connection, path: str) -> None:
+    if _scalar(connection, "select exists (select from pg_extension where extname = 'vector')"):
+        return
+    if not _scalar(
+        connection, "select exists (select from pg_available_extensions where name = 'vector')"
+    ):
+        raise InstallError(
+            "this server does not have pgvector",
+            hint="Install pgvector 0.8.4 or newer on the server, then run: pgrecall migrate",
+        )
+    try:
+        connection.execute(_SET, ["search_path", path])  # into its first schema
+        connection.execute("create extension vector")
+        connection.execute(_SET, ["search_path", _PATH])
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise InstallError(
+            f'this role may not create the extension "vector" in "{connection.info.dbname}"',
+            hint="Ask an administrator to run there: create extension vector;",
+        ) from error
+
+
+def _update_extension(connection: Connection) -> None:
+    """Upgrade pgrecall_setup.install() too, where the server has the files for it."""
+    is_there = (
+        "select exists (select from pg_extension x, pg_extension_update_paths('pgrecall') p"
+        " where x.extname = 'pgrecall' and x.extversion = p.source"
+        " and p.target = %s and p.path is not null)"
+    )
+    has_files = "select exists (select from pg_available_extensions where name = 'pgrecall')"
+    if _scalar(connection, has_files) and _scalar(connection, is_there, __version__):
+        connection.execute(
+            sql.SQL("alter extension pgrecall update to {}").format(sql.Literal(__version__))
+        )
+
+
+# Effects of statements of a delta on tables: (pattern, lock, rate in bytes a second of the named
+# table, None for nothing to read).
+_EFFECTS: tuple[tuple[str, str | None, float | None], ...] = (
+    (
+        r"create (?:unique )?index (?:if not exists )?(?P<made>\w+) on (?P<table>[\w.]+)",
+        "share",
+        _INDEXED["btree"],
+    ),
+    (r"(?:insert into|update|delete from) (?P<table>[\w.]+)", "row exclusive", _SCANNED / 10),
+    (
+        r"alter table (?P<table>[\w.]+) add (?:column .* )?constraint .* check",
+        "access exclusive",
+        _SCANNED,
+    ),
+    (r"alter table (?P<table>[\w.]+) validate", "share update exclusive", _SCANNED),
+    (r"alter table (?P<table>[\w.]+) alter column \w+ (?:set data )?type", "access exclusive", 2e7),
+    (
+        r"alter table [\w.]+ add constraint .* foreign key .* references (?P<table>[\w.]+)",
+        "share row exclusive",
+        _SCANNED,
+    ),
+    (r"(?:alter|drop) table (?P<table>[\w.]+)", "access exclusive", None),
+    (r"create table (?P<made>[\w.]+)", None, None),
+    (r"drop index (?P<index>[\w.]+)", "access exclusive", None),
+    (r"alter index (?P<index>[\w.]+)", "share update exclusive", None),
+)
+
+
+def _planned(
+    connection: Connection, phase: Phase, commented: str, made: dict[str, str]
+) -> PlannedStatement:
+    statement = build.bare(commented)
+    flat = " ".join(statement.split())
+    lock, table, rate = None, None, None
+    for pattern, mode, speed in _EFFECTS:
+        found = re.match(pattern, flat)
+        if found:
+            lock, rate, parts = mode, speed, found.groupdict()
+            table = parts.get("table")
+            if "index" in parts:
+                table = _table_of(connection, parts["index"], made)
+            if "made" in parts:
+                made[parts["made"]] = str(table)
+            if table in made:  # nobody else sees it yet
+                lock, table = None, None
+            break
+    else:  # a block cannot be read, so the delta says what it locks
+        named = re.search(r"^-- locks: ([\w.]+)$", commented, re.MULTILINE)
+        if named:
+            lock, table = "access exclusive", named[1]
+    method = re.search(r"\busing (\w+)", flat)
+    if lock == "share" and method:
+        rate = _INDEXED.get(method[1], rate)
+    seconds = 0.0
+    if rate and table:
+        sources = {table, *re.findall(r"\bfrom (pgrecall\w*\.\w+)", flat)}
+        seconds = sum(_bytes(connection, name) for name in sources) / rate
+    by_hand = None
+    if lock == "share" and "if not exists" in flat and _can_be_made(connection, flat):
+        by_hand = statement.replace(" index if not exists", " index concurrently if not exists", 1)
+    return PlannedStatement(phase, statement, lock, table, round(seconds, 1), by_hand)
+
+
+def _delta_parts(text: str) -> Iterator[tuple[Phase, str]]:
+    """Find the parts of an upgrade script that come from deltas; build writes their headings."""
+    parts = re.split(r"^-- (delta .*, (?:catalog|build|swap)|end of delta)$", text, flags=re.M)
+    for heading, part in zip(parts[1::2], parts[2::2], strict=True):
+        for phase in build.PHASES:
+            if heading.endswith(f", {phase}"):
+                yield phase, part
+
+
+def _table_of(connection: Connection, index: str, made: dict[str, str]) -> str | None:
+    """Return the table of an index, which may be one that the upgrade makes."""
+    query = "select indrelid::regclass::text from pg_index where indexrelid = to_regclass(%s)"
+    table = _scalar(connection, query, index)
+    return str(table) if table else made.get(index.split(".")[-1])
+
+
+def _bytes(connection: Connection, table: str) -> int:
+    """Return the size of a table with all its partitions, without its indexes."""
+    query = (
+        "select coalesce(sum(pg_table_size(t.relid)), 0)::bigint"
+        " from pg_partition_tree(to_regclass(%s)) t"
+    )
+    size = _scalar(connection, query, table) if _is_partitioned(connection, table) else None
+    if size is None:
+        size = _scalar(connection, "select pg_table_size(to_regclass(%s))", table)
+    return int(size or 0)
+
+
+def _is_partitioned(connection: Connection, table: str) -> bool:
+    query = "select exists (select from pg_partitioned_table where partrelid = to_regclass(%s))"
+    return bool(_scalar(connection, query, table))
+
+
+def _can_be_made(connection: Connection, statement: str) -> bool:
+    """Tell whether the functions that an index uses exist before the upgrade."""
+    functions = re.findall(r"\b(pgrecall\w*)\.(\w+)\(", statement)
+    query = (
+        "select exists (select from pg_proc where proname = %s"
+        " and pronamespace = to_regnamespace(%s))"
+    )
+    return all(_scalar(connection, query, name, schema) for schema, name in functions)
+
+
+def _scalar(connection: Connection, query: str, *arguments: str) -> Any:
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        return cursor.execute(query.encode(), arguments or None).fetchone()

@@ -1,0 +1,197 @@
+-- Spreading activation: what the graph leads to from hits and from the entities that a query names.
+--
+-- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
+-- starts at the best hits and at the entities named, and moves along the edges of a node in
+-- proportion to their weights, divided by all of them: mass is conserved, so a hub spreads thin by
+-- itself, and nothing is cut off by its id. A flow below least_flow is not followed (forward push:
+-- Andersen, Chung and Lang 2006), which bounds a step to 1 / least_flow flows, however large the
+-- bank is. The mass that arrives in a fact, weighed by how it came, is its score.
+--
+-- What a question asks for conditions edges (word.sql): one that it asks for weighs a hundred times
+-- as much, costs no step of option graph_steps, and is asked for once on each path. So chains of
+-- relations, causes and their roots, facts that share a rare entity, and what was said just before
+-- or after all come from one mechanism. Semantic links are left out: what they lead to, the
+-- semantic arm finds, and spreading over them costs answers (bench/TRIED.md).
+--
+-- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
+-- against its direction with the fact that states it, *cause and *effect for causal links.
+create or replace function pgrecall_internal._activated(
+  request pgrecall_internal.request,
+  hit_ids bigint[], hit_masses double precision[],
+  entity_ids bigint[], entity_masses double precision[],
+  steps integer,
+  out memory_ids bigint[], out scores double precision[], out paths text[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  least_flow constant double precision := 0.002;
+  cause_bit  constant integer := 65536;
+  bank       constant text := (request.bank).bank_id;
+  is_former  constant boolean := request.options ->> 'prefer' = 'former';
+  asked      record := pgrecall_internal._asked_edges(request);
+  -- The nodes that hold mass now: one for each way of having come there.
+  ids          bigint[] := hit_ids || entity_ids;
+  are_entities boolean[] := array_fill(false, array[cardinality(hit_ids)])
+                            || array_fill(true, array[cardinality(entity_ids)]);
+  masks        integer[] := array_fill(0, array[cardinality(ids)]);  -- what was asked and found
+  unasked      integer[] := masks;                                   -- steps that nobody asked for
+  masses       double precision[] := hit_masses || entity_masses;
+  ways         text[];
+  -- Of all steps.
+  all_ids      bigint[] := '{}';
+  all_scores   double precision[] := '{}';
+  all_ways     text[] := '{}';
+begin
+  ways := array(select case when e then 'e' else 'f' end || i
+                from   unnest(ids, are_entities) with ordinality as u(i, e, n)
+                order  by n);
+  for step in 0 .. steps + 2 loop
+    select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
+           all_scores || array_agg(
+             u.mass * case when u.mask > 0 then 10 ^ bit_count(u.mask::bit(32))
+                           when u.unasked < steps then 0.3 * 0.7 ^ u.unasked
+                           else 0.7 ^ steps end)
+    into   all_ids, all_ways, all_scores
+    from   unnest(ids, are_entities, masks, unasked, masses, ways)
+             as u(id, is_entity, mask, unasked, mass, way)
+    where  not u.is_entity;
+    exit when step = steps + 2;
+
+    with node as materialized (
+      select u.n, u.id, u.is_entity, u.mask, u.unasked, u.mass, u.way,
+             (ceil(u.mass / least_flow))::integer as most
+      from   unnest(ids, are_entities, masks, unasked, masses, ways) with ordinality
+               as u(id, is_entity, mask, unasked, mass, way, n)
+      where  u.mass >= least_flow
+        and  (u.unasked < steps or asked.keys <> '{}' or not u.is_entity)
+    ),
+    edge as materialized (
+      select n.n, n.mask, n.unasked, n.mass, n.way, x.id, x.is_entity, x.label, x.memory_id,
+             x.bit, x.is_asked, x.weight,
+             -- A fact keeps a share to itself: one with a single edge passes on half.
+             sum(x.weight) over (partition by n.n) + (not n.is_entity)::integer as total
+      from   node n
+      cross  join lateral (
+        (select m.memory_id, false, null, null::bigint, 0, false, 1::double precision
+         from   pgrecall.mention m
+         where  n.is_entity and n.unasked < steps
+           and  m.bank_id = bank and m.entity_id between n.id and n.id
+         limit  n.most)
+        union all
+        (select m.entity_id, true, null, null, 0, false, 1
+         from   pgrecall.mention m
+         where  not n.is_entity and n.unasked < steps
+           and  m.bank_id = bank and m.memory_id = n.id
+         limit  100)
+        union all
+        select r.id, true, r.label, r.memory_id, f.free & -f.free, f.free <> 0,
+               case when f.free <> 0 then 100 else 1 end * r.confidence * case
+                 -- A relation that has ended by then, or whose fact has.
+                 when is_former or (r.valid_to > request.as_of) is not false
+                      and (m.valid_to > request.as_of) is not false then 1
+                 else 0.3 end
+        from (
+          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
+                  o.valid_to, lower(replace(o.kind, ' ', '_')) || '>' as key
+           from   pgrecall.relation o
+           where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
+           order  by o.from_id desc, o.relation_id desc
+           limit  n.most)
+          union all
+          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
+                  i.valid_to, lower(replace(i.kind, ' ', '_')) || '<'
+           from   pgrecall.relation i
+           where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
+           order  by i.to_id desc, i.relation_id desc
+           limit  n.most)
+        ) as r
+        cross  join lateral (
+          select coalesce(asked.bits[array_position(asked.keys, r.key)], 0) & ~n.mask as free
+        ) as f
+        cross  join lateral (
+          select x.valid_to
+          from   pgrecall.memory x
+          where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
+          limit  1
+        ) as m
+        where  n.is_entity and (r.valid_from is null or r.valid_from <= request.as_of)
+        union all
+        select l.id, false, l.label, null,
+               case when l.label = '*' || asked.causes then cause_bit & ~n.mask else 0 end,
+               l.label is not null,
+               l.weight * case when l.label is null then 3 when asked.causes is null then 10
+                               when l.label = '*' || asked.causes then 100 else 3 end
+        from (
+          (select o.to_id as id, o.weight,
+                  case o.kind when 'temporal' then null when 'caused_by' then '*cause'
+                              else '*effect' end as label
+           from   pgrecall.link o
+           where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
+             and  o.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+           limit  100)
+          union all
+          (select i.from_id, i.weight,
+                  case i.kind when 'temporal' then null when 'caused_by' then '*effect'
+                              else '*cause' end
+           from   pgrecall.link i
+           where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
+             and  i.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+           limit  100)
+        ) as l
+        where  l.label is not null or n.unasked < steps
+        union all
+        -- A root has nothing behind it: what arrives there stays.
+        select n.id, false, 'stay', null, 0, true, 10
+        where  asked.is_root and not n.is_entity and n.mask & cause_bit <> 0
+      ) as x(id, is_entity, label, memory_id, bit, is_asked, weight)
+    )
+    select array_agg(t.id), array_agg(t.is_entity), array_agg(t.mask), array_agg(t.unasked),
+           array_agg(t.mass), array_agg(t.way)
+    into   ids, are_entities, masks, unasked, masses, ways
+    from (
+      select f.id, f.is_entity, f.mask, f.unasked, sum(f.flow) as mass,
+             (array_agg(f.way order by f.flow desc))[1] as way
+      from (
+        select v.id, v.is_entity, e.mask | e.bit as mask,
+               e.unasked + (not e.is_asked)::integer as unasked,
+               e.mass * e.weight / e.total * v.share as flow,
+               case e.label when 'stay' then e.way
+                 else concat_ws(E'\x1f', e.way, e.label || coalesce(':' || e.memory_id, ''),
+                                case when v.is_entity then 'e' else 'f' end || v.id) end as way
+        from   edge e
+        -- The fact that states what was asked for is as much an answer as whom it leads to.
+        cross  join lateral (
+          select e.id, e.is_entity, case when e.bit <> 0 and e.is_entity then 0.5 else 1 end
+          union all
+          select e.memory_id, false, 0.5 where e.bit <> 0 and e.is_entity
+        ) as v(id, is_entity, share)
+        where  e.mass * e.weight / e.total >= least_flow
+          and  e.unasked + (not e.is_asked)::integer <= steps
+      ) as f
+      group  by f.id, f.is_entity, f.mask, f.unasked
+    ) as t;
+    exit when ids is null;
+  end loop;
+
+  select array_agg(t.id order by t.score desc, t.id desc),
+         array_agg(sqrt(t.score) order by t.score desc, t.id desc),
+         array_agg(t.way order by t.score desc, t.id desc)
+  into   memory_ids, scores, paths
+  from (
+    select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
+    from   unnest(all_ids, all_scores, all_ways) as u(id, score, way)
+    group  by u.id
+  ) as t;
+end;
+$$;
+comment on function pgrecall_internal._activated is
+'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
+'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n steps that '
+'nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation or cause '
+'asked for, on a path that the question asks for. paths: the heaviest way to each. steps: how many '
+'steps that nobody asked for a path may have. Long, for it is one statement and its loop.';
