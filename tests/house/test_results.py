@@ -6,7 +6,6 @@ import json
 import re
 
 import pytest
-
 from bench import report
 
 FILES = sorted(path.stem for path in report.RESULTS.glob("*.json"))
