@@ -24,8 +24,8 @@ from time import perf_counter, sleep
 import psycopg
 from bench import harness
 
-from pgrecall import build, schema
-from pgrecall.server import SETTINGS, embedded_server
+from pgrecall import schema
+from pgrecall.server import SETTINGS, build, embedded_server
 
 FACTS = {False: 300_000, True: 3_000}
 READERS = 4
