@@ -14,7 +14,6 @@ import pytest
 
 from house import readme
 from pgrecall import command
-from pgrecall.asking.temporal import extract_temporal_constraint
 from pgrecall.server import build
 from toys import save_embedder
 
