@@ -4,7 +4,7 @@ bench/report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 
 * ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
 * ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
-* ``{at: floor}`` says of which commit they are and what they were measured on.
+* ``{at: floor}`` says of which commit they are, and where on another machine than ``{at: usual}``.
 
 Nothing else may be a figure of today, so none can outlive the run that it is from.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +29,34 @@ def read(file: str) -> dict[str, Any]:
     return result
 
 
-def source(file: str) -> str:
-    """Say of which commit the figures of a file are, and on what they were measured."""
-    result = read(file)
-    others: dict[str, list[str]] = {}
-    for name, commit in result.get("other_commits", {}).items():
-        others.setdefault(commit, []).append(f"`{name}`")
-    said = "".join(f" ({', '.join(parts)}: {commit[:7]})" for commit, parts in others.items())
-    if result["commit"].endswith("-dirty"):
-        said = " with changes" + said
+def machine(result: dict[str, Any]) -> str:
+    """Say on what a result was measured."""
     versions = result["versions"]
     servers = [
         f"{label} {versions[key]}"
         for key, label in (("postgresql", "PostgreSQL"), ("pgvector", "pgvector"))
         if versions.get(key)
     ]
-    where = ", ".join([result["machine"], *servers])
-    load = result["settings"].get("load")
-    return f"commit {result['commit'][:7]}{said}; {where}" + (f"; {load}" if load else "")
+    return ", ".join([result["machine"], *servers])
+
+
+def usual() -> str:
+    """Return the machine of most of the results."""
+    return Counter(machine(read(path.stem)) for path in RESULTS.glob("*.json")).most_common(1)[0][0]
+
+
+def source(file: str) -> str:
+    """Say of which commit the figures of a file are, and on what machine where it is not usual."""
+    result = read(file)
+    others: dict[str, list[str]] = {}
+    for name, commit in result.get("other_commits", {}).items():
+        others.setdefault(commit[:7], []).append(f"`{name}`")
+    commits = "; ".join(f"{', '.join(parts)}: {commit}" for commit, parts in others.items())
+    said = f"commit {result['commit'][:7]}"
+    said += " with changes" if result["commit"].endswith("-dirty") else ""
+    said += f" ({commits})" if commits else ""
+    where = [machine(result)] if machine(result) not in usual() else []
+    return "; ".join([said, *where, *filter(None, [result["settings"].get("load")])])
 
 
 def names(text: str) -> list[str]:
@@ -72,7 +83,7 @@ def filled(found: re.Match[str]) -> str:
     """Return what stands in the place of a marker."""
     file, text, form = found.groups()
     if file == "at":
-        return source(text)
+        return usual() if text == "usual" else source(text)
     return " | ".join(value(file, name, form or ",g") for name in names(text))
 
 

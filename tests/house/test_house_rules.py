@@ -231,3 +231,24 @@ def test_no_two_modules_of_the_driver_use_each_other() -> None:
 
     assert lazy.name == "__init__.py"
     assert len([*TopologicalSorter(used).static_order()]) == len(names)
+
+
+def test_tests_stand_in_the_rooms_of_what_they_test() -> None:
+    tests = build.ROOT / "tests"
+    rooms = {path.parent.name for path in [*FILES, *build.PACKAGE.glob("*/__init__.py")]}
+
+    elsewhere = [
+        str(path.relative_to(tests))
+        for path in tests.rglob("test_*.py")
+        if path.parent.name not in rooms | {"client", "house", "faults"}
+    ]
+
+    assert elsewhere == []
+
+
+def test_the_page_for_contributors_names_the_rooms_in_their_order() -> None:
+    rooms = list(dict.fromkeys(path.parent.name for path in FILES))
+
+    text = (build.ROOT / "CONTRIBUTING.md").read_text()
+
+    assert f"in rooms: {', '.join(rooms)}." in text

@@ -171,8 +171,15 @@ def test_a_chapter_lists_functions_in_its_own_order() -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [readme.README, readme.REFERENCE, TASKS_FILE],
-    ids=["README", "reference", "tasks"],
+    [
+        readme.README,
+        readme.REFERENCE,
+        TASKS_FILE,
+        readme.ROOT / "CONTRIBUTING.md",
+        readme.ROOT / "bench" / "README.md",
+        readme.ROOT / "bench" / "TRIED.md",
+    ],
+    ids=["README", "reference", "tasks", "contributing", "benchmarks", "tried"],
 )
 def test_links_lead_to_a_file_and_a_heading(place: Path) -> None:
     broken = []

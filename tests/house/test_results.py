@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -31,4 +30,4 @@ def test_results_say_what_they_were_measured_on(file: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", result["commit"])
     assert {"machine", "versions", "settings", "figures"} <= set(result)
     assert all(isinstance(figure, int | float) for figure in result["figures"].values())
-    assert "/" not in json.dumps(result["settings"])
+    assert not [one for one in result["settings"].values() if str(one).startswith("/")]
