@@ -3,7 +3,7 @@
 bench/report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 
 * ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
-* ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for two cells of a table.
+* ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
 * ``{at: floor}`` says of which commit they are and what they were measured on.
 
 Nothing else may be a figure of today, so none can outlive the run that it is from.

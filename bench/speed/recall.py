@@ -6,7 +6,7 @@
 
 Each checkout installs its own SQL in a database of its own on one server, and both hold the demo
 with the same embeddings. Each question, embedded and its time read beforehand, goes to both in
-turn; --plain leaves out those that name somebody or ask for a cause. Figures of `now` and, with
+turn; --plain leaves out those that name somebody. Figures of `now` and, with
 --against, of `before`:
 
 * p50_ms, p95_ms: by the wall; cpu_p50_ms, cpu_p95_ms: of the server's process on a processor.
@@ -58,7 +58,6 @@ WHOLE = RECALL.replace("h.memory_id", "h.*")
 EMBEDDED = "select embedded_text from pgrecall.prepare_recall('demo', %s)"
 IS_PLAIN = """
 select pgrecall_internal._named_entities('demo', %(query)s) = '{}'
-       and pgrecall_internal._cause_direction(%(query)s) is null
 """
 CALLS = "select funcid, calls from pg_stat_xact_user_functions where schemaname ~ '^pgrecall'"
 WARMING = 5  # rounds that do not count
@@ -118,7 +117,7 @@ def entered(connection: Connection, question: dict[str, Any]) -> tuple[int, int]
 
 
 def is_plain(connection: Connection, question: dict[str, Any]) -> bool:
-    """Tell whether a question names nobody and asks for no cause."""
+    """Tell whether a question names nobody."""
     return (connection.execute(IS_PLAIN, question).fetchone() or (False,))[0] is True
 
 
@@ -171,9 +170,7 @@ def added(connection: Connection, rounds: int) -> float:
 def main() -> None:
     parser = harness.arguments(__doc__, "")
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
-    parser.add_argument(
-        "--plain", action="store_true", help="only questions without names or causes"
-    )
+    parser.add_argument("--plain", action="store_true", help="only questions without names")
     options = parser.parse_args()
     facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
     messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]

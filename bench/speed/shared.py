@@ -6,13 +6,13 @@
 One bank without embeddings holds hubs: entities that 10, 100, ... facts mention. For each hub there
 are presses that broke; what tells so mentions the hub and a batch that one other fact mentions,
 which shares no word with the question for the press. As all hubs are in one bank, the questions
-differ in nothing else. They are asked in turn, with the shared arm (weight as by default) and
+differ in nothing else. They are asked in turn, with the graph arm (weight as by default) and
 without (weight 0).
 
 Figures of each hub, N its facts:
 
 * hub_N.found, hub_N.found_without: share of the questions whose answer is among the first ten.
-* hub_N.arm_ms: median milliseconds of the shared arm, as the report of the recall tells them.
+* hub_N.arm_ms: median milliseconds of the graph arm, as the report of the recall tells them.
 * hub_N.recall_ms, hub_N.recall_without_ms: median milliseconds that a recall of ten rows took on a
   processor.
 * hub_N.arm_ratio, hub_N.recall_ratio: arm_ms and recall_ms over those of the smallest hub.
@@ -32,7 +32,7 @@ HUBS = {False: (10, 100, 1_000, 10_000, 100_000), True: (10, 100, 1_000)}
 PRESSES = {False: 10, True: 5}  # of each hub
 ROUNDS = {False: 5, True: 2}
 TYPE = "world"
-DEFAULT, WITHOUT = "{}", '{"weights": {"shared": 0}}'
+DEFAULT, WITHOUT = "{}", '{"weights": {"graph": 0}}'
 
 Connection = psycopg.Connection[Any]
 
@@ -67,7 +67,7 @@ ASK = """
 select text from pgrecall.hybrid_recall(%(bank)s, %(query)s, options => %(options)s::jsonb)
 """
 EXPLAIN = """
-select milliseconds from pgrecall.explain_recall(%(bank)s, %(query)s) where arm = 'shared'
+select milliseconds from pgrecall.explain_recall(%(bank)s, %(query)s) where arm = 'graph'
 """
 
 
