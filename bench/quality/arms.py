@@ -1,7 +1,7 @@
 """Measure what choosing arms saves: questions with all arms, and with those of each budget.
 
     python -m bench.quality.arms --smoke
-    python -m bench.quality.arms --full --json arms.json
+    python -m bench.quality.arms --full
     python -m bench.quality.arms --data /path/to/conversations.json
 
 The data are those of bench/conversations.py. Each question is asked with every arm that the call
@@ -133,13 +133,11 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     options = parser.parse_args()
     with harness.database() as dsn:
         figures = measure(options.data, options.smoke, dsn)
-        harness.write(
-            options.json, figures, {"data": options.data.name, "smoke": options.smoke}, dsn
-        )
+        harness.write(options, figures, {"data": options.data.name, "smoke": options.smoke}, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure what a language model is given: the share of the relevant turns in a budget of tokens.
 
     python -m bench.quality.context --smoke
-    python -m bench.quality.context --full --json context.json
+    python -m bench.quality.context --full
 
 The file and the banks are those of quality.py, with the turns before and after as `context`,
 which is not sent. Questions are asked once, reranked, and each answer is written for every budget.
@@ -25,7 +25,7 @@ BUDGETS = (500, 1000, 2000, 4000)
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, "locomo_dev.json").parse_args()
+    options = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}").parse_args()
     given = conversations.read(options.data, 1 if options.smoke else None)
     asked = conversations.questions(given)[: 40 if options.smoke else None]
     figures: harness.Figures = {}
@@ -68,7 +68,7 @@ def main() -> None:
             for name, value in zip(names, shown, strict=True):
                 figures[f"{options.data.stem}.{budget}.{name}"] = round(value, 4)
         settings = {"data": options.data.name, "questions": len(asked), "smoke": options.smoke}
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure how well dates in questions are read, and how fast.
 
     python -m bench.quality.dates --smoke
-    python -m bench.quality.dates --full --json dates.json
+    python -m bench.quality.dates --full
     python -m bench.quality.dates --full --data /path/to/cases.json --fails 20
 
 A case is {text, reference_time, expected_start, expected_end, source, tags}: the end is exclusive,
@@ -247,7 +247,7 @@ def main() -> None:
     for failure in failures[: arguments.fails]:
         print(failure)
     harness.write(
-        arguments.json,
+        arguments,
         figures,
         {"cases": data.name, "n": len(cases), "smoke": arguments.smoke},
     )

@@ -1,7 +1,7 @@
 """Measure what is found: nDCG and recall over questions whose answers are known.
 
     python -m bench.quality.quality --smoke
-    python -m bench.quality.quality --full --json quality.json
+    python -m bench.quality.quality --full
     python -m bench.quality.quality --data /path/to/conversations.json
     python -m bench.quality.quality --ablate
     python -m bench.quality.quality --full --model /path/to/e5-small --calibrate
@@ -223,7 +223,7 @@ def table(name: str, figures: harness.Figures) -> None:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     parser.add_argument("--model", metavar="NAME", help="name or directory of an embedding model")
     parser.add_argument("--calibrate", action="store_true", help="the banks, on their turns")
     parser.add_argument("--ablate", action="store_true", help="without each signal")
@@ -281,7 +281,7 @@ def main() -> None:
             "questions": len(asked),
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

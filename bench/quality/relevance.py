@@ -1,7 +1,7 @@
 """Measure whether relevance tells answerable questions from others.
 
     python -m bench.quality.relevance --smoke
-    python -m bench.quality.relevance --full --json relevance.json
+    python -m bench.quality.relevance --full
     python -m bench.quality.relevance --data /path/to/conversations.json
 
 The data are those of bench/conversations.py. Every question is asked of its own conversation and of
@@ -236,7 +236,7 @@ def show(title: str, found: harness.Figures) -> None:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     parser.add_argument("--fit", action="store_true", help="fit the formula anew, too")
     options = parser.parse_args()
     path = options.data
@@ -263,7 +263,7 @@ def main() -> None:
                 print("  fitted:", fit(rows).round(2))
                 show("  held out", figures_of(rows, held_out(rows), f"{prefix}held_out."))
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

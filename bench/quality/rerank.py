@@ -1,7 +1,7 @@
 """Measure the reranker: how long it takes, and what the int8 ONNX model loses against torch.
 
     python -m bench.quality.rerank --smoke
-    python -m bench.quality.rerank --full --json rerank.json --torch /path/to/run/model
+    python -m bench.quality.rerank --full --torch /path/to/run/model
 
 --torch names the directory that the packaged model was made of (train_reranker.py leaves it in its
 --out). It does not come with the driver; without it the encoder that training started from, which
@@ -190,7 +190,7 @@ def economy(given: Sequence[Conversation], every: int) -> harness.Figures:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     parser.add_argument("--torch", type=Path, help="directory of the same model in fp32")
     parser.add_argument("--every", type=int, default=1, help="of the questions for rerank.*")
     options = parser.parse_args()
@@ -208,7 +208,7 @@ def main() -> None:
     for name, value in figures.items():
         print(f"{name:22} {value:9.4g}")
     settings = {"data": path.name, "words": WORDS, "every": every, "smoke": options.smoke}
-    harness.write(options.json, figures, settings)
+    harness.write(options, figures, settings)
 
 
 if __name__ == "__main__":

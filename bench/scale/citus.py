@@ -1,7 +1,7 @@
 """Measure a recall through the coordinator of Citus beside one of plain PostgreSQL.
 
     python -m bench.scale.citus --checkout /path/to/citus --smoke
-    python -m bench.scale.citus --checkout /path/to/citus --full --json citus.json
+    python -m bench.scale.citus --checkout /path/to/citus --full
     python -m bench.scale.citus --checkout /path/to/citus --serve   # for tests/cluster
 
 Citus is built from the checkout (configure, make and a C compiler are needed) into a copy of the
@@ -212,7 +212,7 @@ def run(nodes: Sequence[str], options: Any) -> None:
     figures = {name: round(value, 3) for name, value in figures.items()}
     for name, value in figures.items():
         print(f"{name:22} {value:9.3f}")
-    harness.write(options.json, figures, {"smoke": options.smoke, "workers": WORKERS}, plain_dsn)
+    harness.write(options, figures, {"smoke": options.smoke, "workers": WORKERS}, plain_dsn)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Put load on the server as pgbench would: recall, retain and forget, by 1 to 64 clients.
 
     python -m bench.scale.clients --smoke
-    python -m bench.scale.clients --full --json clients.json
+    python -m bench.scale.clients --full
     python -m bench.scale.clients --facts 10000 --clients 16 --seconds 120
 
 The scripts are those of bench/scale/scripts/, for pgbench where there is one:
@@ -197,7 +197,7 @@ def main() -> None:
                 for name, value in found.items():
                     print(f"  {name:18} {value:12,.2f}")
                     figures[f"facts.{facts}.clients.{count}.{name}"] = value
-        harness.write(options.json, figures, {"seconds": seconds, "weights": WEIGHTS}, dsn)
+        harness.write(options, figures, {"seconds": seconds, "weights": WEIGHTS}, dsn)
     for error, times in failed.most_common(10):
         print(f"{times} times {error}", file=sys.stderr)
     if failed:

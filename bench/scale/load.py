@@ -1,7 +1,7 @@
 """Measure many callers at once: recalls a second, and how long each takes.
 
     python -m bench.scale.load --smoke
-    python -m bench.scale.load --full --against fbe6fd6 --json load.json
+    python -m bench.scale.load --full --against fbe6fd6
 
 In one process, each client on a thread asks question after question over a pool of 4 connections,
 with the packaged embedder and reranker: "recall". In "mixed" each retains a fact after every fourth
@@ -344,7 +344,7 @@ def main() -> None:
             "connections": CONNECTIONS,
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

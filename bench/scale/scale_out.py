@@ -1,7 +1,7 @@
 """Compute from measured parts how many servers a load needs, and what breaks first.
 
     python -m bench.scale.scale_out --smoke
-    python -m bench.scale.scale_out --full --json scale_out.json
+    python -m bench.scale.scale_out --full
     python -m bench.scale.scale_out --router /usr/lib/postgresql/15/bin --banks 1e7 --facts 1e10
 
 Measured, on one server: processor time of a recall by size of bank, bytes of tables and indexes and
@@ -345,8 +345,8 @@ def main() -> int:
             text, limit = LIMITS[name]
             print(f"  {name:34} {found[name] / limit:14,.2f}   above {limit:,.0f}: {text}")
         figures |= {f"plan.{name}": number for name, number in found.items()}
-        given = {name: str(one) for name, one in vars(options).items()}
-        harness.write(options.json, figures, given | {"used": USED}, dsn)
+        given = {name: one for name, one in vars(options).items() if isinstance(one, int | float)}
+        harness.write(options, figures, given | {"used": USED}, dsn)
     return 0
 
 

@@ -288,7 +288,7 @@ def main() -> None:
         keep("again", {"facts_per_s": sizes[0] / (perf_counter() - began)})
         keep("embed", embed(dsn, looked, path, EMBEDDED[options.smoke], options.workers))
         settings = {**MEMORY, "dimensions": options.dimensions, "workers": options.workers}
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure the packaged embedders: one against another, from a cold start, and not run.
 
     python -m bench.speed.embed --smoke
-    python -m bench.speed.embed --full --json embed.json
+    python -m bench.speed.embed --full
 
 Figures; processor time is that of the process and its threads:
 
@@ -145,7 +145,7 @@ def main() -> None:
         for name, figure in figures.items():
             print(f"{name:26} {figure:>10.4g}")
         settings = {"texts": len(texts), "rounds": rounds, "smoke": options.smoke}
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

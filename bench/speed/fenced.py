@@ -1,7 +1,7 @@
 """Measure what row security costs a recall: the same one by the owner and by a fenced tenant.
 
     python -m bench.speed.fenced --smoke
-    python -m bench.speed.fenced --full --json fenced.json
+    python -m bench.speed.fenced --full
 
 A bank of made-up facts, words by Zipf's law, beside one of a tenth of its size. Each question goes
 to both roles in turn, on one connection. Figures:
@@ -147,7 +147,7 @@ def main() -> None:
         figures = measure(connection, 10 if options.smoke else 60)
         for name, value in figures.items():
             print(f"{name:24} {value:10,.3f}")
-        harness.write(options.json, figures, {"facts": count}, dsn)
+        harness.write(options, figures, {"facts": count}, dsn)
 
 
 if __name__ == "__main__":

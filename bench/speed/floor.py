@@ -1,7 +1,7 @@
 """Measure a recall beside the bare index accesses that it cannot do without.
 
     python -m bench.speed.floor --smoke
-    python -m bench.speed.floor --full --json floor.json
+    python -m bench.speed.floor --full
     python -m bench.speed.floor --sizes 400 10000 --banks 1 --stock
 
 --stock leaves all settings of the server as PostgreSQL has them: jit on, random_page_cost 4, 128 MB
@@ -266,7 +266,7 @@ def main() -> None:
         for name, figure in figures.items():
             print(f"{name:26} {figure:>10.4g}")
         settings = {"questions": count, "rounds": ROUNDS, "stock": options.stock}
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

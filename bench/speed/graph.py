@@ -1,7 +1,7 @@
 """Measure the graph arm beside the semantic and lexical arms as a bank and its entities grow.
 
     python -m bench.speed.graph --smoke
-    python -m bench.speed.graph --full --json graph.json
+    python -m bench.speed.graph --full
     python -m bench.speed.graph --sizes 1000 100000 --entities 3
 
 Facts mention so many of 200 entities, distributed as by Zipf, and one of two hubs, as speakers are;
@@ -218,7 +218,7 @@ def main() -> None:
                 figures["graph.1m.graph_ms"] / figures["graph.10k.graph_ms"]
             )
             print(f"1,000,000 facts over 10,000: {figures['graph.1m_over_10k']:.2f}")
-        harness.write(options.json, figures, {"questions": count, "rounds": ROUNDS}, dsn)
+        harness.write(options, figures, {"questions": count, "rounds": ROUNDS}, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure the lexical arm beside the two ways to do full text search in PostgreSQL without it.
 
     python -m bench.speed.lexical --smoke
-    python -m bench.speed.lexical --full --json lexical.json
+    python -m bench.speed.lexical --full
     python -m bench.speed.lexical --sizes 1000 50000 --data facts.txt.xz --questions questions.txt
 
 One bank of real sentences grows from size to size. The peers hold the same facts on the same
@@ -393,7 +393,7 @@ def main() -> None:
             "questions": len(texts),
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure one hybrid_recall() on the bank of the demo, beside that of an older checkout.
 
     python -m bench.speed.recall --smoke
-    python -m bench.speed.recall --full --against /path/to/older/checkout --json recall.json
+    python -m bench.speed.recall --full --against /path/to/older/checkout
     python -m bench.speed.recall --plain --against /path/to/older/checkout
 
 Each checkout installs its own SQL in a database of its own on one server, and both hold the demo
@@ -194,7 +194,7 @@ def main() -> None:
         figures["driver.added_ms"] = added(sides["now"], rounds)
         for name, value in figures.items():
             print(f"{name:20} {value:9.3f}")
-        harness.write(options.json, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
+        harness.write(options, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure how fast facts are written, and what their links cost.
 
     python -m bench.speed.retain --smoke
-    python -m bench.speed.retain --full --json retain.json
+    python -m bench.speed.retain --full
 
 Facts are sentences with two entities each of a few thousand (one in ten names an entity that half
 of a bank names), a time and an embedding. The embeddings are given, and not part of the time: words
@@ -454,7 +454,7 @@ def main() -> None:
             "vectors": options.vectors is not None,
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures, settings, dsn)
+        harness.write(options, figures, settings, dsn)
 
 
 if __name__ == "__main__":

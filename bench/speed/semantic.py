@@ -1,7 +1,7 @@
 """Measure the semantic arm: exact search and its indexes, filters, many banks, a cold server.
 
     python -m bench.speed.semantic --smoke
-    python -m bench.speed.semantic --full --json semantic.json --cache DIRECTORY
+    python -m bench.speed.semantic --full --cache DIRECTORY
     python -m bench.speed.semantic --sizes 1000 30000 --data facts.txt.xz --questions questions.txt
 
 Real sentences and questions, embedded with all-MiniLM-L6-v2; --cache keeps the vectors, which take
@@ -539,7 +539,7 @@ def main() -> None:
             "smoke": options.smoke,
         }
         rounded = {key: round(value, 4) for key, value in figures.items()}
-        harness.write(options.json, rounded, settings, server.dsn)
+        harness.write(options, rounded, settings, server.dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure whether a hub in the best hit costs or hides what a rare entity in common leads to.
 
     python -m bench.speed.shared --smoke
-    python -m bench.speed.shared --full --json shared.json
+    python -m bench.speed.shared --full
 
 One bank without embeddings holds hubs: entities that 10, 100, ... facts mention. For each hub there
 are presses that broke; what tells so mentions the hub and a batch that one other fact mentions,
@@ -132,7 +132,7 @@ def main() -> None:
             connection.execute("delete from pgrecall.memory where bank_id = %s", [BANK])
             connection.execute("delete from pgrecall.bank where bank_id = %s", [BANK])
         table(hubs, figures)
-        harness.write(options.json, figures, {"presses": presses, "rounds": rounds}, dsn)
+        harness.write(options, figures, {"presses": presses, "rounds": rounds}, dsn)
 
 
 if __name__ == "__main__":

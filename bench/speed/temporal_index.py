@@ -1,7 +1,7 @@
 """Measure which index finds the facts of a time window: btree, GiST or BRIN.
 
     python -m bench.speed.temporal_index --smoke
-    python -m bench.speed.temporal_index --full --json temporal_index.json
+    python -m bench.speed.temporal_index --full
 
 One large bank among others that hold as much together. Three quarters of the facts are moments or
 days over five years, stored in about the order in which they happened; one in a hundred lasts for
@@ -174,7 +174,7 @@ def main() -> None:
                 connection.execute(
                     sql.SQL("delete from pgrecall.bank where bank_id = {}").format(bank)
                 )
-        harness.write(options.json, figures, {"facts": facts, "banks": len(banks)}, dsn)
+        harness.write(options, figures, {"facts": facts, "banks": len(banks)}, dsn)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure how long an upgrade from 0.1.0 keeps readers waiting.
 
     python -m bench.speed.upgrade --smoke
-    python -m bench.speed.upgrade --full --json upgrade.json
+    python -m bench.speed.upgrade --full
 
 A database with 0.1.0 is filled by plain inserts: facts with lexemes, an entity and a vector each.
 Readers then ask what recall asks of the tables, one statement after the other: facts by keys of
@@ -24,8 +24,8 @@ from time import perf_counter, sleep
 import psycopg
 from bench import harness
 
-from pgrecall import build, schema
-from pgrecall.server import SETTINGS, embedded_server
+from pgrecall import schema
+from pgrecall.server import SETTINGS, build, embedded_server
 
 FACTS = {False: 300_000, True: 3_000}
 READERS = 4
@@ -155,7 +155,7 @@ def main() -> None:
         figures = measure(server.dsn, FACTS[options.smoke])
         for name, figure in figures.items():
             print(f"{name:20} {figure:10,.1f}")
-        harness.write(options.json, figures, SETTINGS, server.dsn)
+        harness.write(options, figures, SETTINGS, server.dsn)
 
 
 if __name__ == "__main__":

@@ -414,7 +414,7 @@ def train(options: argparse.Namespace) -> None:
     note({"step": step, **figures})
     save(encoder, options.mix, options.out / "model")
     settings = {"start": Path(options.start).name, "minutes": options.minutes, "steps": step}
-    harness.write(options.json, figures, settings)
+    harness.write(options, figures, settings)
 
 
 if __name__ == "__main__":

@@ -687,7 +687,7 @@ def train(options: argparse.Namespace) -> None:
     scorer.model.save_pretrained(options.out / "model")
     scorer.tokenizer.save_pretrained(options.out / "model")
     settings = {"minutes": minutes, "layers": len(scorer.model.bert.encoder.layer), "steps": step}
-    harness.write(options.json, figures, settings)
+    harness.write(options, figures, settings)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure what is found in worlds: relations, causes, changes and weeks with known answers.
 
     python -m bench.worlds.worlds --smoke
-    python -m bench.worlds.worlds --full --json worlds.json
+    python -m bench.worlds.worlds --full
     python -m bench.worlds.worlds --templates held
     python -m bench.worlds.worlds --templates third
     python -m bench.worlds.worlds --templates fourth
@@ -235,7 +235,7 @@ def dump(path: Path, worlds: Mapping[str, World]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__, "", "{program}-{templates}")
     parser.add_argument("--templates", choices=TEMPLATES, default="dev", help="default: dev")
     parser.add_argument("--seeds", type=int, default=3, help="how many worlds; default: 3")
     parser.add_argument("--hub", type=int, default=HUB, help="facts of noise about the company")
@@ -280,7 +280,7 @@ def main() -> None:
             "questions": sum(len(questions) for _, questions in worlds.values()),
             "smoke": options.smoke,
         }
-        harness.write(options.json, figures_of(rows, options.templates), settings, dsn)
+        harness.write(options, figures_of(rows, options.templates), settings, dsn)
 
 
 if __name__ == "__main__":

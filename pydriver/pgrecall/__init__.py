@@ -2,6 +2,21 @@
 
 What it offers is imported when it is first used, so that the help of the command and the words that
 a shell completes come at once.
+
+Beside the clients (``aio.py``, and ``client.py`` made from it), the rows and the errors there are
+these rooms:
+
+    calls/       every statement that is sent, and how its rows are read
+    asking/      a question: its dates, its embedding, reranking, context for a language model
+    retaining/   facts on their way in: embedded, in batches, linked
+    inference/   models, here and behind endpoints: embedders, rerankers, calibration
+    connection/  retries, replicas, time limits, telemetry, pieces of work at once
+    server/      the embedded server, the schema and its migrations, Citus
+    cluster/     a router and its shards
+    command/     the command
+    adapters/    other libraries
+    importing/   other stores, and files
+    evaluation/  measuring and tuning
 """
 
 from importlib import import_module

@@ -29,8 +29,6 @@ class SqlOptions(TypedDict, total=False):
         candidate_limit: About how many memories the lexical arms score at most, those with the
             rarest words and sets of words first; a quarter as many where these are enough. Range:
             100 to 100000000. Default: the bank's, else 9000.
-        cause_decay: How much each causal link weakens what the cause arm finds. Range: 0 to 1.
-            Default: the bank's, else 0.8.
         collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
         depth: How many rows each arm gives. Where neither bank nor call sets it: at least skip +
             top_k. Range: 1 to 10000. Default: the bank's, else 100.
@@ -55,6 +53,9 @@ class SqlOptions(TypedDict, total=False):
             rrf, linear. Default: the bank's, else score_rrf.
         gates: Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out,
             but never all. Range: 0 to 1000000 for an arm. Default: the bank's, else {}.
+        graph_steps: How many mentions, relations and links a path of the graph arm follows that the
+            query does not ask for. Those it asks for are followed besides. Range: 1 to 4. Default:
+            the bank's, else 2.
         hypothetical: Embedding of a made-up answer (HyDE), searched with as well. Range: numbers,
             as many as embedding has.
         keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
@@ -65,18 +66,17 @@ class SqlOptions(TypedDict, total=False):
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
         named_boost: How much more a memory counts that mentions an entity named in the query: its
-            contributions are multiplied by 1 + named_boost * the confidence in the entity. Range: 0
-            to 10. Default: the bank's, else 0.5.
+            contributions are multiplied by 1 + named_boost * the confidence in the entity * how
+            common it is; rare names are led on from by the graph. Range: 0 to 10. Default: the
+            bank's, else 0.5.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
-        rare_mentions: Mentions up to which an entity is rare enough for the shared arm. 0: none is.
-            Range: 0 to 1000. Default: the bank's, else 10.
         recency_decay: How recency falls with age; linear is gone at twice the half-life. One of:
             exponential, linear. Default: the bank's, else exponential.
         recency_half_life: Age at which recency neither lifts nor lowers a score; with fusion linear
             alone, see recency_boost(). Null: age settles ties only. Range: longer than 0.
-        relation_words: Words that ask for a relation, {"skipper": ["noun<skippers"]}: over those of
-            default_relation_words(). Range: meanings by word.
+        relation_words: Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over
+            those of default_relation_words(). Range: meanings by word.
         rrf_k: k of reciprocal rank fusion; larger makes ranks count less. Range: 1 to 10000.
             Default: the bank's, else 60.
         similarity_floor: Cosine similarity below which the semantic arms return nothing. Range: -1
@@ -96,9 +96,8 @@ class SqlOptions(TypedDict, total=False):
         use_hints: Searches only the fact types that type_hints() finds in the query, unless too
             little comes. Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
-            to 1000000 for an arm. Default: the bank's, else {'key': 3, 'cause': 4, 'graph': 0.75,
-            'shared': 1.5, 'source': 0, 'lexical': 1, 'message': 0.9, 'relation': 6, 'semantic': 1,
-            'temporal': 1.5, 'hypothetical': 0.5}.
+            to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 8, 'source': 0,
+            'lexical': 1, 'message': 0.9, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
         widen_below: Memories below which a recall that was narrowed by hints, or to a date, looks
             everywhere after all. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
 
@@ -108,7 +107,6 @@ class SqlOptions(TypedDict, total=False):
     arms: Sequence[str] | None
     budget: Literal["low", "mid", "high"] | None
     candidate_limit: int | None
-    cause_decay: float | None
     collapse: bool | None
     depth: int | None
     diversity: float | None
@@ -120,13 +118,13 @@ class SqlOptions(TypedDict, total=False):
     former_words: Sequence[str] | None
     fusion: Literal["score_rrf", "rrf", "linear"] | None
     gates: Mapping[str, object] | None
+    graph_steps: int | None
     hypothetical: Iterable[float] | str | Callable[[str], str] | None
     keys: Sequence[str] | None
     latest_words: Sequence[str] | None
     min_relevance: float | None
     named_boost: float | None
     prefer: Literal["relevant", "latest", "former"] | None
-    rare_mentions: int | None
     recency_decay: Literal["exponential", "linear"] | None
     recency_half_life: timedelta | str | None
     relation_words: Mapping[str, object] | None

@@ -160,9 +160,13 @@ begin
         select v.id, v.is_entity, e.mask | e.bit as mask,
                e.unasked + (not e.is_asked)::integer as unasked,
                e.mass * e.weight / e.total * v.share as flow,
-               case e.label when 'stay' then e.way
-                 else concat_ws(E'\x1f', e.way, e.label || coalesce(':' || e.memory_id, ''),
-                                case when v.is_entity then 'e' else 'f' end || v.id) end as way
+               -- A path begins with who is named, and ends with what a fact states.
+               case when e.label = 'stay' then e.way
+                    when e.is_entity and e.label is null and e.id = any (entity_ids)
+                      then 'e' || e.id
+                    else concat_ws(E'\x1f', e.way, e.label || coalesce(':' || e.memory_id, ''),
+                                   case when e.is_entity then 'e' else 'f' end || e.id) end
+                 as way
         from   edge e
         -- The fact that states what was asked for is as much an answer as whom it leads to.
         cross  join lateral (
@@ -191,7 +195,7 @@ end;
 $$;
 comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
-'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n steps that '
-'nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation or cause '
+'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n steps '
+'that nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation or cause '
 'asked for, on a path that the question asks for. paths: the heaviest way to each. steps: how many '
 'steps that nobody asked for a path may have. Long, for it is one statement and its loop.';

@@ -287,11 +287,12 @@ declare
   entity  record;
   found   record;
 begin
+  hops := coalesce(hops, 2);
   perform pgrecall_internal._check_range('hops', hops, 0, 3);
   entity := pgrecall_internal._entity_masses(request);
   found := pgrecall_internal._activated(
     request, '{}', '{}', coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
-    coalesce(hops, 2) + 1);
+    hops + 1);
   return query
   select found.memory_ids[u.p], u.n::integer, found.scores[u.p]
   from   unnest(pgrecall_internal._visible_places(request, found.memory_ids, request.depth))

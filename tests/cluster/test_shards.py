@@ -26,10 +26,9 @@ from pgrecall import (
     InvalidArgument,
     Recall,
     command,
-    router,
     schema,
 )
-from pgrecall.cluster import shards
+from pgrecall.cluster import router, shards
 from pgrecall.server import embedded_server
 from sqlcalls import READS, Connection, column, fill, rows, value
 from toys import toy_embed

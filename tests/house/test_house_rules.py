@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import psycopg
@@ -200,3 +202,32 @@ def test_a_room_uses_only_the_rooms_before_it() -> None:
     ]
 
     assert upwards == []
+
+
+def test_the_rooms_of_the_driver_are_those_it_says() -> None:
+    rooms = {path.parent.name for path in build.PACKAGE.glob("*/__init__.py")}
+
+    drawn = re.findall(r"^    (\w+)/ ", (build.PACKAGE / "__init__.py").read_text(), re.M)
+
+    assert rooms == set(drawn)
+
+
+def test_no_two_modules_of_the_driver_use_each_other() -> None:
+    paths = build.PACKAGE.rglob("*.py")
+    files = {str(path.relative_to(build.PACKAGE.parent).with_suffix("")): path for path in paths}
+    names = {name.replace("/", ".").removesuffix(".__init__"): files[name] for name in files}
+    lazy = names.pop("pgrecall")  # imports all others, when they are asked for
+
+    used = {
+        name: {
+            whole if (whole := f"{node.module}.{part.name}") in names else node.module
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for part in node.names
+        }
+        & set(names) - {name}
+        for name, path in names.items()
+    }
+
+    assert lazy.name == "__init__.py"
+    assert len([*TopologicalSorter(used).static_order()]) == len(names)

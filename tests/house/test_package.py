@@ -28,7 +28,8 @@ pytestmark = pytest.mark.skipif(
 RECALL = """
 import json, sys
 import pgrecall
-from pgrecall import Recall, build, schema
+from pgrecall import Recall, schema
+from pgrecall.server import build
 import psycopg
 
 with psycopg.connect(sys.argv[1]) as connection:

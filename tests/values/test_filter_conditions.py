@@ -147,9 +147,20 @@ def test_an_entity_of_another_bank_has_no_facts_here(bank: Connection) -> None:
 
 
 def test_an_option_keeps_to_an_entity_in_every_arm(bank: Connection) -> None:
-    retain(bank, [{"text": "e", "context": "word", "entities": ["Ana"], "fact_type": "event",
-                   "occurred": "2026-03-05", "fact_key": "k.e"},
-                  {"text": "f", "context": "word", "entities": ["Cy"], "fact_key": "k.f"}])  # fmt: skip
+    retain(
+        bank,
+        [
+            {
+                "text": "e",
+                "context": "word",
+                "entities": ["Ana"],
+                "fact_type": "event",
+                "occurred": "2026-03-05",
+                "fact_key": "k.e",
+            },
+            {"text": "f", "context": "word", "entities": ["Cy"], "fact_key": "k.f"},
+        ],
+    )
     found = (
         "select text from pgrecall.hybrid_recall('b', 'word k.f k.e', during => '[2026-01-01,)',"
         " options => %s) order by text"

@@ -32,7 +32,7 @@ from pgrecall.rows import Hit
 from pgrecall.server import schema
 
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
-ARMS = ("semantic", "lexical", "graph", "relation", "temporal", "key", "message")
+ARMS = ("semantic", "lexical", "graph", "temporal", "key", "message")
 DEPTH = 10
 SHOWN = 3
 ON_PAGE = 4
