@@ -67,7 +67,7 @@ lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
 	$(PYTEST) -q tests/house/test_house_rules.py
 
 readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from the comments in sql/, bench/README.md from bench/results/
-	@$(BIN)/python tests/house/readme.py
+	@PYTHONPATH=tests $(BIN)/python tests/house/readme.py
 	@$(BIN)/python bench/report.py
 
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder

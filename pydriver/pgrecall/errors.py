@@ -2,7 +2,7 @@
 
 Every error of pgrecall is a :class:`RecallError` with a message that says what is wrong with
 which value and, mostly, a hint that says what to do. Other errors of the database (a
-lost connection, a missing privilege) pass unchanged as psycopg errors.
+lost connection, a privilege that PostgreSQL itself finds missing) pass unchanged as psycopg errors.
 """
 
 # ruff: noqa: N818  the names say what is wrong; that it is an error is plain
@@ -106,6 +106,10 @@ class InvalidArgument(RecallError):
     """An argument is out of its range."""
 
 
+class NotPermitted(RecallError):
+    """The role may not write, or not create that bank; the hint names the roles that may."""
+
+
 class EmbedderUnavailable(RecallError):
     """Texts cannot be embedded: a package or a model is missing."""
 
@@ -140,6 +144,7 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "22003": InvalidArgument,  # a number that no column of its type can hold
     "22004": InvalidArgument,  # null where a value is needed
     "22023": InvalidArgument,
+    "42501": NotPermitted,  # where it has a hint: it is ours
 }
 _NOT_INSTALLED = {  # what the database says when there is no pgrecall in it
     "3F000": 'schema "pgrecall" does not exist',
@@ -162,6 +167,8 @@ def from_database(error: psycopg.Error) -> RecallError | None:
     if _NOT_INSTALLED.get(state) == message:
         return not_installed()
     kind = _BY_SQLSTATE.get(state)
+    if kind is NotPermitted and not error.diag.message_hint:
+        return None
     return kind(message, hint=error.diag.message_hint) if kind else None
 
 

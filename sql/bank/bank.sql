@@ -206,6 +206,7 @@ set search_path from current
 as $$
 declare
   fact_type text;
+  is_new    boolean;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -227,11 +228,18 @@ begin
       hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
   end;
 
-  insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
-  values (create_bank.bank, create_bank.text_search_config,
-          nullif(create_bank.embedding_model, ''), create_bank.embedding_dimensions)
-  on conflict on constraint bank_pkey do nothing;
-  if not found then
+  begin
+    insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
+    values (create_bank.bank, create_bank.text_search_config,
+            nullif(create_bank.embedding_model, ''), create_bank.embedding_dimensions)
+    on conflict on constraint bank_pkey do nothing;
+    is_new := found;
+  exception when insufficient_privilege then
+    -- No right to the table, or a name that row security keeps from the role.
+    perform pgrecall_internal._raise_not_permitted(
+      format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
+  end;
+  if not is_new then
     raise exception using
       errcode = 'RC002',
       message = format('bank "%s" already exists', bank),
@@ -256,7 +264,8 @@ comment on function pgrecall.create_bank is
 'Creates a bank with the fact types world, experience, opinion, observation, preference, event and '
 'those in fact_types. '
 'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
-'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting.';
+'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
+'naming the roles that may.';
 
 create or replace function pgrecall.drop_bank(bank text)
 returns bigint
@@ -267,6 +276,10 @@ declare
   removed bigint;
 begin
   perform pgrecall_internal._locked_bank(bank);
+  if not has_table_privilege('pgrecall.bank', 'delete') then
+    perform pgrecall_internal._raise_not_permitted(
+      format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
+  end if;
   -- Children first: cascades would look up the children of each row one at a time.
   delete from pgrecall.link x where x.bank_id = drop_bank.bank;
   delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
@@ -283,7 +296,8 @@ begin
 end;
 $$;
 comment on function pgrecall.drop_bank is
-'Erases a bank and all it holds; returns how many memories it held. Errors: RC001.';
+'Erases a bank and all it holds; returns how many memories it held. Errors: RC001, 42501 naming '
+'the roles that may.';
 
 create or replace view pgrecall.bank_overview with (security_invoker = true) as
 select b.bank_id,

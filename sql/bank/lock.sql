@@ -6,6 +6,50 @@
 -- in the order of asking, so that nobody starves; their keys come from the secret fence_key, so
 -- that no stranger holds them. Writers that share register the ids they may use (_settled_id()).
 -- Which lock is taken when is in sql/reference.md.
+create or replace function pgrecall_internal._roles_that_may(
+  relation regclass, privilege text, is_any_bank boolean)
+returns text[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return array(
+    select r.rolname::text
+    from   pg_class c
+    cross  join lateral aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) as a
+    join   pg_roles r on r.oid = a.grantee
+    where  c.oid = relation and a.privilege_type = upper(privilege)
+      and  (not is_any_bank or not c.relrowsecurity or r.oid = c.relowner or r.rolbypassrls
+            or exists (select from pg_policy p
+                       where  p.polrelid = c.oid and p.polname = 'pgrecall_admin'
+                         and  r.oid = any (p.polroles)))
+    order  by r.oid = c.relowner, r.rolname
+  );
+end;
+$$;
+comment on function pgrecall_internal._roles_that_may is
+'The roles that were given a privilege on a table, its owner last. is_any_bank: those alone that '
+'row security keeps to no bank.';
+
+create or replace function pgrecall_internal._raise_not_permitted(
+  what text, relation regclass, privilege text, is_any_bank boolean default false)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  able text[] := pgrecall_internal._roles_that_may(relation, privilege, is_any_bank);
+begin
+  raise exception using
+    errcode = 'insufficient_privilege',
+    message = format('role "%s" may not %s', current_user, what),
+    hint    = format('Who may: %s, and its members: grant %I to %I;',
+                     array_to_string(able, ', '), able[1], current_user);
+end;
+$$;
+comment on function pgrecall_internal._raise_not_permitted is
+'Raises 42501 naming the roles that may do it.';
+
 create or replace function pgrecall_internal._bank(bank text)
 returns pgrecall.bank
 language plpgsql stable parallel safe
@@ -25,7 +69,13 @@ begin
     raise exception using
       errcode = 'RC001',
       message = format('bank "%s" does not exist', bank),
-      hint    = format('Create it with: select pgrecall.create_bank(%L);', bank);
+      hint    = case
+        when row_security_active('pgrecall.bank')
+          then format(
+            'Row security shows role "%s" its own banks alone; %s may see and create any.',
+            current_user, array_to_string(
+              pgrecall_internal._roles_that_may('pgrecall.bank', 'insert', true), ', '))
+        else format('Create it with: select pgrecall.create_bank(%L);', bank) end;
   end if;
   return found_bank;
 end;
@@ -73,6 +123,10 @@ declare
   found_bank pgrecall.bank := pgrecall_internal._bank(bank);
   key        uuid := found_bank.fence_key;
 begin
+  if not has_table_privilege('pgrecall.bank', 'update') then
+    perform pgrecall_internal._raise_not_permitted(
+      format('write into bank "%s"', bank), 'pgrecall.bank', 'update');
+  end if;
   perform pg_advisory_xact_lock(pgrecall_internal._lock_key(found_bank));
   -- Not "for update": that would also block the foreign key checks of other writers.
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
@@ -90,7 +144,7 @@ end;
 $$;
 comment on function pgrecall_internal._locked_bank is
 'The row of a bank, with no other writer beside, until the transaction ends. Errors: RC001 unknown '
-'bank, 40001 replaced meanwhile.';
+'bank, 40001 replaced meanwhile, 42501 who may only read.';
 
 create or replace function pgrecall_internal._register_writer(bank pgrecall.bank)
 returns void
@@ -150,6 +204,10 @@ begin
     return pgrecall_internal._locked_bank(bank);
   end if;
   found_bank := pgrecall_internal._bank(bank);
+  if not has_table_privilege('pgrecall.memory', 'insert') then
+    perform pgrecall_internal._raise_not_permitted(
+      format('write into bank "%s"', bank), 'pgrecall.memory', 'insert');
+  end if;
   key := found_bank.fence_key;
   perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(found_bank));
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
@@ -162,7 +220,7 @@ end;
 $$;
 comment on function pgrecall_internal._shared_bank is
 'The row of a bank, for a writer that only adds, beside others that do so, until the transaction '
-'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile.';
+'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile, 42501 who may only read.';
 
 create or replace function pgrecall_internal._check_isolation(name text)
 returns void

@@ -195,7 +195,7 @@ end;
 $$;
 comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
-'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n steps '
-'that nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation or cause '
-'asked for, on a path that the question asks for. paths: the heaviest way to each. steps: how many '
-'steps that nobody asked for a path may have. Long, for it is one statement and its loop.';
+'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n '
+'steps that nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation '
+'or cause asked for, on a path that the question asks for. paths: the heaviest way to each. steps: '
+'how many steps that nobody asked for a path may have. Long, for it is one statement and its loop.';

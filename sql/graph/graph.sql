@@ -182,6 +182,12 @@ begin
              request,
              case when before = '{}' and request.arms is not null
                   then pgrecall_internal._graph_seeds(request) else before end) as s;
+    if result.memory_ids = '{}' and request.arms is null
+       and request.options ->> 'budget' <> 'high'
+    then
+      result.is_run := false;
+      result.reason := 'no entity or link leads on from what the arms before found';
+    end if;
   end if;
   return result;
 end;

@@ -128,9 +128,11 @@ declare
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
 begin
-  -- To try other weights, hits of arms with weight 0 are needed too.
+  -- To try other weights, hits of arms with weight 0 are needed too: they run, and lead nowhere.
   request.options := request.options || jsonb_build_object('weights', (
-    select jsonb_object_agg(a.arm, 1) from pgrecall.arms() as a));
+    select jsonb_object_agg(a.arm, greatest(
+             1e-9, coalesce((request.options -> 'weights' ->> a.arm)::double precision, a.weight)))
+    from   pgrecall.arms() as a));
   if request.named = '{}' then
     request.named := pgrecall_internal._named_entities(bank, request.query);
   end if;

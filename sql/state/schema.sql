@@ -3,9 +3,9 @@
 -- This file checks what the database must have, makes the two schemas, and the sequence of all ids.
 -- Schema pgrecall holds what users call and read; pgrecall_internal holds private objects, which
 -- may change in any release. All scripts run inside one transaction, whichever route runs them:
--- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. Installs and upgrades
--- wait for one another. Nothing is created when a check fails, and every failure has the code RC012
--- and a hint.
+-- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. pgvector is created
+-- where it is missing and the role may. Installs and upgrades wait for one another. Nothing is
+-- created when a check fails, and every failure has the code RC012 and a hint.
 
 -- First of all: where others may create functions in a schema of the caller's path, one whose
 -- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
@@ -40,18 +40,26 @@ begin
                 'pgrecall update; select pgrecall_setup.install();';
   end if;
 
+  if not exists (select from pg_extension x where x.extname = 'vector') then
+    begin
+      -- By name in a string: the extension of pgrecall requires it, and then it is there.
+      execute 'create extension vector schema public';
+    exception when insufficient_privilege or undefined_file or feature_not_supported
+              or invalid_schema_name then
+      raise exception using
+        errcode = 'RC012',
+        message = format('pgvector is not installed in this database: %s', sqlerrm),
+        hint    = case
+          when exists (select from pg_available_extensions a where a.name = 'vector')
+            then 'Have it installed by a role that may: create extension vector;'
+          else 'Install pgvector 0.8 or newer on the server, then: create extension vector;' end;
+    end;
+  end if;
   select n.nspname, x.extversion
   into   vector_schema, vector_version
   from   pg_extension x
   join   pg_namespace n on n.oid = x.extnamespace
   where  x.extname = 'vector';
-
-  if vector_schema is null then
-    raise exception using
-      errcode = 'RC012',
-      message = 'pgvector is not installed in this database',
-      hint    = 'Install it first: create extension vector;';
-  end if;
   if string_to_array(vector_version, '.')::integer[] < array[0, 8, 0] then
     raise exception using
       errcode = 'RC012',

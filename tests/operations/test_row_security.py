@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from pgrecall import NotPermitted, Recall
 from pgrecall.server import build
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
 
@@ -70,7 +71,7 @@ def test_a_role_sees_its_banks_in_every_table(
     for bank in seen:
         assert recalled(tenants, "Ana", bank=bank)
     for bank in {"acme", "bolt"} - seen:
-        with refused(tenants, "RC001", f'bank "{bank}" does not exist', "create_bank"):
+        with refused(tenants, "RC001", f'bank "{bank}" does not exist', "Row security shows role"):
             recalled(tenants, "Ana", bank=bank)
 
 
@@ -162,7 +163,7 @@ def test_only_the_owner_opens_and_closes_the_fence(tenants: Connection, become: 
 
 # Roles
 
-DENIED = "permission denied"
+DENIED = r"role .* may not .*\nHINT:  Who may: t_"
 
 
 def test_the_roles_read_write_and_administer(connection: Connection) -> None:
@@ -186,6 +187,28 @@ def test_the_roles_read_write_and_administer(connection: Connection) -> None:
                     with pytest.raises(psycopg.errors.InsufficientPrivilege, match=DENIED):
                         connection.execute(statement.encode())
     assert names == ["t_reader", "t_writer", "t_admin"]
+
+
+def test_who_may_not_create_a_bank_is_told_who_may(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_roles('t')")
+    connection.execute("select pgrecall.enable_row_security()")
+    connection.execute("create role acme in role t_writer")
+    connection.execute("grant insert on pgrecall.bank to acme")
+    owner = value(connection, "select current_user")
+    may = f"Who may: t_admin, {owner}, and its members: grant t_admin to"
+
+    connection.execute("set local role t_reader")
+    with refused(
+        connection, "42501", 'role "t_reader" may not create bank "c"', f"{may} t_reader;"
+    ):
+        connection.execute("select pgrecall.create_bank('c')")
+    connection.execute("set local role acme")
+    with refused(connection, "42501", 'role "acme" may not create bank "c"', f"{may} acme;"):
+        connection.execute("select pgrecall.create_bank('c')")
+    connection.execute("select pgrecall.create_bank('acme')")
+    with pytest.raises(NotPermitted, match='role "acme" may not create bank "c"') as caught:
+        Recall(connection).create_bank("c")
+    assert "t_admin" in (caught.value.hint or "")
 
 
 def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) -> None:
@@ -244,7 +267,7 @@ def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) ->
 
     assert rows(fast, SEARCHED, "bolt", "bolt") == [(False, None)]
     assert rows(fast, SEARCHED, "acme", "bolt") == [(False, None)]
-    with refused(fast, "RC001", 'bank "bolt" does not exist', "create_bank"):
+    with refused(fast, "RC001", 'bank "bolt" does not exist', "its own banks alone; t_admin"):
         recalled(fast, "Ana", bank="bolt")
 
 

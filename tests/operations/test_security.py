@@ -180,7 +180,7 @@ def test_reading_writes_nothing_and_locks_nothing(database: str) -> None:
 def test_a_tenant_finds_its_own_and_nothing_else(tenant: Connection, function: str) -> None:
     own = found_by(tenant, function, TENANT)
     message = 'bank "b" does not exist'
-    with refused(tenant, "RC001", message, "create_bank"):
+    with refused(tenant, "RC001", message, "Row security"):
         found_by(tenant, function, "b")
 
     tenant.execute("reset role")
@@ -204,7 +204,7 @@ def test_a_tenant_writes_its_own_and_nothing_else(tenant: Connection, function: 
     others = contents(tenant, "bank_id = 'b'")
     tenant.execute(f"set local role {TENANT}")
 
-    with refused(tenant, "RC001", 'bank "b" does not exist', "create_bank"):
+    with refused(tenant, "RC001", 'bank "b" does not exist', "Row security"):
         rows(tenant, f"select * from pgrecall.{function}{WRITES[function].format('b')}")
 
     tenant.execute("reset role")
@@ -228,7 +228,7 @@ def test_a_tenant_retains_what_another_has_too_and_names_its_own_entities(
 
 @pytest.mark.parametrize("bank", ["b", "c"])
 def test_a_tenant_creates_no_bank_for_others(tenant: Connection, bank: str) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not create bank"):
         tenant.execute("select pgrecall.create_bank(%s)", [bank])
 
 

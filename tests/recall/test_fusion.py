@@ -183,20 +183,6 @@ def test_an_arm_whose_scores_are_all_negative_counts_by_rank(connection: Connect
     )
 
 
-@pytest.mark.parametrize("function", ["score_rrf", "fuse"])
-def test_an_unsure_best_counts_by_what_would_be_certain(
-    connection: Connection, function: str
-) -> None:
-    def score(arm: str, best: float) -> float:
-        [row] = fused(connection, function, [(arm, 1, 1, best)])
-        return float(row.score)
-
-    # The relation arm has certain_at 1, the graph arm none.
-    assert score("relation", 0.5) == pytest.approx(0.5 * score("relation", 1))
-    assert score("relation", 2) == pytest.approx(score("relation", 1))
-    assert score("graph", 0.5) == pytest.approx(score("graph", 1))
-
-
 def test_linear_spreads_the_scores_of_an_arm_whatever_the_ranks(connection: Connection) -> None:
     hits: list[Hit] = [
         *(("key", 1, 1, 8.0), ("key", 2, 2, 7.0), ("key", 3, 3, 4.0)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from math import log
 from typing import Any
 
 import psycopg
@@ -77,7 +78,8 @@ def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, bo
     contributions = {row.memory_id: row.arms["lexical"]["contribution"] for row in rows}
     alone = {row.memory_id: row for row in call(connection, "lexical_arm", bank="b", query="moved")}
     plain = {i: 1 / (60 + alone[i].rank) for i in (ana, bo)}
-    assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost))
+    common = 1 - log(2) / log(6)  # one fact of two mentions her
+    assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost * common))
     assert contributions[bo] == pytest.approx(plain[bo])
     assert [row.score for row in rows] == [row.arms["lexical"]["contribution"] for row in rows]
 
@@ -105,7 +107,8 @@ def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) 
     assert {row.memory_id for row in rows} == {first, second}
     for row in rows:
         rank = row.arms["lexical"]["rank"]
-        assert row.score == pytest.approx(1 / (60 + rank) * 1.5)
+        common = 1 - log(2) / log(6)  # one fact of two mentions each
+        assert row.score == pytest.approx(1 / (60 + rank) * (1 + 0.5 * common))
 
 
 def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:

@@ -12,13 +12,10 @@ from pgrecall import Recall
 from sqlcalls import Connection, call, counted_scans, create, ids, planned, refused, retain
 
 MARCH = "[2026-03-01,2026-04-01)"
-REGISTERED = ["key", "semantic", "lexical", "graph", "temporal", "message", "hypothetical",
-              "source", "relation", "cause", "shared"]  # fmt: skip
+REGISTERED = ["key", "semantic", "lexical", "temporal", "message", "hypothetical", "graph",
+              "source"]  # fmt: skip
 # Its weight is 0 unless a bank or a call says otherwise.
 ALL_ARMS = [arm for arm in REGISTERED if arm != "source"]
-# Look at what the others found alone, so nothing in bank or query leaves them out.
-ALWAYS = {"shared"}
-SHARED = "rare entities of what the arms before find may lead on"
 
 
 def texts(connection: Connection, query: str | None, **arguments: Any) -> list[str]:
@@ -362,7 +359,7 @@ def test_a_hint_at_a_type_that_holds_nothing_narrows_nothing(connection: Connect
 # explain_recall without running
 
 
-def test_an_empty_bank_asks_no_arm_but_those_that_start_from_hits(connection: Connection) -> None:
+def test_an_empty_bank_asks_no_arm(connection: Connection) -> None:
     create(connection)
 
     chosen = plan(connection, "Where is Ana?", embedding=[1, 0])
@@ -376,13 +373,8 @@ def test_an_empty_bank_asks_no_arm_but_those_that_start_from_hits(connection: Co
         "message": "the bank holds no messages",
         "hypothetical": "no hypothetical answer given",
         "source": "its weight is 0",
-        "relation": "no entity that the query names has a relation",
-        "cause": "the query asks for no cause or consequence",
-        "shared": SHARED,
     }
-    assert {arm: row.status for arm, row in chosen.items()} == {
-        arm: "planned" if arm in ALWAYS else "skipped" for arm in REGISTERED
-    }
+    assert {row.status for row in chosen.values()} == {"skipped"}
     assert texts(connection, "Where is Ana?", embedding=[1, 0]) == []
 
 
@@ -415,7 +407,7 @@ def test_a_word_never_seen_before_is_found_in_the_next_statement(
     if refresh:
         call(connection, "refresh_statistics", bank="b")
 
-    assert unknown == ALWAYS
+    assert unknown == set()
     assert {"lexical", "message"} <= runs(connection, "zyzzyva?")
     assert set(texts(connection, "zyzzyva?")) == {"the zyzzyva is a weevil", "a zyzzyva!"}
 
@@ -452,11 +444,8 @@ def test_a_question_that_is_only_a_date_asks_few_arms(
     assert chosen["temporal"].status == "planned"
     assert (chosen["semantic"].reason == "the query is only a date") is is_only_date
     assert (chosen["graph"].reason == "the query is only a date") is is_only_date
-    assert (chosen["shared"].status, chosen["shared"].reason) == (
-        ("skipped", "the query is only a date") if is_only_date else ("planned", SHARED)
-    )
     thorough = runs(connection, query, during=MARCH, embedding=[1, 0], budget="high")
-    assert {"semantic", "graph", *ALWAYS} <= thorough
+    assert {"semantic", "graph"} <= thorough
 
 
 def test_words_of_a_date_find_what_has_none_of_its_own(connection: Connection) -> None:
@@ -507,8 +496,8 @@ def test_the_graph_is_left_out_where_it_cannot_lead_on_and_nowhere_else(
     retain(
         connection,
         [{"text": f"Ana said boat {n}", "entities": ["Ana" if n % 2 else "Bo"]}
-         for n in range(40)]
-        + [{"text": "The keel broke", "links": [{"kind": "caused_by", "to_index": 41}]},
+         for n in range(400)]
+        + [{"text": "The keel broke", "links": [{"kind": "caused_by", "to_index": 401}]},
            "A rock lay there"],
         link="deferred",
     )  # fmt: skip
@@ -517,7 +506,7 @@ def test_the_graph_is_left_out_where_it_cannot_lead_on_and_nowhere_else(
     idle = ran(connection, "boat")
     leading = ran(connection, "keel")
 
-    assert runs(connection, "boat") == {"lexical", "graph"} | ALWAYS
+    assert runs(connection, "boat") == {"lexical", "graph"}
     assert "graph" not in idle
     assert "graph" in leading
     assert "A rock lay there" in texts(connection, "keel")
@@ -534,7 +523,7 @@ def test_choosing_arms_changes_no_result(connection: Connection) -> None:
             {"from": "Ana", "kind": "reports_to", "to": "Dee"}]}],
         link="deferred",
     )  # fmt: skip
-    every = ["key", "semantic", "lexical", "graph", "message", "relation", "cause", "shared"]
+    every = ["key", "semantic", "lexical", "graph", "message"]
 
     for query in ("Where does Ana row?", "boats", "Dee", "sails 7", "who is Bo"):
         asked = {"bank": "b", "query": query, "embedding": [1, 1], "top_k": 50}
@@ -599,7 +588,7 @@ def test_the_plan_looks_at_a_table_never_analysed_through_indexes(connection: Co
     with counted_scans(connection):
         before = connection.execute("select pg_stat_get_xact_tuples_returned("
                                     "'pgrecall.memory'::regclass)").fetchall()  # fmt: skip
-        assert runs(connection, "boat") == {"lexical"} | ALWAYS
+        assert runs(connection, "boat") == {"lexical"}
         after = connection.execute("select pg_stat_get_xact_tuples_returned("
                                    "'pgrecall.memory'::regclass)").fetchall()  # fmt: skip
 

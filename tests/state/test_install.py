@@ -238,16 +238,35 @@ def test_a_second_install_is_refused(connection: psycopg.Connection) -> None:
     assert "pgrecall migrate" in str(raised.value.diag.message_hint)
 
 
-def test_an_install_without_pgvector_is_refused(bare_database: str) -> None:
-    with (
-        psycopg.connect(bare_database) as connection,
-        pytest.raises(psycopg.Error) as raised,
-    ):
+def test_an_install_creates_pgvector_where_it_is_missing(bare_database: str) -> None:
+    with psycopg.connect(bare_database) as connection:
         connection.execute(build.full_script().encode())
 
-    assert raised.value.sqlstate == "RC012"
-    assert raised.value.diag.message_primary == "pgvector is not installed in this database"
-    assert raised.value.diag.message_hint == "Install it first: create extension vector;"
+        schemas = (
+            "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'"
+        )
+        assert connection.execute(schemas).fetchall() == [("public",)]
+        assert schema.installed_version(connection) == __version__
+
+
+def test_an_install_by_a_role_that_may_not_create_pgvector_says_what_to_do(
+    bare_database: str,
+) -> None:
+    with psycopg.connect(bare_database) as connection:
+        connection.execute("create role pgrecall_guest")
+        connection.execute("set local role pgrecall_guest")
+
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(build.full_script().encode())
+
+        assert raised.value.sqlstate == "RC012"
+        assert (raised.value.diag.message_primary or "").startswith(
+            "pgvector is not installed in this database: permission denied"
+        )
+        assert (
+            raised.value.diag.message_hint
+            == "Have it installed by a role that may: create extension vector;"
+        )
 
 
 def test_an_install_that_citus_cannot_distribute_is_refused_whole(empty_database: str) -> None:
