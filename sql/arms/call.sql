@@ -132,7 +132,15 @@ begin
       coalesce((weights ->> doubted.arm)::double precision, 1)
       * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
   end loop;
-  return weights;
+  -- The graph votes once more for what others found, but leads to no message: those keep a share.
+  return weights || coalesce((
+    select jsonb_object_agg(m.arm, (weights ->> m.arm)::double precision * (1 + g.weight))
+    from   pgrecall.arms() as m
+    cross  join (select max((weights ->> a.arm)::double precision) as weight
+                 from   pgrecall.arms() as a
+                 where  a.needs = '{names}'
+                   and  exists (select from unnest(hits) as h where h.arm = a.arm)) as g
+    where  m.finds = 'message' and g.weight > 0 and weights ? m.arm), '{}');
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is

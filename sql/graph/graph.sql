@@ -258,21 +258,18 @@ begin
          case when l.is_causal then 0 else found.scores[u.p] end, 0::double precision,
          case when l.is_causal then found.scores[u.p] else 0 end
   from   unnest(pgrecall_internal._visible_places(
-           request, found.memory_ids, request.depth + cardinality(seeds)))
-           with ordinality as u(p, n)
+           request, found.memory_ids, request.depth)) with ordinality as u(p, n)
   cross  join lateral (
     select found.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
   ) as l
-  where  found.paths[u.p] like E'%\x1f%'
-  order  by u.n
-  limit  request.depth;
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall.link_expansion is
-'Memories that the graph leads to from the seeds in two steps; strengths, 0 and more, are the '
-'shares of the seeds (equal when null). score is that of graph_arm(): entity_score where the last '
-'step was an entity, a relation or a link in time, causal_score where it was a causal link; '
-'semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
+'The seeds, and memories that the graph leads to from them in two steps; strengths, 0 and more, '
+'are the shares of the seeds (equal when null). score is that of graph_arm(): entity_score where '
+'the last step was an entity, a relation or a link in time, causal_score where it was a causal '
+'link; semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.entity_walk(
   bank       text,

@@ -295,7 +295,8 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     asking = Asking(recall, "b", judged_questions(rows), by=None)
     weights = dict(asking.ranking.weights)
     ways = [
-        Ranking(fusion, k, {**weights, "graph": 1.0, "key": 0.0}, gates, boost)
+        # The graph starts from what the other arms found, as they are weighed.
+        Ranking(fusion, k, {**weights, "graph": 0.0, "key": 0.0}, gates, boost)
         for boost in (0.5, 0.0, 2.0)
         for fusion in ("linear", "rrf", "score_rrf")
         for k in (2, 60)

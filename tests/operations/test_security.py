@@ -107,9 +107,9 @@ def test_all_arms_run_for_a_reader(reader: Connection) -> None:
         """ options => '{"hypothetical": [1, 0]}')""",
     )
 
-    # The weight of source is 0, and the query asks for no cause.
-    assert {arm for arm, status in found if status != "ran"} == {"source", "cause"}
-    assert len(found) == 11
+    # The weight of source is 0.
+    assert {arm for arm, status in found if status != "ran"} == {"source"}
+    assert len(found) == 8
 
 
 @pytest.mark.parametrize("function", [*WRITES, "create_bank"])

@@ -620,8 +620,6 @@ def found_by_a_recall_that_waits(
         """ options => '{"arms": ["semantic"]}') as a""",
         "semantic_arm('b', '[1,0]', model => 'old') as a"
         " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id",
-        "graph_arm('b', 'nothing', '[1,0]', model => 'old') as a"
-        " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id",
     ],
 )
 def test_a_recall_that_began_before_the_switch_ends_with_the_model_it_began_with(
@@ -639,8 +637,6 @@ def test_a_recall_that_began_before_the_switch_ends_with_the_model_it_began_with
     "asked",
     [
         "hybrid_recall('b', 'nothing', '[1,0]', model => 'old')",
-        "graph_arm('b', 'nothing', '[1,0]', model => 'old') as a"
-        " join pgrecall.memory m on m.bank_id = 'b' and m.memory_id = a.memory_id",
     ],
 )
 def test_a_recall_that_waits_while_the_old_embeddings_are_removed_still_finds_them(
