@@ -237,7 +237,7 @@ begin atomic
       ) as d
       where  n.word <> '' and d.kind <> ''
       union all
-      select x, 'link', '>', c.direction
+      select x as word, 'link' as role, '>' as direction, c.direction as kind
       from   pgrecall_internal._cause_rows() as c
       cross  join lateral string_to_table(c.words, ',') as x
     ) as m
