@@ -357,21 +357,28 @@ create or replace function pgrecall.windows(at timestamptz default now())
 returns setof pgrecall.named_window
 language sql stable parallel safe
 begin atomic
+  -- Near the ends of time there are no other days to name.
+  with asked as (select greatest('4000-01-01 BC', least('290000-01-01', windows.at)) as at)
   select w.name, tstzrange(w.starts, w.ends)
   from (
-    values ('today', date_trunc('day', at), date_trunc('day', at) + interval '1 day', 1),
-           ('yesterday', date_trunc('day', at) - interval '1 day', date_trunc('day', at), 2)
+    select 'today', date_trunc('day', a.at), date_trunc('day', a.at) + interval '1 day', 1
+    from   asked a
     union all
-    select t.name || ' ' || u.unit, date_trunc(u.unit, at) - t.back * u.step,
-           date_trunc(u.unit, at) + (1 - t.back) * u.step, 2 * u.place + t.back
+    select 'yesterday', date_trunc('day', a.at) - interval '1 day', date_trunc('day', a.at), 2
+    from   asked a
+    union all
+    select t.name || ' ' || u.unit, date_trunc(u.unit, a.at) - t.back * u.step,
+           date_trunc(u.unit, a.at) + (1 - t.back) * u.step, 2 * u.place + t.back
     from  (values ('week', interval '1 week', 2), ('month', interval '1 month', 3),
                   ('quarter', interval '3 months', 4), ('year', interval '1 year', 5)
           ) as u(unit, step, place)
     cross  join (values ('this', 0), ('last', 1)) as t(name, back)
+    cross  join asked a
     union all
-    select format('last %s days', n), date_trunc('day', at) - n * interval '1 day',
-           date_trunc('day', at) + interval '1 day', 100 + n
+    select format('last %s days', n), date_trunc('day', a.at) - n * interval '1 day',
+           date_trunc('day', a.at) + interval '1 day', 100 + n
     from   unnest(array[7, 30, 90]) as n
+    cross  join asked a
   ) as w(name, starts, ends, place)
   order  by w.place;
 end;

@@ -96,7 +96,7 @@ def test_every_arm_finds_a_fact_when_the_load_is_done(recall: Recall) -> None:
     (hit,) = recall.recall("b", "zyx.place zyxogram of Zoe", during=None, top_k=1)
 
     assert hit.text == "Zoe hid the zyxogram"
-    assert {"semantic", "lexical", "graph", "key"} <= set(hit.arms)
+    assert {"semantic", "lexical", "key"} <= set(hit.arms)
 
 
 def test_a_text_is_a_fact_and_an_empty_stream_is_none(recall: Recall) -> None:
