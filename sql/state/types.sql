@@ -357,29 +357,33 @@ create or replace function pgrecall.windows(at timestamptz default now())
 returns setof pgrecall.named_window
 language sql stable parallel safe
 begin atomic
-  -- Near the ends of time there are no other days to name.
+  -- Every column is named, as pg_dump names them: a restored function is the same. Near the ends of
+  -- time there are no other days.
   with asked as (select greatest('4000-01-01 BC', least('290000-01-01', windows.at)) as at)
   select w.name, tstzrange(w.starts, w.ends)
   from (
-    select 'today', date_trunc('day', a.at), date_trunc('day', a.at) + interval '1 day', 1
+    select 'today' as name, date_trunc('day', a.at) as starts,
+           date_trunc('day', a.at) + interval '1 day' as ends, 1 as place
     from   asked a
     union all
-    select 'yesterday', date_trunc('day', a.at) - interval '1 day', date_trunc('day', a.at), 2
+    select 'yesterday' as name, date_trunc('day', a.at) - interval '1 day' as starts,
+           date_trunc('day', a.at) as ends, 2 as place
     from   asked a
     union all
-    select t.name || ' ' || u.unit, date_trunc(u.unit, a.at) - t.back * u.step,
-           date_trunc(u.unit, a.at) + (1 - t.back) * u.step, 2 * u.place + t.back
+    select t.name || ' ' || u.unit as name, date_trunc(u.unit, a.at) - t.back * u.step as starts,
+           date_trunc(u.unit, a.at) + (1 - t.back) * u.step as ends, 2 * u.place + t.back as place
     from  (values ('week', interval '1 week', 2), ('month', interval '1 month', 3),
                   ('quarter', interval '3 months', 4), ('year', interval '1 year', 5)
           ) as u(unit, step, place)
     cross  join (values ('this', 0), ('last', 1)) as t(name, back)
     cross  join asked a
     union all
-    select format('last %s days', n), date_trunc('day', a.at) - n * interval '1 day',
-           date_trunc('day', a.at) + interval '1 day', 100 + n
+    select format('last %s days', n) as name,
+           date_trunc('day', a.at) - n * interval '1 day' as starts,
+           date_trunc('day', a.at) + interval '1 day' as ends, 100 + n as place
     from   unnest(array[7, 30, 90]) as n
     cross  join asked a
-  ) as w(name, starts, ends, place)
+  ) as w
   order  by w.place;
 end;
 comment on function pgrecall.windows is
