@@ -33,7 +33,7 @@ declare
   bank        pgrecall.bank := request.bank;
   filter      jsonb := request.filter;
   depth       integer := request.depth;
-  model       text := coalesce(bank.embedding_model, '');
+  searched    text := coalesce(bank.embedding_model, '');  -- the model
   floor       double precision := (request.options ->> 'similarity_floor')::double precision;
   low         double precision := bank.low_cosine;
   high        double precision := bank.high_cosine;
@@ -54,6 +54,7 @@ declare
   found_ids   bigint[];
   distances   double precision[];
   found_types text[];
+  farthest    double precision;
   horizon     double precision;
   visible     bigint[];
   looked_up   integer;
@@ -129,34 +130,57 @@ begin
   ) end;
   loop
     exact_types := array(select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
-    execute format(
-      'select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type) from (%s) as f',
-      concat_ws(E'\nunion all\n',
-        case when exact_types <> '{}' then pgrecall_internal._union_all(exact, exact_types) end,
-        case when hnsw_types <> '{}' then pgrecall_internal._union_all(hnsw, hnsw_types) end))
-    into  found_ids, distances, found_types
-    using bank.bank_id, request.as_of, filter, depth, embedding, model, fetched;
+    if filter is null and hnsw_types = '{}' then
+      -- The usual search, planned once a session. What follows needs the nearest of all types.
+      select array_agg(f.memory_id), array_agg(f.distance), max(f.distance)
+      into   found_ids, distances, farthest
+      from (
+        select n.memory_id, n.distance
+        from   unnest(request.fact_types) as t(fact_type)
+        cross  join lateral (
+          select e.memory_id, e.embedding <=> _semantic_search.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
+          order  by 2
+          limit  fetched
+        ) as n
+        order  by 2
+        limit  fetched
+      ) as f;
+      horizon := case when cardinality(found_ids) >= fetched
+                      then pgrecall_internal._similarity(1 - farthest, low, high) end;
+      short_types := '{}';
+    else
+      execute format(
+        'select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type) '
+        'from (%s) as f',
+        concat_ws(E'\nunion all\n',
+          case when exact_types <> '{}' then pgrecall_internal._union_all(exact, exact_types) end,
+          case when hnsw_types <> '{}' then pgrecall_internal._union_all(hnsw, hnsw_types) end))
+      into  found_ids, distances, found_types
+      using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
 
-    -- A type that filled its limit may hold more below its worst score (horizon). An index that
-    -- returned fewer gave up early; with a filter depth rows are enough.
-    select max(t.score) filter (where t.count >= fetched),
-           array_agg(t.fact_type) filter (
-             where t.fact_type = any (hnsw_types) and t.score >= floor
-               and t.count < case when request.filter is null then fetched else depth end)
-    into   horizon, short_types
-    from (
-      select f.fact_type, count(*),
-             pgrecall_internal._similarity(1 - max(f.distance), low, high) as score
-      from   unnest(found_types, distances) as f(fact_type, distance)
-      group  by f.fact_type
-    ) as t;
-    short_types := short_types || array(
-      select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
-    );
-    -- These types are then searched exactly, unless the bank exceeds exact_limit.
-    if elements <= exact_limit and short_types <> '{}' then
-      hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
-      continue;
+      -- A type that filled its limit may hold more below its worst score (horizon). An index that
+      -- returned fewer gave up early; with a filter depth rows are enough.
+      select max(t.score) filter (where t.count >= fetched),
+             array_agg(t.fact_type) filter (
+               where t.fact_type = any (hnsw_types) and t.score >= floor
+                 and t.count < case when request.filter is null then fetched else depth end)
+      into   horizon, short_types
+      from (
+        select f.fact_type, count(*),
+               pgrecall_internal._similarity(1 - max(f.distance), low, high) as score
+        from   unnest(found_types, distances) as f(fact_type, distance)
+        group  by f.fact_type
+      ) as t;
+      short_types := short_types || array(
+        select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
+      );
+      -- These types are then searched exactly, unless the bank exceeds exact_limit.
+      if elements <= exact_limit and short_types <> '{}' then
+        hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
+        continue;
+      end if;
     end if;
 
     select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
@@ -219,7 +243,7 @@ begin
   ) as s;
   note := concat_ws('; ',
     (select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
-       bank, t, model, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
+       bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
     'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
     'short of ' || nullif(array_to_string(short_types, ', '), ''));
   if short_types <> '{}' then
