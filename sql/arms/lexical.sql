@@ -14,12 +14,16 @@ set search_path from current
 set jit = off
 -- Starting a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
+-- The cached plan must use the index of keys, also where it was made while the table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank     pgrecall.bank := request.bank;
   depth    integer := request.depth;
   limits   integer := (request.options ->> 'candidate_limit')::integer;
   config   regconfig := bank.text_search_config::regconfig;
+  weights  sparsevec := pgrecall_internal._to_sparsevec(terms.dimensions, terms.idfs);
   has_phrase boolean := request.phrases <> '{}' or request.excluded <> '{}';
   chosen   record;
   part     integer;
@@ -59,6 +63,34 @@ begin
         chosen := pgrecall_internal._candidates(
           terms.dimensions, terms.idfs, terms.counts, terms.documents, part);
         continue when chosen.singles = '{}' and chosen.sets = '{}' and part < limits;
+        if kind = 'memory' and chosen.sets = '{}' and chosen.singles = terms.dimensions
+           and request.filter is null and not has_phrase
+        then
+          -- The usual search of a bank that is not large, planned once a session.
+          select array_agg(t.id order by t.score desc, t.id desc),
+                 array_agg(t.score order by t.score desc, t.id desc)
+          into   ids, scores
+          from (
+            select n.id, n.score
+            from   unnest(request.fact_types) as f(fact_type)
+            cross  join lateral (
+              select m.memory_id as id, -(m.lexical_weights <#> weights) as score
+              from   pgrecall.memory m
+              where  m.bank_id collate "C" = bank.bank_id
+                and  m.fact_type is not distinct from f.fact_type
+                and  m.valid_from <= request.as_of
+                and  (m.valid_to is null or m.valid_to > request.as_of)
+                and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
+                     && pgrecall_internal._scoped_keys(bank.bank_id, f.fact_type, chosen.singles)
+              order  by 2 desc, 1 desc
+              limit  depth
+            ) as n
+            order  by 2 desc, 1 desc
+            limit  depth
+          ) as t
+          where  t.score > 0;
+          exit;
+        end if;
         -- Sets that differ in the last word share a scan, which reads the posting lists of the
         -- others once.
         select string_agg(c.condition, ' or ')
@@ -121,7 +153,7 @@ begin
       )
       into  ids, scores
       using bank.bank_id, request.as_of, request.filter, depth,
-            pgrecall_internal._to_sparsevec(terms.dimensions, terms.idfs), config,
+            weights, config,
             request.phrases, request.excluded;
       exit when required <> '{}' or cardinality(ids) >= depth;
       exit when cardinality(chosen.singles) = cardinality(terms.dimensions);

@@ -66,6 +66,13 @@ begin
     counted := counted + counts[first];
     first := first + 1;
   end loop;
+  -- Where all words together are in few documents, choosing takes longer than scoring them.
+  if counted + (select coalesce(sum(c), 0) from unnest(counts[first:]) as c) <= candidate_limit / 2.5
+  then
+    singles := dimensions;
+    sets := '{}';
+    return;
+  end if;
 
   -- From the ten rarest others, sets are taken by their sum of IDFs while they fit: a document
   -- without a single must contain one of them. A taken set makes its supersets redundant. Words of
