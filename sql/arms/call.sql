@@ -69,10 +69,9 @@ begin
   select array_agg(n.memory_id), array_agg(n.confidence)
   into   ids, confidences
   from (
-    select h.memory_id, max(e.confidence)::real as confidence
-    from   (select distinct x.memory_id from unnest(hits) as x) as h
+    select m.memory_id, max(e.confidence)::real as confidence
     -- The graph leads on from a rare name; from a common one its mass spreads too thin.
-    cross  join (
+    from (
       select q.entity_id,
              q.confidence * (1 - pgrecall_internal._rarity(
                pgrecall_internal._mentions((request.bank).bank_id, q.entity_id),
@@ -81,13 +80,17 @@ begin
       offset 0
     ) as e
     cross  join lateral (
-      select from pgrecall.mention m
-      where  m.bank_id = (request.bank).bank_id and m.memory_id = h.memory_id
-        and  m.entity_id = e.entity_id
-      limit  1
-    ) as stated
-    group  by h.memory_id
+      select x.memory_id
+      from   pgrecall.mention x
+      where  x.bank_id = (request.bank).bank_id
+        and  x.memory_id = any (array(select h.memory_id from unnest(hits) as h))
+        and  x.entity_id = e.entity_id
+    ) as m
+    group  by m.memory_id
   ) as n;
+  if ids is null then
+    return hits;
+  end if;
   return array(
     select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
             h.background)::pgrecall.arm_hit

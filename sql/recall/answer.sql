@@ -266,24 +266,28 @@ declare
   is_embedded   boolean := request.embedding is not null;
   idf_sum       double precision := (request.memory_terms).idf_sum;
   message_sum   double precision := (request.message_terms).idf_sum;
+  -- As variables, for the statement would read the options again for each hit.
+  weights       jsonb := options -> 'weights';
+  rrf_k         integer := (options ->> 'rrf_k')::integer;
+  fusion        text := options ->> 'fusion';
+  named_boost   double precision := (options ->> 'named_boost')::double precision;
+  kept          integer := case when not is_arranged and min_relevance = 0
+                                     and options ->> 'prefer' = 'relevant' then last_rank end;
+  is_only_date  boolean := request.is_only_date;
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
   places        integer[];
   arranged      record;
 begin
+  hits := pgrecall_internal._ungated(hits, options -> 'gates');
   -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
-           (options ->> 'rrf_k')::integer, options ->> 'fusion',
-           (options ->> 'named_boost')::double precision,
-           case when not is_arranged and min_relevance = 0 and options ->> 'prefer' = 'relevant'
-                then last_rank end) as f
+  from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
-           f.arms, idf_sum, message_sum, is_embedded, request.is_only_date) >= min_relevance;
+           f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
   if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
     places := pgrecall_internal._preferred_order(request, ids, scores);
     return pgrecall_internal._answer_rows(

@@ -37,9 +37,9 @@ return case
     then 'no hypothetical answer given'
   when 'during' = any (arm.needs) and request.during is null then 'no time window given'
   when 'query' = any (arm.needs) and request.query = ''
-       and not exists (select from unnest(arm.needs) as n
-                       where  n in ('keys', 'terms')
-                         and  jsonb_typeof(request.options -> n) = 'array')
+       and ('keys' = any (arm.needs) and jsonb_typeof(request.options -> 'keys') = 'array'
+            or 'terms' = any (arm.needs) and jsonb_typeof(request.options -> 'terms') = 'array')
+           is not true
     then 'no query text given'
   when arm.finds = 'message' and request.filter is not null then 'filters are about memories'
   when request.arms is not null then null

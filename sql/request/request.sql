@@ -64,6 +64,9 @@ create or replace function pgrecall_internal._parsed_request(request pgrecall_in
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   parsed   record := pgrecall_internal._parsed_query(request.query);
@@ -87,8 +90,15 @@ begin
   end if;
   request.memory_terms := pgrecall_internal._terms(
     (request.bank).bank_id, 'memory', request.lexemes, expanded);
-  request.message_terms := pgrecall_internal._terms(
-    (request.bank).bank_id, 'message', request.lexemes, expanded);
+  if (
+    select true from pgrecall.message m
+    where  m.bank_id = (request.bank).bank_id
+    order  by m.message_id
+    limit  1
+  ) then
+    request.message_terms := pgrecall_internal._terms(
+      (request.bank).bank_id, 'message', request.lexemes, expanded);
+  end if;
   request.lexemes := request.lexemes || expanded;
   return request;
 end;
@@ -303,9 +313,8 @@ begin
     pgrecall_internal._parsed_filter(filter), tags, during, request.options);
   request.visible_sql := pgrecall_internal._visible_sql(request.filter);
 
-  select array_agg(distinct n) into needs
-  from   pgrecall.arms() as a, unnest(a.needs) as n
-  where  request.arms is null or a.arm = any (request.arms);
+  needs := case when request.arms is null then '{names,terms}' else array(
+    select n from pgrecall.arms() as a, unnest(a.needs) as n where a.arm = any (request.arms)) end;
   request.named := '{}';
   if request.query <> ''
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
