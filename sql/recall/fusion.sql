@@ -21,8 +21,9 @@ begin atomic
     left   join pgrecall.arms() as r on r.arm = h.arm
     group  by h.arm
   ),
-  contributed as (
-    select h as hit, a.weight * (1 + named_boost * coalesce(h.named, 0))
+  contributed as materialized (
+    select h.arm, h.memory_id, h.rank, h.score, h.via,
+           a.weight * (1 + named_boost * coalesce(h.named, 0))
            * case fusion
                when 'linear' then
                  case when a.best > a.worst then (h.score - a.worst) / (a.best - a.worst) else 1 end
@@ -36,21 +37,22 @@ begin atomic
     where  a.weight > 0
   ),
   fused as (
-    select (c.hit).memory_id, sum(c.contribution) as score,
-           rank() over (order by sum(c.contribution) desc)::integer as rank,
-           array_agg(c.hit) as hits, array_agg(c.contribution) as contributions
+    select c.memory_id, sum(c.contribution) as score,
+           rank() over (order by sum(c.contribution) desc)::integer as rank
     from   contributed c
-    group  by (c.hit).memory_id
+    group  by c.memory_id
   )
   -- jsonb is the most expensive part: it is built only for rows kept.
   select f.memory_id, f.rank, f.score,
-         (select jsonb_object_agg(h.arm, jsonb_build_object(
-                   'rank', h.rank, 'score', h.score, 'contribution', h.contribution)
-                   || case when h.via is null then '{}' else jsonb_build_object('via', h.via) end)
-          from   unnest(f.hits, f.contributions)
-                   as h(arm, memory_id, rank, score, named, via, background, contribution))
+         jsonb_object_agg(c.arm, case
+           when c.via is null then jsonb_build_object(
+             'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
+           else jsonb_build_object(
+             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via) end)
   from   fused f
+  join   contributed c on c.memory_id = f.memory_id
   where  kept is null or f.rank <= kept
+  group  by f.memory_id, f.rank, f.score
   order  by f.score desc, f.memory_id desc;
 end;
 comment on function pgrecall_internal._fuse is
