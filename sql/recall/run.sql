@@ -51,73 +51,6 @@ end;
 comment on function pgrecall_internal._skip_reason is
 'Why an arm is left out without being called, by its row of the registry; null: it is called.';
 
-create or replace function pgrecall_internal._run_arm(
-  arm pgrecall.arm, request pgrecall_internal.request, before pgrecall.arm_hit[],
-  is_planned boolean, due timestamptz,
-  out hits pgrecall.arm_hit[], out report pgrecall.arm_report)
-language plpgsql stable parallel unsafe
-set search_path from current
-as $$
-declare
-  result       pgrecall_internal.arm_result;
-  is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
-  began        timestamptz := clock_timestamp();
-  scans        jsonb;
-begin
-  hits := '{}';
-  report.arm := arm.arm;
-  report.status := 'skipped';
-  report.reason := coalesce(
-    pgrecall_internal._skip_reason(request, arm),
-    case when began >= due then 'the arms before it took longer than arm_timeout' end);
-  if report.reason is null then
-    if is_explained then
-      scans := pgrecall_internal._index_scans();
-    end if;
-    -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
-    -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
-    begin
-      result := pgrecall_internal._call_arm(arm.arm, request, before, is_planned);
-      if not result.is_run then
-        report.reason := result.reason;
-      elsif is_planned then
-        report.status := 'planned';
-        report.reason := case when request.arms is null then result.reason else 'asked for' end;
-      else
-        report.status := 'ran';
-        report.reason := nullif(concat_ws('; ', request.note, result.reason), '');
-        report.hint := result.hint;
-        hits := pgrecall_internal._arm_hits(arm.arm, result);
-      end if;
-    exception when others then
-      if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate in ('22023', '57014') then
-        raise;
-      end if;
-      report.status := 'failed';
-      report.reason := sqlerrm;
-      report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm.arm);
-      raise warning using
-        errcode = '01RC1',
-        message = format('the %s arm failed and was left out: %s', arm.arm, sqlerrm),
-        hint    = report.hint;
-    end;
-    if is_explained then
-      select string_agg(i.key, ', ' order by i.key) into report.indexes
-      from   jsonb_each(pgrecall_internal._index_scans()) as i
-      where  i.value is distinct from scans -> i.key;
-    end if;
-  end if;
-  if not is_planned then
-    report.rows := cardinality(hits);
-    report.best_score := (hits[1]).score;
-    report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._run_arm is
-'Runs one arm, or says whether it would run; an arm that fails is left out with warning 01RC1, and '
-'one that would begin when it is due or later, with a reason.';
-
 create or replace function pgrecall_internal._widened(
   request pgrecall_internal.request, results integer)
 returns pgrecall_internal.request
@@ -147,8 +80,14 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
-  arm     pgrecall.arm;
-  one     record;
+  is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
+  arm     text;
+  reason  text;
+  result  pgrecall_internal.arm_result;
+  found   pgrecall.arm_hit[];
+  report  pgrecall.arm_report;
+  began   timestamptz;
+  scans   jsonb;
   results integer;
   before  text := current_setting('lock_timeout');
   due     timestamptz := 'infinity';
@@ -164,10 +103,62 @@ begin
   loop
     hits := '{}';
     reports := '{}';
-    for arm in select a.* from pgrecall.arms() as a order by a.place loop
-      one := pgrecall_internal._run_arm(arm, request, hits, is_planned, due);
-      hits := hits || one.hits;
-      reports := reports || one.report;
+    for arm, reason in
+      select a.arm, pgrecall_internal._skip_reason(request, a)
+      from   pgrecall.arms() as a
+      order  by a.place
+    loop
+      began := clock_timestamp();
+      found := '{}';
+      report := null;
+      report.arm := arm;
+      report.status := 'skipped';
+      report.reason := coalesce(
+        reason, case when began >= due then 'the arms before it took longer than arm_timeout' end);
+      if report.reason is null then
+        if is_explained then
+          scans := pgrecall_internal._index_scans();
+        end if;
+        -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
+        -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
+        begin
+          result := pgrecall_internal._call_arm(arm, request, hits, is_planned);
+          if not result.is_run then
+            report.reason := result.reason;
+          elsif is_planned then
+            report.status := 'planned';
+            report.reason := case when request.arms is null then result.reason else 'asked for' end;
+          else
+            report.status := 'ran';
+            report.reason := nullif(concat_ws('; ', request.note, result.reason), '');
+            report.hint := result.hint;
+            found := pgrecall_internal._arm_hits(arm, result);
+          end if;
+        exception when others then
+          if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate in ('22023', '57014') then
+            raise;
+          end if;
+          report.status := 'failed';
+          report.reason := sqlerrm;
+          report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm);
+          raise warning using
+            errcode = '01RC1',
+            message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
+            hint    = report.hint;
+        end;
+        if is_explained then
+          select string_agg(i.key, ', ' order by i.key) into report.indexes
+          from   jsonb_each(pgrecall_internal._index_scans()) as i
+          where  i.value is distinct from scans -> i.key;
+        end if;
+      end if;
+      if not is_planned then
+        report.rows := cardinality(found);
+        report.best_score := (found[1]).score;
+        report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
+      end if;
+      hits := hits || found;
+      reports := reports || report;
     end loop;
     exit when is_planned
            or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
@@ -186,5 +177,7 @@ end;
 $$;
 comment on function pgrecall_internal._run is
 'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
-'is only a date, narrow the search, unless too little is found. is_planned: only reports what '
-'would run. After arm_timeout no further arm begins.';
+'is only a date, narrow the search, unless too little is found. An arm that fails is left out with '
+'warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
+'what would run. Long, for each step of its loop is one arm: a function of its own for that would '
+'be entered eight times.';
