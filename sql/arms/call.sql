@@ -66,19 +66,19 @@ begin
   if request.named = '{}' then
     return hits;
   end if;
+  with entity as materialized (
+    -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+    select q.entity_id,
+           q.confidence * (1 - pgrecall_internal._rarity(
+             pgrecall_internal._mentions((request.bank).bank_id, q.entity_id),
+             coalesce((request.memory_terms).documents, 1))) as confidence
+    from   unnest(request.named) as q
+  )
   select array_agg(n.memory_id), array_agg(n.confidence)
   into   ids, confidences
   from (
     select m.memory_id, max(e.confidence)::real as confidence
-    -- The graph leads on from a rare name; from a common one its mass spreads too thin.
-    from (
-      select q.entity_id,
-             q.confidence * (1 - pgrecall_internal._rarity(
-               pgrecall_internal._mentions((request.bank).bank_id, q.entity_id),
-               coalesce((request.memory_terms).documents, 1))) as confidence
-      from   unnest(request.named) as q
-      offset 0
-    ) as e
+    from   entity e
     cross  join lateral (
       select x.memory_id
       from   pgrecall.mention x

@@ -67,7 +67,8 @@ begin
     first := first + 1;
   end loop;
   -- Where all words together are in few documents, choosing takes longer than scoring them.
-  if counted + (select coalesce(sum(c), 0) from unnest(counts[first:]) as c) <= candidate_limit / 2.5
+  if counted + (select coalesce(sum(c), 0) from unnest(counts[first:]) as c)
+     <= candidate_limit / 2.5
   then
     singles := dimensions;
     sets := '{}';
