@@ -117,6 +117,14 @@ def test_a_name_that_was_made_to_mean_this_machine_is_refused(host: str) -> None
     assert asked(for_programs(), BEARER | {"host": host})[0] == 421
 
 
+def test_a_program_writes_without_a_token_where_it_needs_none_and_a_page_does_not() -> None:
+    doors = Doors(inside, is_for_programs=True)
+
+    assert asked(doors, {}, method="POST")[0] == 200
+    assert asked(doors, {"origin": "https://evil.example"}, method="POST")[0] == 403
+    assert asked(Doors(inside), {}, method="POST")[0] == 403
+
+
 def test_two_names_in_a_request_are_refused() -> None:
     headers = [*BEARER.items(), ("host", "127.0.0.1"), ("host", "evil.example")]
 

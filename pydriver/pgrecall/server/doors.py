@@ -56,6 +56,7 @@ class Doors:
         hosts: Iterable[str] | None = LOCAL_HOSTS,
         origins: Iterable[str] = (),
         cookie: str | None = None,
+        is_for_programs: bool = False,
     ) -> None:
         """Keep what is let in.
 
@@ -66,6 +67,8 @@ class Doors:
             origins: Other places that may ask, as ``https://app.example.com``.
             cookie: Name of a cookie that may bring the token; it is set where a link has it as
                 ``?token=``. None: programs only, by header.
+            is_for_programs: Whether what says nothing of a page may write without a token: nothing
+                lets in by cookie, and a browser names the page of what it sends elsewhere.
 
         Raises:
             ValueError: the token is shorter than 32 characters.
@@ -78,6 +81,7 @@ class Doors:
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._cookie = cookie
+        self._is_for_programs = is_for_programs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
@@ -111,7 +115,7 @@ class Doors:
             return
         site = _header(scope, b"sec-fetch-site")
         is_safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
-        if is_by_cookie and not is_safe and site != "same-origin":
+        if is_by_cookie and not self._is_for_programs and not is_safe and site != "same-origin":
             raise EntryError(403, "The request does not say which page it comes from.")
 
     def _check_token(self, scope: Scope) -> bool:
