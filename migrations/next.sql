@@ -41,6 +41,9 @@ alter type pgrecall.recalled add attribute occurred_start timestamptz;
 alter type pgrecall.recalled add attribute occurred_end timestamptz;
 alter type pgrecall.recalled add attribute via jsonb;
 alter type pgrecall.recalled add attribute conflicts_with bigint[];
+alter type pgrecall.recalled add attribute written_by text;
+alter type pgrecall.recalled add attribute stored_at timestamptz;
+alter type pgrecall.recalled add attribute trust double precision;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -332,7 +335,17 @@ create type pgrecall.stored_memory as (
   created_at    timestamptz,
   ended_by      text,
   ended_entities  text[],
-  ended_relations text[]
+  ended_relations text[],
+  written_by    text
+);
+create type pgrecall.audited as (
+  at          timestamptz,
+  by          text,
+  action      text,
+  memory_id   bigint,
+  source_id   text,
+  other_id    bigint,
+  text        text
 );
 create type pgrecall_internal.fact_name as (
   name       text,
@@ -401,7 +414,8 @@ create type pgrecall_internal.slot_member as (
   value     text,
   said_at   timestamptz,
   ends_at   timestamptz,
-  is_said   boolean
+  is_said   boolean,
+  trust     double precision
 );
 create type pgrecall_internal.message_row as (
   n            integer,
@@ -638,6 +652,10 @@ alter table pgrecall.bank add constraint bank_single_relations_check
   check (array_position(single_relations, null) is null);
 alter table pgrecall.memory add column corrections jsonb;
 
+-- Who wrote a fact, which of old ones is not known, and how far its source is trusted.
+alter table pgrecall.memory add column written_by text;
+alter table pgrecall.memory alter column written_by set default current_user;
+
 -- Calibration of embedding models.
 alter table pgrecall.bank add column calibrations jsonb not null default
   '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
@@ -650,6 +668,14 @@ alter table pgrecall.bank add column high_cosine double precision generated alwa
   ((calibrations -> embedding_model ->> 'high_cosine')::double precision) stored;
 alter table pgrecall.bank add constraint bank_calibrations_check
   check (jsonb_typeof(calibrations) = 'object');
+
+-- Trust in sources; behind the generated columns, as in a fresh install.
+alter table pgrecall.bank add column source_trust jsonb not null default '{}';
+alter table pgrecall.bank add column quarantined jsonb not null default '{}';
+alter table pgrecall.bank add constraint bank_source_trust_check
+  check (jsonb_typeof(source_trust) = 'object');
+alter table pgrecall.bank add constraint bank_quarantined_check
+  check (jsonb_typeof(quarantined) = 'object');
 
 -- Not with its table, for that would lock entity for longer.
 alter table pgrecall_internal.entity_count

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         RerankerUnavailable,
         UnknownArm,
         UnknownFactType,
+        UntrustedSource,
     )
     from pgrecall.inference.calibration import Calibration, calibrate
     from pgrecall.inference.embedders import (
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         ArmFinding,
         ArmHit,
         ArmReport,
+        Audited,
         Bank,
         BankStatistics,
         BulkRetention,
@@ -108,6 +110,7 @@ __all__ = [
     "ArmHit",
     "ArmReport",
     "AsyncRecall",
+    "Audited",
     "Bank",
     "BankExists",
     "BankNotFound",
@@ -174,6 +177,7 @@ __all__ = [
     "TypeHint",
     "UnknownArm",
     "UnknownFactType",
+    "UntrustedSource",
     "__version__",
     "calibrate",
     "connect",

@@ -58,6 +58,7 @@ from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmReport,
+    Audited,
     Bank,
     BankStatistics,
     BulkRetention,
@@ -1098,6 +1099,71 @@ class AsyncRecall:
 
         """
         return await self._run(calls.memories.unconsolidate(bank))
+
+    async def quarantine(
+        self, bank: str, source: str, *, dry_run: bool | None = None
+    ) -> list[Corrected]:
+        """Take the facts of a source out of every recall, and take no more of it.
+
+        What they had ended holds again. :meth:`release` undoes it.
+
+        Args:
+            bank: Name of an existing bank.
+            source: A source_id, or how several begin, "web:*".
+            dry_run: Only lists what would change. Default: False.
+
+        Returns:
+            The memories that change, as they are then.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: source names none.
+
+        """
+        return await self._run(calls.memories.quarantine(bank, source, dry_run=dry_run))
+
+    async def release(self, bank: str, source: str) -> list[Corrected]:
+        """Undo :meth:`quarantine`, row for row.
+
+        Args:
+            bank: Name of an existing bank.
+            source: As it was given.
+
+        Returns:
+            What was restored; memories that were corrected again since stay as they are.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: the source is not in quarantine, or another memory says by now what one
+                of them says.
+
+        """
+        return await self._run(calls.memories.release(bank, source))
+
+    async def audit(
+        self,
+        bank: str,
+        *,
+        since: datetime | None = None,
+        source: str | None = None,
+        top_k: int | None = None,
+    ) -> list[Audited]:
+        """List who stored, ended and replaced which memories, the latest first.
+
+        Forgotten memories and reverted corrections are not in it.
+
+        Args:
+            bank: Name of an existing bank.
+            since: Only what was done from then on. Default: all.
+            source: Only memories of it: a source_id, or how several begin, "web:*". Default: all.
+            top_k: How many at most. Default: 1000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return await self._run(calls.memories.audit(bank, since=since, source=source, top_k=top_k))
 
     async def log_session(
         self,

@@ -94,6 +94,10 @@ class ReembedRefused(RecallError):
     """The bank is not ready for that step of re-embedding: none or another is under way."""
 
 
+class UntrustedSource(RecallError):
+    """A source is in quarantine, or a fact of it would end one of a source trusted more."""
+
+
 class InvalidFilter(RecallError):
     """A filter is not one that pgrecall understands; the message names the part."""
 
@@ -141,6 +145,7 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "RC012": InstallError,
     "RC013": EntityNotFound,
     "RC014": ReembedRefused,
+    "RC015": UntrustedSource,
     "22003": InvalidArgument,  # a number that no column of its type can hold
     "22004": InvalidArgument,  # null where a value is needed
     "22023": InvalidArgument,

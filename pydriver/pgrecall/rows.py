@@ -65,6 +65,9 @@ class Hit:
             facts before it say); None where no arm followed one.
         conflicts_with: Keys of memories, found or not, that contradict it: under the same key, or
             by a relation of which there can be but one.
+        written_by: Role of the database that stored it; None for a message, and where not known.
+        stored_at: When that was.
+        trust: That of its source, 0 to 1; see source_trust of the bank.
 
     """
 
@@ -91,6 +94,9 @@ class Hit:
     proof_count: int | None = None
     via: Mapping[str, object] | None = None
     conflicts_with: tuple[int, ...] = ()
+    written_by: str | None = None
+    stored_at: datetime | None = None
+    trust: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +180,13 @@ class Memory:
         superseded_by: Key of the memory in its place, or None.
         entities: Names of the entities that it mentions.
         created_at: When it was stored.
-        ended_by: What ended it: "supersede", "update", "consolidate" or "retain"; None where it
-            holds, or has expired.
+        ended_by: What ended it: "supersede", "update", "consolidate", "quarantine" or "retain";
+            None where it holds, or has expired.
         ended_entities: Of update() alone: the entities that the version before mentioned and
             this one does not.
         ended_relations: Of update() alone: the relations that it no longer states, as
             "Maya leads Atlas".
+        written_by: Role of the database that stored it; None where not known.
 
     """
 
@@ -203,6 +210,32 @@ class Memory:
     ended_by: str | None
     ended_entities: tuple[str, ...] = ()
     ended_relations: tuple[str, ...] = ()
+    written_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What was done to a memory.
+
+    Attributes:
+        at: When; None where not known.
+        by: Role of the database that did it; None where not known.
+        action: "retain" (stored), "supersede", "update", "replace" or "consolidate" (ended so), or
+            "quarantine".
+        memory_id: Key of the memory.
+        source_id: Document or conversation it came from, or None.
+        other_id: Key of the memory that it was ended for, or None.
+        text: What it says.
+
+    """
+
+    at: datetime | None
+    by: str | None
+    action: str
+    memory_id: int
+    source_id: str | None
+    other_id: int | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

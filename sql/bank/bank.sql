@@ -56,7 +56,8 @@ language sql immutable parallel safe
 return array[
   'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
   'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
-  'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share'];
+  'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share',
+  'source_trust'];
 comment on function pgrecall_internal._settings is
 'The columns of bank that configure_bank() sets.';
 
@@ -92,6 +93,8 @@ begin
   perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
   perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
   perform pgrecall_internal._check_time_settings(settings -> 'time_settings');
+  perform pgrecall_internal._check_sources(
+    'source_trust', nullif(settings -> 'source_trust', 'null'));
   if settings ->> 'lexical_backend' = 'pg_textsearch'
      and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
   then

@@ -50,6 +50,10 @@ begin atomic
        'Puts off what is like the rows before it (maximal marginal relevance among the first 200): '
        'rows are then not in the order of their scores.',
        0, 1, null, true),
+      ('untrusted_rows', 'integer', '3', '0 to 1000',
+       'Rows of one source that is trusted less than 1 (source_trust of the bank) that may stand '
+       'before others; further ones follow behind all else.',
+       0, 1000, null, true),
       ('min_relevance', 'number', '0', '0 to 1',
        'Leaves out rows whose relevance is lower, and may leave none.',
        0, 1, null, true),

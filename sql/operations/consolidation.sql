@@ -2,10 +2,10 @@
 --
 -- Two current memories are duplicates where they are of one type, key, time of occurrence and
 -- entities, have the same numbers and negations, and have the same text, but for case and spaces,
--- or a semantic link of the required similarity. The one with more confidence stays, among equal
--- ones the latest; the others end now and point to it, and its proof_count is the sum of theirs. As
--- of earlier times all of them are found. A memory is merged only into one that stays, so that
--- chains of ever less similar ones do not collapse.
+-- or a semantic link of the required similarity. That of the more trusted source stays, then the
+-- one with more confidence, then the latest; the others end now and point to it, and its
+-- proof_count is the sum of theirs. As of earlier times all of them are found. A memory is merged
+-- only into one that stays, so that chains of ever less similar ones do not collapse.
 -- Texts are grouped by sorting and links are bounded for each memory, so the work is n log n in the
 -- memories of the bank.
 create or replace function pgrecall_internal._duplicates(
@@ -18,6 +18,8 @@ set plan_cache_mode = force_custom_plan
 set enable_nestloop = off
 set jit = off
 as $$
+declare
+  sources jsonb := (select b.source_trust from pgrecall.bank b where b.bank_id = _duplicates.bank);
 begin
   return query
   with current as materialized (
@@ -30,7 +32,8 @@ begin
                where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id
                order  by x.entity_id)) as likeness,
            row_number() over (
-             order by m.confidence desc, m.mentioned_at desc, m.memory_id desc) as place
+             order by pgrecall_internal._trust(sources, m.source_id) desc, m.confidence desc,
+                      m.mentioned_at desc, m.memory_id desc) as place
     from   pgrecall.memory m
     cross  join lateral (
       select sha256(convert_to(lower(regexp_replace(
@@ -135,10 +138,11 @@ $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
 'numbers and negations, and with the same text but for case and spaces, or a semantic link of '
-'min_similarity between them; links have 0.7 or more. The most confident stays, among equal ones '
-'the latest; the others end now and point to it, and their proof counts are added up. dry_run, '
-'which is the default, only lists the pairs, at most top_k; call it again until it returns none. '
-'unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
+'min_similarity between them; links have 0.7 or more. That of the most trusted source stays, then '
+'the most confident, among equal ones the latest; the others end now and point to it, and their '
+'proof counts are added up. dry_run, which is the default, only lists the pairs, at most top_k; '
+'call it again until it returns none. unconsolidate() undoes a call, unsupersede() one group. '
+'Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

@@ -211,6 +211,32 @@ $$;
 comment on function pgrecall_internal._corrected is
 'Memories after a correction, in the order given.';
 
+create or replace function pgrecall_internal._check_not_quarantined(
+  bank text, memory_id bigint, is_hidden boolean)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if exists (
+    select from pgrecall.memory m
+    where  m.bank_id = _check_not_quarantined.bank
+      and  m.memory_id = _check_not_quarantined.memory_id
+      and  m.corrections -> -1 ->> 'kind' = 'quarantine'
+      and  (not is_hidden
+            or pgrecall_internal._is_hidden(m.valid_from, m.valid_to, m.corrections))
+  ) then
+    raise exception using
+      errcode = 'RC015',
+      message = format('memory %s is as quarantine() left it', memory_id),
+      hint    = 'Release the source first; bank.quarantined names those in quarantine.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_not_quarantined is
+'Raises RC015 for a memory whose last correction is that of a quarantine; is_hidden: which that '
+'has taken out.';
+
 create or replace function pgrecall.supersede(
   bank          text,
   memory_id     bigint,
@@ -250,6 +276,9 @@ begin
       select c.memory_id
       from   pgrecall.near_copies(bank, memory_id, superseded_by, as_of => ends_at) as c);
   end if;
+  perform pgrecall_internal._check_not_quarantined(bank, memory_id, true);
+  perform pgrecall_internal._check_successors(
+    bank, ids, array_fill(superseded_by, array[cardinality(ids)]));
   if dry_run then
     return query
     select c.memory_id, c.text, c.valid_from, greatest(ends_at, c.valid_from),
@@ -268,7 +297,8 @@ $$;
 comment on function pgrecall.supersede is
 'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
 'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
-'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, 22023.';
+'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 '
+'the source of superseded_by is trusted less, or that of the memory is in quarantine, 22023.';
 
 create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
 returns void
@@ -329,6 +359,7 @@ declare
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
+  perform pgrecall_internal._check_not_quarantined(bank, memory_id, false);
   last := (
     select m.corrections -> -1 from pgrecall.memory m
     where  m.bank_id = unsupersede.bank and m.memory_id = unsupersede.memory_id
@@ -366,5 +397,5 @@ comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
 'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
 'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
-'Errors: RC001, RC010 unknown memory, 22023 nothing to revert, or another memory has the same '
-'content by now.';
+'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
+'another memory has the same content by now.';

@@ -72,6 +72,7 @@ declare
   idf_sum      double precision := (request.memory_terms).idf_sum;
   message_sum  double precision := (request.message_terms).idf_sum;
   is_embedded  boolean := request.embedding is not null;
+  sources      jsonb := pgrecall_internal._sources(request.bank);
   hits         pgrecall.recalled[];
 begin
   hits := array(
@@ -86,22 +87,24 @@ begin
       (select a.value -> 'via' from jsonb_each(r.arms) as a
        where  a.value ? 'via'
        order  by (a.value ->> 'contribution')::double precision desc, a.key
-       limit  1), null)::pgrecall.recalled
+       limit  1), null, r.written_by, r.stored_at,
+      pgrecall_internal._trust(sources, r.source_id))::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
-             f.arms, f.place
+             f.arms, f.place, m.written_by, m.created_at
       from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
       join   pgrecall.memory m
         on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
       union all
       select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place
+             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
       from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
       join   pgrecall.message t
         on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
     ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
-           occurred, mentioned_at, confidence, proof_count, score, arms, place)
+           occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
+           stored_at)
     order  by row_number() over (
              order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)
     offset skip
@@ -271,13 +274,15 @@ declare
   rrf_k         integer := (options ->> 'rrf_k')::integer;
   fusion        text := options ->> 'fusion';
   named_boost   double precision := (options ->> 'named_boost')::double precision;
-  kept          integer := case when not is_arranged and min_relevance = 0
+  sources       jsonb := pgrecall_internal._sources(request.bank);
+  kept          integer := case when not is_arranged and min_relevance = 0 and sources = '{}'
                                      and options ->> 'prefer' = 'relevant' then last_rank end;
   is_only_date  boolean := request.is_only_date;
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
   places        integer[];
+  trusted       record;
   arranged      record;
 begin
   hits := pgrecall_internal._ungated(hits, options -> 'gates');
@@ -288,6 +293,12 @@ begin
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
+  if sources <> '{}' and ids is not null then
+    trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
+    ids := trusted.ids;
+    scores := trusted.scores;
+    shares := trusted.shares;
+  end if;
   if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
     places := pgrecall_internal._preferred_order(request, ids, scores);
     return pgrecall_internal._answer_rows(

@@ -25,7 +25,7 @@ begin
                order  by e.name),
          m.created_at,
          case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
-         null::text[], null::text[]
+         null::text[], null::text[], m.written_by
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (
     select x.*

@@ -43,10 +43,18 @@ language sql stable parallel safe
 return coalesce((memory).corrections, '[]') || jsonb_strip_nulls(jsonb_build_object(
   'kind', kind, 'correction_id', correction_id, 'replaced_by', replaced_by, 'members', members,
   'valid_to', (memory).valid_to, 'superseded_by', (memory).superseded_by,
-  'proof_count', (memory).proof_count));
+  'proof_count', (memory).proof_count, 'by', current_user, 'at', now()));
 comment on function pgrecall_internal._corrections is
 'The corrections of a memory and one more, with the current values of the row, without nulls. '
 'members: the memories corrected with it, where none replaced them.';
+
+create or replace function pgrecall_internal._is_hidden(
+  valid_from timestamptz, valid_to timestamptz, corrections jsonb)
+returns boolean
+language sql immutable parallel safe
+return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quarantine', false);
+comment on function pgrecall_internal._is_hidden is
+'Whether quarantine() has taken a memory out.';
 
 create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -112,24 +120,26 @@ begin
     group  by s.slot, s.fact_key, s.from_id, s.kind
   ),
   member as (
-    select o.slot, m.memory_id, m.memory_id::text as value, m.valid_from, m.valid_to
+    select o.slot, m.memory_id, m.memory_id::text as value, m.valid_from, m.valid_to,
+           m.source_id
     from   slot o
     cross  join lateral (
       -- Only one index provides this range in this order.
-      select x.memory_id, x.valid_from, x.valid_to
+      select x.memory_id, x.valid_from, x.valid_to, x.source_id
       from   pgrecall.memory x
       where  x.bank_id = bank.bank_id and x.fact_key is not null
         and  lower(pgrecall_internal._normalised(x.fact_key)) between o.fact_key and o.fact_key
         and  coalesce(x.valid_to, 'infinity'::timestamptz) > o.since
+        and  not pgrecall_internal._is_hidden(x.valid_from, x.valid_to, x.corrections)
       order  by lower(pgrecall_internal._normalised(x.fact_key))
       offset 0
     ) as m
     where  o.fact_key is not null
     union all
-    select o.slot, m.memory_id, m.value, m.valid_from, m.valid_to
+    select o.slot, m.memory_id, m.value, m.valid_from, m.valid_to, m.source_id
     from   slot o
     cross  join lateral (
-      select r.memory_id, r.value, x.valid_from, x.valid_to
+      select r.memory_id, r.value, x.valid_from, x.valid_to, x.source_id
       from (
         select e.memory_id, string_agg(e.to_id::text, ' ' order by e.to_id) as value
         from   pgrecall.relation e
@@ -138,10 +148,11 @@ begin
         group  by e.memory_id
       ) as r
       cross  join lateral (
-        select y.valid_from, y.valid_to
+        select y.valid_from, y.valid_to, y.source_id
         from   pgrecall.memory y
         where  y.bank_id = bank.bank_id and y.memory_id = r.memory_id
           and  coalesce(y.valid_to, 'infinity'::timestamptz) > o.since
+          and  not pgrecall_internal._is_hidden(y.valid_from, y.valid_to, y.corrections)
         limit  1
       ) as x
       offset 0
@@ -149,7 +160,7 @@ begin
     where  o.from_id is not null
   )
   select m.slot, m.memory_id, m.value, coalesce(s.said_at, m.valid_from), m.valid_to,
-         s.memory_id is not null
+         s.memory_id is not null, pgrecall_internal._trust(bank.source_trust, m.source_id)
   from   member m
   left   join said s on s.slot = m.slot and s.memory_id = m.memory_id
   order  by m.slot, coalesce(s.said_at, m.valid_from) desc, coalesce(s.n, 0) desc,
@@ -160,10 +171,10 @@ comment on function pgrecall_internal._slot_members is
 'The facts of each slot that a batch has a value for, the last first, those of the batch with '
 'their times in the batch. Facts that ended before are left out.';
 
-create or replace function pgrecall_internal._replace(
-  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
+create or replace function pgrecall_internal._replacements(
+  members pgrecall_internal.slot_member[], at_least double precision,
+  out ended bigint[], out ends timestamptz[], out successors bigint[])
+language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
@@ -173,16 +184,12 @@ declare
   other      pgrecall_internal.slot_member;  -- the next after a member with another value
   other_said pgrecall_internal.slot_member;  -- the same of what the batch says
   successor  pgrecall_internal.slot_member;
-  ended      bigint[] := '{}';
-  ends       timestamptz[] := '{}';
-  successors bigint[] := '{}';
 begin
-  if mode = 'none' then
-    return;
-  end if;
-  for member in
-    select m.* from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m
-  loop
+  ended := '{}';
+  ends := '{}';
+  successors := '{}';
+  foreach member in array members loop
+    continue when member.trust < at_least;
     if later.slot is distinct from member.slot then
       later := null;
       said := null;
@@ -209,7 +216,7 @@ begin
       successors := successors || successor.memory_id;
     end if;
   end loop;
-  select array_agg(e.memory_id), array_agg(e.ends_at), array_agg(e.successor_id)
+  select coalesce(array_agg(e.memory_id), '{}'), array_agg(e.ends_at), array_agg(e.successor_id)
   into   ended, ends, successors
   from (
     select distinct on (u.memory_id) u.memory_id, u.ends_at, u.successor_id
@@ -217,12 +224,73 @@ begin
     where  u.successor_id <> u.memory_id
     order  by u.memory_id, u.ends_at, u.successor_id
   ) as e;
-  if ended is not null then
+end;
+$$;
+comment on function pgrecall_internal._replacements is
+'Which members of slots are ended, when, and by which: a fact of the batch by the next of its slot '
+'with another value, any other by the next of the batch. Only members with a trust of at_least '
+'take part.';
+
+create or replace function pgrecall_internal._trusted_replacements(
+  members pgrecall_internal.slot_member[],
+  out ended bigint[], out ends timestamptz[], out successors bigint[])
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  level double precision;
+  found record;
+begin
+  ended := '{}';
+  ends := '{}';
+  successors := '{}';
+  for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
+    found := pgrecall_internal._replacements(members, level);
+    -- Those of this trust; the others have been ended among their own.
+    select ended || coalesce(array_agg(u.memory_id), '{}'),
+           ends || coalesce(array_agg(u.ends_at), '{}'),
+           successors || coalesce(array_agg(u.successor_id), '{}')
+    into   ended, ends, successors
+    from   unnest(found.ended, found.ends, found.successors) as u(memory_id, ends_at, successor_id)
+    where  u.memory_id in (select m.memory_id from unnest(members) as m where m.trust = level);
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._trusted_replacements is
+'As _replacements(), where each member is ended only by those that are trusted as much.';
+
+create or replace function pgrecall_internal._replace(
+  bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  members pgrecall_internal.slot_member[];
+  pairs   record;
+begin
+  if mode = 'none' then
+    return;
+  end if;
+  members := array(
+    select m from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m);
+  pairs := pgrecall_internal._replacements(members, 0);
+  if bank.source_trust <> '{}' then
+    -- What the batch says ends nothing that is trusted more: an error. Nor does what was said
+    -- before end a fact that arrives late.
+    perform pgrecall_internal._check_successors(
+      bank.bank_id, array_agg(u.memory_id), array_agg(u.successor_id))
+    from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
+    where  u.successor_id = any (memory_ids) and u.memory_id <> u.successor_id;
+    pairs := pgrecall_internal._trusted_replacements(members);
+  end if;
+  if pairs.ended <> '{}' then
     perform pgrecall_internal._end_memories(
-      bank.bank_id, 'retain', nextval('pgrecall.id_seq'), ended, ends, successors);
+      bank.bank_id, 'retain', nextval('pgrecall.id_seq'), pairs.ended, pairs.ends,
+      pairs.successors);
   end if;
 end;
 $$;
 comment on function pgrecall_internal._replace is
-'Ends the facts replaced by a batch, once that is stored with its relations: a fact of the batch '
-'is ended by the next of its slot with another value, any other by the next of the batch.';
+'Ends the facts replaced by a batch, once that is stored with its relations: _replacements(). '
+'Errors: RC015 it would end a fact that is trusted more.';

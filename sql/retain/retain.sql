@@ -91,6 +91,36 @@ return coalesce(
 comment on function pgrecall_internal._is_alone is
 'Whether retain() of these facts must have the bank for itself.';
 
+create or replace function pgrecall_internal._check_quarantine(
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[])
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  place  integer;
+  source text;
+begin
+  if bank.quarantined = '{}' then
+    return;
+  end if;
+  select f.n - 1, pgrecall_internal._source(bank.quarantined, f.source_id) into place, source
+  from   unnest(facts) as f
+  where  pgrecall_internal._source(bank.quarantined, f.source_id) is not null
+  order  by f.n
+  limit  1;
+  if found then
+    raise exception using
+      errcode = 'RC015',
+      message = format('facts[%s].source_id: source "%s" is in quarantine', place, source),
+      hint    = format('To take its facts again: select * from pgrecall.release(%L, %L);',
+                       bank.bank_id, source);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_quarantine is
+'Raises RC015 for a fact of a source in quarantine.';
+
 create or replace function pgrecall_internal._lock_names(
   bank text, facts pgrecall_internal.fact_row[], mode text)
 returns void
@@ -370,6 +400,7 @@ begin
   end if;
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  perform pgrecall_internal._check_quarantine(locked, fact_rows);
 
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
@@ -423,7 +454,7 @@ comment on function pgrecall.retain is
 'a fact ends, at the time it was said: none, those of its fact_key (key), those that lead the same '
 'relation from the same entity elsewhere (relation), or both; null: the setting of the bank. '
 'Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 '
-'fact type, 22023.';
+'fact type, RC015 its source is in quarantine, or may not end a fact that is trusted more, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding

@@ -237,6 +237,7 @@ begin
            bank, jsonb_build_array(fact || changes), model, link => 'deferred',
            replace => 'none') as r;
   select b.* into locked from pgrecall.bank b where b.bank_id = update_memory.bank;
+  perform pgrecall_internal._check_successors(bank, array[memory_id], array[new_id]);
   update pgrecall.memory m
   set    superseded_by = new_id,
          corrections   = jsonb_set(m.corrections, '{-1,replaced_by}', to_jsonb(new_id))

@@ -45,6 +45,8 @@ create table pgrecall.bank (
   high_cosine          double precision generated always as
                          ((calibrations -> embedding_model ->> 'high_cosine')::double precision)
                          stored,
+  source_trust         jsonb not null default '{}',
+  quarantined          jsonb not null default '{}',
   constraint bank_pkey primary key (bank_id),
   constraint bank_bank_id_check check (bank_id <> '' and length(bank_id) <= 200),
   constraint bank_embedding_model_check check (embedding_model <> ''),
@@ -69,7 +71,9 @@ create table pgrecall.bank (
   constraint bank_replace_check check (replace in ('none', 'key', 'relation', 'both')),
   constraint bank_single_relations_check check (array_position(single_relations, null) is null),
   constraint bank_log_share_check check (log_share between 0 and 1),
-  constraint bank_calibrations_check check (jsonb_typeof(calibrations) = 'object')
+  constraint bank_calibrations_check check (jsonb_typeof(calibrations) = 'object'),
+  constraint bank_source_trust_check check (jsonb_typeof(source_trust) = 'object'),
+  constraint bank_quarantined_check check (jsonb_typeof(quarantined) = 'object')
 );
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
@@ -150,6 +154,12 @@ comment on column pgrecall.bank.low_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.2. Null: similarities are cosines.';
 comment on column pgrecall.bank.high_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.7.';
+comment on column pgrecall.bank.source_trust is
+'How far sources are trusted, 0 to 1: {"web:*": 0.2, "web:handbook": 1}, * for all that begin so. '
+'The score of their facts is multiplied by it, and no fact ends one of a source trusted more. A '
+'source that is not named has 1.';
+comment on column pgrecall.bank.quarantined is
+'Sources under quarantine(), each with the correction_id of what was done to their facts.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -99,12 +99,13 @@ create type pgrecall_internal.slot_member as (
   value     text,
   said_at   timestamptz,
   ends_at   timestamptz,
-  is_said   boolean
+  is_said   boolean,
+  trust     double precision
 );
 comment on type pgrecall_internal.slot_member is
 'A fact among those that replace one another. slot: a key, or a relation of an entity. value: the '
 'value it states; only another value replaces it. said_at: when the fact was said. ends_at: its '
-'valid_to. is_said: it is in the current call of retain().';
+'valid_to. is_said: it is in the current call of retain(). trust: that of its source.';
 
 create type pgrecall_internal.message_row as (
   n            integer,

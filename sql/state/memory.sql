@@ -78,6 +78,7 @@ create table pgrecall.memory (
   created_at      timestamptz not null default now(),
   lexical_document text,
   corrections     jsonb,
+  written_by      text default current_user,
   constraint memory_pkey primary key (bank_id, memory_id),
   constraint memory_bank_id_fact_type_fkey
     foreign key (bank_id, fact_type) references pgrecall.fact_type (bank_id, fact_type)
@@ -127,8 +128,11 @@ comment on column pgrecall.memory.lexical_document is
 comment on column pgrecall.memory.corrections is
 'Corrections of the fact, the latest last, each with the previous values of the row: [{"kind": '
 '"supersede", "correction_id": 7, "replaced_by": 5, "valid_to": null, "superseded_by": null, '
-'"proof_count": 1}]. kind: supersede, update, retain or consolidate. unsupersede() removes the '
-'last. Null: none.';
+'"proof_count": 1, "by": "ana", "at": "2026-03-05T14:00:00+00:00"}]. kind: supersede, update, '
+'retain, consolidate or quarantine. by: the role. unsupersede() removes the last, release() that '
+'of quarantine(). Null: none.';
+comment on column pgrecall.memory.written_by is
+'Role that stored the fact. Null: stored before release 0.2.0.';
 
 create unique index memory_bank_id_content_hash_key on pgrecall.memory (bank_id, content_hash)
   where valid_to is null;

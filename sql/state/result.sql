@@ -240,11 +240,27 @@ create type pgrecall.stored_memory as (
   created_at    timestamptz,
   ended_by      text,
   ended_entities  text[],
-  ended_relations text[]
+  ended_relations text[],
+  written_by    text
 );
 comment on type pgrecall.stored_memory is
 'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
 'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
-'set valid_to, supersede, update, consolidate or retain (a fact that replaced it); null: it holds, '
-'or has expired. ended_entities, ended_relations: of update_memory() alone, the entities and the '
-'relations ("Maya leads Atlas") that the version before had and this one has not.';
+'set valid_to, supersede, update, consolidate, quarantine or retain (a fact that replaced it); '
+'null: it holds, or has expired. ended_entities, ended_relations: of update_memory() alone, the '
+'entities and the relations ("Maya leads Atlas") that the version before had and this one has '
+'not. written_by: the role that stored it.';
+
+create type pgrecall.audited as (
+  at          timestamptz,
+  by          text,
+  action      text,
+  memory_id   bigint,
+  source_id   text,
+  other_id    bigint,
+  text        text
+);
+comment on type pgrecall.audited is
+'A row of audit(). at: when. by: the role; null: not known. action: retain (stored), supersede, '
+'update, replace, consolidate (ended by these), or quarantine. memory_id, source_id, text: the '
+'memory. other_id: the memory that it was ended for; null: none.';

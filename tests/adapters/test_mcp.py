@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +29,23 @@ transport = pytest.importorskip("mcp.client.streamable_http", reason=REASON)
 
 T = TypeVar("T")
 Session = Any
+TOKEN = "t" * 43
+ACCEPTING = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+HELLO = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+).encode()
 PROGRAM = [sys.executable, "-m", "pgrecall", "mcp", "--no-embed"]
 FACTS: list[Mapping[str, object]] = [
     {"text": "Maya leads Atlas.", "entities": ["Maya", "Atlas"], "tags": ["team"]},
@@ -74,6 +92,36 @@ async def over_http(database: str, *words: str) -> AsyncIterator[Session]:
     finally:
         server.terminate()
         server.wait(30)
+
+
+@contextmanager
+def served(database: str, *words: str, **more: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """Serve over HTTP; gives the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [*PROGRAM, "--http", "--port", str(port), *words],
+        env=environment(PGRECALL_DSN=database, **more),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        asyncio.run(listening(port))
+        yield port, server
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+def status(port: int, body: bytes = b"{}", **headers: str) -> int:
+    """Return the status of a request that no client of the SDK would send."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("POST", "/mcp", body, headers={**ACCEPTING, **headers})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 async def listening(port: int) -> None:
@@ -401,3 +449,69 @@ def test_a_hook_that_cannot_answer_is_in_nobodys_way(
 
     assert (code, out) == (0, "")
     assert err.startswith("pgrecall: no memories")
+
+
+# Who is let in over HTTP
+
+
+@pytest.fixture
+def filled(database: str) -> str:
+    with Recall.connect(database, embedder=None) as memory:
+        memory.create_bank("b")
+    return database
+
+
+def test_beyond_this_machine_a_request_needs_the_token_that_is_printed(filled: str) -> None:
+    with served(filled, "--bank", "b", "--host", "0.0.0.0") as (port, server):
+        assert server.stderr is not None
+        header, token = server.stderr.readline().strip().split(": Bearer ")
+
+        assert header == "Authorization"
+        assert status(port, HELLO) == 401
+        assert status(port, HELLO, Authorization=f"Bearer {TOKEN}") == 401
+        assert status(port, HELLO, Authorization=f"Bearer {token}") == 200
+
+
+def test_a_token_may_be_given_and_asked_for_on_this_machine(filled: str) -> None:
+    words = ("--bank", "b", "--token")
+    with served(filled, *words, PGRECALL_MCP_TOKEN=TOKEN) as (port, _):
+        assert status(port, HELLO) == 401
+        assert status(port, HELLO, Authorization=f"Bearer {TOKEN}") == 200
+
+
+def test_names_and_pages_of_others_are_refused_and_so_is_too_much(filled: str) -> None:
+    words = ("--bank", "b", "--name", "memory.example.com", "--origin", "https://app.example.com")
+    with served(filled, *words) as (port, _):
+        assert status(port, HELLO) == 200
+        assert status(port, HELLO, Host="memory.example.com") == 200
+        assert status(port, HELLO, Host="evil.example") == 421
+        assert status(port, HELLO, Origin="https://app.example.com") == 200
+        assert status(port, HELLO, Origin="https://evil.example") == 403
+        assert status(port, b"", **{"Content-Length": str(10**9)}) == 413
+
+
+@pytest.mark.parametrize(
+    ("words", "token", "message"),
+    [
+        (
+            ["--host", "0.0.0.0", "--no-token"],
+            "",
+            "without a token whoever reaches 0.0.0.0 could use the memory",
+        ),
+        (["--token"], "short", "PGRECALL_MCP_TOKEN has 5 characters, not 32 or more"),
+    ],
+)
+def test_a_server_that_anybody_could_use_is_not_started(
+    filled: str, words: list[str], token: str, message: str
+) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "--http", "--bank", "b", *words],
+        env=environment(PGRECALL_DSN=filled, PGRECALL_MCP_TOKEN=token),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.split())

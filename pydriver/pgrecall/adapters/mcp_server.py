@@ -5,7 +5,7 @@ The server is of one bank, which the one who starts it names: no tool takes anot
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -14,6 +14,7 @@ import psycopg
 from typing_extensions import NotRequired, TypedDict
 
 try:
+    from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import ToolAnnotations
     from pydantic import Field
 
@@ -30,6 +31,8 @@ except ImportError as error:
 
 from pgrecall.asking.context import likely_hits, make_context
 from pgrecall.errors import RecallError
+from pgrecall.server.bounds import Bounds
+from pgrecall.server.doors import LOCAL_HOSTS, Doors
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
@@ -178,6 +181,9 @@ async def serve(
     *,
     is_read_only: bool = False,
     address: tuple[str, int] | None = None,
+    token: str | None = None,
+    hosts: Iterable[str] | None = LOCAL_HOSTS,
+    origins: Iterable[str] = (),
 ) -> None:
     """Serve a bank until the client leaves or the task is cancelled.
 
@@ -186,18 +192,29 @@ async def serve(
         bank: As for make_server().
         is_read_only: As for make_server().
         address: Host and port of a server over streamable HTTP. Default: standard input and output.
+        token: What a request over HTTP must bring as bearer token. Default: none.
+        hosts: Names by which the server is asked for over HTTP; None: any. Default: those of this
+            machine alone.
+        origins: Web pages that may ask, as "https://app.example.com". Default: none but its own.
 
     """
     if address is None:
         await make_server(memory, bank, is_read_only=is_read_only).run_stdio_async()
         return
-    where: dict[str, Any] = {"host": address[0], "port": address[1]}
+    import uvicorn
+
+    host, port = address
+    # The doors decide who is let in, by names that the SDK cannot know.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     if IS_FIRST:
-        server = make_server(memory, bank, is_read_only=is_read_only, **where)
-        await server.run_streamable_http_async()
+        server = make_server(memory, bank, is_read_only=is_read_only, transport_security=security)
+        application = server.streamable_http_app()
     else:
         server = make_server(memory, bank, is_read_only=is_read_only)
-        await server.run_streamable_http_async(**where)
+        application = server.streamable_http_app(transport_security=security)
+    doors = Doors(application, token=token, hosts=hosts, origins=origins, is_for_programs=True)
+    config = uvicorn.Config(Bounds(doors), host=host, port=port, log_level="warning")
+    await uvicorn.Server(config).serve()
 
 
 def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:

@@ -2,7 +2,8 @@
 
 Facts stand under the day they are about, oldest day first, each with the number of its rank, by
 which a reply can cite it. What says the same again is left out, what another fact contradicts is
-marked, and the list ends where the scores say that nothing more helps, or the budget does.
+marked, and so is the source of what is trusted less. The list ends where the scores say that
+nothing more helps, or the budget does.
 """
 
 from __future__ import annotations
@@ -143,8 +144,9 @@ def _distinct(hits: Sequence[Hit]) -> list[Hit]:
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:
     """End where the rest helps no more: nothing behind is relevant beside the best."""
-    floor = HELPS_FROM * max((hit.relevance for hit in hits), default=0.0)
-    last = max((n for n, hit in enumerate(hits) if n == 0 or hit.relevance >= floor), default=-1)
+    shares = [hit.relevance * hit.trust for hit in hits]
+    floor = HELPS_FROM * max(shares, default=0.0)
+    last = max((n for n, share in enumerate(shares) if n == 0 or share >= floor), default=-1)
     return list(hits[: last + 1])
 
 
@@ -154,7 +156,13 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
     path = (hit.via or {}).get("path")
     if isinstance(path, str):
         marks.append(f"by way of {path}")
-    rivals = [other for other in hits if other.memory_id in hit.conflicts_with]
+    if hit.trust < 1:
+        marks.append(f"from {' '.join((hit.source_id or 'nobody named').split())}, trusted less")
+    rivals = [
+        other
+        for other in hits
+        if other.memory_id in hit.conflicts_with and other.trust >= hit.trust
+    ]
     newer = [other for other in rivals if _said_at(other) > _said_at(hit)]
     if newer:
         marks.append("outdated: contradicted by a newer one")

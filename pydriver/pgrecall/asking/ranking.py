@@ -46,8 +46,9 @@ _DAY = timedelta(days=1)
 class Order:
     """How hits are ordered by the relevance that a reranker gives them.
 
-    The order is that of the relevance times its boosts. Before, "blend" multiplies the odds of the
-    relevance, r / (1 - r), with (fused score / best fused score) ^ 6, as a prior. And it takes
+    The order is that of the relevance times its boosts, in "replace" times the trust of the source,
+    too, which the fused score has already. Before, "blend" multiplies the odds of the relevance,
+    r / (1 - r), with (fused score / best fused score) ^ 6, as a prior. And it takes
     doubts (odds below 1) the less seriously the more of the fused score came from the graph and
     from keys: what they know of a text does not stand in it. What answers a question is often said
     together, so the odds are multiplied by e ^ (4 x (share of the hit's session - largest share)):
@@ -91,6 +92,7 @@ class Order:
             recency_boost(hit, reference_time, alpha["recency"])
             * period_boost(hit, during, alpha["period"])
             * proof_boost(hit, alpha["proof"])
+            * (1.0 if self._is_blend else hit.trust)  # the prior knows the trust
             for hit in hits
         ]
 

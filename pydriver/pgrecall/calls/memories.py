@@ -19,7 +19,7 @@ from pgrecall.calls.call import (
     single,
 )
 from pgrecall.calls.values import filter_text, listed, to_range
-from pgrecall.rows import Consolidated, Corrected, Memory, NearCopy, Period
+from pgrecall.rows import Audited, Consolidated, Corrected, Memory, NearCopy, Period
 
 
 def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
@@ -183,6 +183,25 @@ def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
     """Undo the latest consolidation."""
     call = call_records(Corrected, "unconsolidate", {"bank": bank})
     return replace(call, is_repeatable=False)
+
+
+def quarantine(bank: str, source: str, *, dry_run: bool | None) -> Call[Corrected, list[Corrected]]:
+    """Take the facts of a source out of every recall."""
+    call = call_records(Corrected, "quarantine", {"bank": bank, "source": source}, dry_run=dry_run)
+    return replace(call, is_repeatable=False)
+
+
+def release(bank: str, source: str) -> Call[Corrected, list[Corrected]]:
+    """Undo the quarantine of a source."""
+    call = call_records(Corrected, "release", {"bank": bank, "source": source})
+    return replace(call, is_repeatable=False)
+
+
+def audit(
+    bank: str, *, since: datetime | None, source: str | None, top_k: int | None
+) -> Call[Audited, list[Audited]]:
+    """List who stored, ended and replaced what."""
+    return call_records(Audited, "audit", {"bank": bank}, since=since, source=source, top_k=top_k)
 
 
 def _memories(

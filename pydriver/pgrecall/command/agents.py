@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -24,6 +26,7 @@ from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
 from pgrecall.command.running import command_line, fail
 from pgrecall.errors import InvalidArgument, RecallError
+from pgrecall.server.doors import LOCAL_HOSTS
 
 Change = Callable[[str], "str | None"]
 """From the text of a file to the one that it shall have; None where that is in it already."""
@@ -31,6 +34,8 @@ Change = Callable[[str], "str | None"]
 BANK_VARIABLE = "PGRECALL_BANK"
 NAME = "pgrecall"
 POOL_SIZE = 4
+TOKEN_SETTING = "PGRECALL_MCP_TOKEN"
+LEAST_TOKEN = 32
 HOOK_CONFIDENCE = 0.3
 """Below it what the bank knows is not worth the tokens."""
 
@@ -74,10 +79,44 @@ def serve(options: SimpleNamespace, console: Console) -> int:
                 await memory.create_bank(bank, exist_ok=True)
             await memory.bank_options(bank)  # there is such a bank
             address = (options.host, options.port) if options.http else None
-            await mcp_server.serve(memory, bank, is_read_only=options.read_only, address=address)
+            await mcp_server.serve(
+                memory, bank, is_read_only=options.read_only, address=address, **doors
+            )
 
+    doors = _doors_of(options) if options.http else {}
     asyncio.run(run(_bank_of(options)))
     return 0
+
+
+def _doors_of(options: SimpleNamespace) -> dict[str, Any]:
+    """Return who is let in over HTTP: with a token, unless only this machine can ask.
+
+    Raises:
+        InvalidArgument: whoever reaches the server could use it.
+
+    """
+    is_local = options.host in LOCAL_HOSTS
+    token = os.environ.get(TOKEN_SETTING) or None
+    if options.no_token and not is_local and not options.name:
+        raise InvalidArgument(
+            f"without a token whoever reaches {options.host} could use the memory",
+            hint="Leave out --no-token; or, behind a proxy that lets in only who may, say with"
+            " --name by which names it is asked for.",
+        )
+    if options.no_token:
+        token = None
+    elif token is not None and len(token) < LEAST_TOKEN:
+        raise InvalidArgument(
+            f"{TOKEN_SETTING} has {len(token)} characters, not {LEAST_TOKEN} or more",
+            hint="Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+        )
+    elif token is None and (options.token or not is_local):
+        token = secrets.token_urlsafe(32)
+        print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
+    hosts = [*LOCAL_HOSTS, options.host, *(options.name or ())]
+    # Of an address that stands for all, the token alone says who may.
+    is_any = options.host in ("0.0.0.0", "::", "") and not options.name
+    return {"token": token, "hosts": None if is_any else hosts, "origins": options.origin or ()}
 
 
 def hook(options: SimpleNamespace, console: Console) -> int:

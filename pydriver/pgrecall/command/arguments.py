@@ -574,9 +574,18 @@ Command(
     flag("--read-only", help="Offer recall and list alone."),
     flag("--http", help="Streamable HTTP at /mcp; default: standard input."),
     option(
-        "--host", default="127.0.0.1", help="Address to listen at, whoever reaches it may use it."
+        "--host",
+        default="127.0.0.1",
+        help="Address to listen at; beyond this machine, requests need a token.",
     ),
     option("--port", type=int, default=8000, metavar="N", help="8000."),
+    flag(
+        "--token",
+        help="Requests need a bearer token, PGRECALL_MCP_TOKEN or one that is printed.",
+    ),
+    flag("--no-token", help="Requests need none: behind a proxy that lets in only who may."),
+    several("--name", metavar="HOST", help="Names that it is asked for by, beside the address."),
+    several("--origin", metavar="URL", help="Web pages that may ask it; none."),
     flag("--no-embed", help="Do without embeddings."),
     MODEL(),
     has_json=False,

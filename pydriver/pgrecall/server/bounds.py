@@ -1,0 +1,113 @@
+"""Bounds: ASGI middleware that keeps one client from using up what all share.
+
+A request may have so many bytes, counted as they come, whatever it says of itself; and a client, by
+its address, so many requests a minute. It needs no package.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from time import monotonic
+
+from pgrecall.server.doors import Application, EntryError, Message, Receive, Scope, Send
+
+MAX_BYTES = 4 * 1024 * 1024
+REQUESTS_A_MINUTE = 600
+_CLIENTS = 10_000  # addresses remembered: the ones seen last
+
+
+class Bounds:
+    """Lets in requests of a bounded size, at a bounded rate."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        max_bytes: int = MAX_BYTES,
+        requests_a_minute: int = REQUESTS_A_MINUTE,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Keep the bounds.
+
+        Args:
+            application: What stands behind them.
+            max_bytes: Of a request's body.
+            requests_a_minute: Of one address; as many may come at once.
+            clock: Gives seconds.
+
+        """
+        self._application = application
+        self._max_bytes = max_bytes
+        self._rate = requests_a_minute
+        self._clock = clock
+        self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it here."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        is_answered = False
+
+        async def noting(message: Message) -> None:
+            nonlocal is_answered
+            is_answered = True
+            await send(message)
+
+        try:
+            self._check_rate(scope)
+            self._check_length(scope)
+            await self._application(scope, self._counted(receive), noting)
+        except EntryError as refused:
+            if is_answered:
+                raise
+            await _refuse(send, refused)
+
+    def _check_rate(self, scope: Scope) -> None:
+        address = (scope.get("client") or ("",))[0]
+        now = self._clock()
+        used, since = self._used.pop(address, (0.0, now))
+        used = max(0.0, used - (now - since) * self._rate / 60)
+        if used + 1 > self._rate:
+            self._used[address] = used, now
+            raise EntryError(429, f"More than {self._rate} requests a minute; wait a little.")
+        self._used[address] = used + 1, now
+        while len(self._used) > _CLIENTS:
+            self._used.popitem(last=False)
+
+    def _check_length(self, scope: Scope) -> None:
+        for name, value in scope["headers"]:
+            if name.lower() == b"content-length" and (
+                not value.isdigit() or len(value) > 18 or int(value) > self._max_bytes
+            ):
+                raise self._too_long()
+
+    def _counted(self, receive: Receive) -> Receive:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._max_bytes:
+                raise self._too_long()
+            return message
+
+        return counted
+
+    def _too_long(self) -> EntryError:
+        return EntryError(413, f"A request has {self._max_bytes:,} bytes at most.")
+
+
+async def _refuse(send: Send, refused: EntryError) -> None:
+    body = f"{refused.why}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode("ascii")),
+        (b"connection", b"close"),
+    ]
+    if refused.status == 429:
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

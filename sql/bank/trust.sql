@@ -1,0 +1,114 @@
+-- Trust in sources: how much what they say counts, and what they may do to what others said.
+--
+-- Whoever may talk to an agent may write into its memory. source_trust of a bank gives sources a
+-- trust from 0 to 1, by their source_id or by how that begins ("web:*"); what begins with one entry
+-- is one source, since who writes chooses the rest. The score of a fact is multiplied by the trust
+-- (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
+-- source pays nothing for this.
+-- quarantine() (operations/quarantine.sql) takes out all facts of a source: its trust is 0 then.
+create or replace function pgrecall_internal._check_sources(name text, sources jsonb)
+returns void
+language plpgsql immutable parallel safe
+as $$
+declare
+  bad record;
+begin
+  if sources is null then
+    return;
+  elsif jsonb_typeof(sources) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be an object, not %s', name, left(sources::text, 80)),
+      hint    = 'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.';
+  end if;
+  select e.key, e.value into bad
+  from   jsonb_each(sources) as e
+  where  length(e.key) > 500
+     or  jsonb_typeof(e.value) <> 'number' or (e.value #>> '{}')::numeric not between 0 and 1
+  order  by e.key
+  limit  1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s: trust of source "%s" must be a number from 0 to 1, not %s',
+                       name, left(bad.key, 80), left(bad.value::text, 80)),
+      hint    = '1 is that of a source that is not named; 0 keeps its facts out of every answer.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_sources is
+'Raises 22023 unless sources is an object of numbers from 0 to 1, by names of at most 500 '
+'characters.';
+
+create or replace function pgrecall_internal._source(sources jsonb, source_id text)
+returns text
+language sql immutable parallel safe
+return (
+  select k.name
+  from   jsonb_object_keys(sources) as k(name)
+  where  k.name = coalesce(source_id, '')
+     or  k.name like '%*' and starts_with(coalesce(source_id, ''), left(k.name, -1))
+  order  by k.name <> coalesce(source_id, ''), length(k.name) desc
+  limit  1
+);
+comment on function pgrecall_internal._source is
+'The key of sources that a source_id belongs to: its own name, else the longest beginning; null: '
+'none.';
+
+create or replace function pgrecall_internal._sources(bank pgrecall.bank)
+returns jsonb
+language sql immutable parallel safe
+return case
+  when (bank).quarantined = '{}' then (bank).source_trust
+  else (bank).source_trust || (
+    select jsonb_object_agg(k.name, 0) from jsonb_object_keys((bank).quarantined) as k(name))
+end;
+comment on function pgrecall_internal._sources is
+'The trust of the sources that a bank names, 0 for those in quarantine.';
+
+create or replace function pgrecall_internal._trust(sources jsonb, source_id text)
+returns double precision
+language sql immutable parallel safe
+return case when sources = '{}' then 1 else coalesce(
+  (sources ->> pgrecall_internal._source(sources, source_id))::double precision, 1) end;
+comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
+
+create or replace function pgrecall_internal._check_successors(
+  bank text, memory_ids bigint[], successors bigint[])
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  sources jsonb := (select b.source_trust from pgrecall.bank b
+                    where  b.bank_id = _check_successors.bank);
+  refused record;
+begin
+  if sources = '{}' then
+    return;
+  end if;
+  select u.memory_id, u.successor_id, m.source_id, s.source_id as other_source,
+         pgrecall_internal._trust(sources, m.source_id) as trust,
+         pgrecall_internal._trust(sources, s.source_id) as other_trust
+  into   refused
+  from   unnest(memory_ids, successors) with ordinality as u(memory_id, successor_id, n)
+  join   pgrecall.memory m on m.bank_id = _check_successors.bank and m.memory_id = u.memory_id
+  join   pgrecall.memory s on s.bank_id = _check_successors.bank and s.memory_id = u.successor_id
+  where  pgrecall_internal._trust(sources, s.source_id)
+         < pgrecall_internal._trust(sources, m.source_id)
+  order  by u.n
+  limit  1;
+  if found then
+    raise exception using
+      errcode = 'RC015',
+      message = format('a fact of source "%s" (trust %s) may not end memory %s of source "%s" '
+                       '(trust %s)', refused.other_source, refused.other_trust, refused.memory_id,
+                       coalesce(refused.source_id, ''), refused.trust),
+      hint    = 'Retain it with replace => ''none'', so that both stand; or trust its source as '
+                'much, by source_trust of configure_bank().';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_successors is
+'Raises RC015 where a memory would be ended by one whose source is trusted less.';

@@ -1,0 +1,259 @@
+-- Quarantine of a source, and the audit of who wrote, ended and replaced what.
+--
+-- quarantine() takes all facts of a source out of every recall, whatever the time it asks for: they
+-- end when they began. Facts that they had ended hold again, up to where a fact of another source
+-- took over. Nothing more is retained of the source, and messages of sessions of that name are left
+-- out of answers. Each row that changes keeps its former values in corrections, so that release()
+-- brings back exactly what was there; a row that was corrected again since stays as it is.
+-- audit() reads what rows say of themselves. Forgotten memories, and corrections that were
+-- reverted, leave no trace.
+create or replace function pgrecall_internal._check_source(source text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if source is null or source in ('', '*') or length(source) > 500 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('source must be a name of 1 to 500 characters, not "%s"',
+                       coalesce(left(source, 80), 'null')),
+      hint    = 'Pass a source_id, or how several begin: "web:*".';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_source is
+'Raises 22023 unless source can name one, and not all.';
+
+create or replace function pgrecall_internal._of_source(bank text, source text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  if source not like '%*' then
+    return array(
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = _of_source.bank and m.source_id = source
+      order  by m.memory_id
+    );
+  end if;
+  return array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = _of_source.bank and starts_with(m.source_id, left(source, -1))
+    order  by m.memory_id
+  );
+end;
+$$;
+comment on function pgrecall_internal._of_source is
+'The memories of a source, those that no longer hold as well.';
+
+create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
+returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+-- Without statistics of these rows the planner would choose a nested loop.
+set enable_nestloop = off
+set jit = off
+as $$
+begin
+  return query
+  with recursive gone as materialized (
+    select m.memory_id, m.superseded_by, m.valid_to
+    from   unnest(memory_ids) as u(memory_id)
+    join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.memory_id = u.memory_id
+  ),
+  ended as materialized (
+    select m.memory_id, m.superseded_by, m.content_hash, m.corrections -> -1 as last
+    from   gone g
+    join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.superseded_by = g.memory_id
+    where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
+      and  not exists (select from gone x where x.memory_id = m.memory_id)
+  ),
+  -- From each to the last of the source that followed on it; union, as consolidated ones may point
+  -- at one another.
+  chain as (
+    select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
+    from   ended e
+    union
+    select c.memory_id, g.superseded_by, g.valid_to, c.step + 1
+    from   chain c
+    join   gone g on g.memory_id = c.next_id
+    where  g.superseded_by is not null and c.step < 1000
+  ),
+  last as (
+    select distinct on (c.memory_id) c.memory_id, c.next_id, c.ends_at
+    from   chain c
+    order  by c.memory_id, c.step desc
+  ),
+  restored as (
+    select e.memory_id, e.content_hash,
+           case when g.memory_id is null then l.ends_at
+                else (e.last ->> 'valid_to')::timestamptz end as ends_at,
+           case when g.memory_id is null then l.next_id
+                else (e.last ->> 'superseded_by')::bigint end as successor_id
+    from   ended e
+    join   last l on l.memory_id = e.memory_id
+    left   join gone g on g.memory_id = l.next_id
+  )
+  -- Another that holds may say the same by now.
+  select distinct on (case when r.ends_at is null then r.content_hash end,
+                      case when r.ends_at is not null then r.memory_id end)
+         r.memory_id, r.ends_at, r.successor_id
+  from   restored r
+  where  r.ends_at is not null
+     or  not exists (select from pgrecall.memory o
+                     where  o.bank_id = _holding_again.bank and o.content_hash = r.content_hash
+                       and  o.valid_to is null)
+  order  by case when r.ends_at is null then r.content_hash end,
+            case when r.ends_at is not null then r.memory_id end, r.memory_id desc;
+end;
+$$;
+comment on function pgrecall_internal._holding_again is
+'The memories that these had ended, without them: when each ends now, and by which. Null: it '
+'holds.';
+
+create or replace function pgrecall.quarantine(
+  bank text, source text, dry_run boolean default false)
+returns setof pgrecall.corrected
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  locked        pgrecall.bank;
+  correction_id bigint;
+  ids           bigint[];
+  again         bigint[];
+  ends          timestamptz[];
+  successors    bigint[];
+begin
+  locked := case when dry_run then pgrecall_internal._bank(bank)
+                 else pgrecall_internal._locked_bank(bank) end;
+  perform pgrecall_internal._check_source(source);
+  ids := array(
+    select m.memory_id
+    from   unnest(pgrecall_internal._of_source(bank, source)) as u(memory_id)
+    join   pgrecall.memory m on m.bank_id = quarantine.bank and m.memory_id = u.memory_id
+    where  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    order  by m.memory_id
+  );
+  select coalesce(array_agg(h.memory_id order by h.memory_id), '{}'),
+         array_agg(h.ends_at order by h.memory_id), array_agg(h.successor_id order by h.memory_id)
+  into   again, ends, successors
+  from   pgrecall_internal._holding_again(bank, ids) as h;
+  if dry_run then
+    return query
+    select c.memory_id, c.text, c.valid_from,
+           case when u.n is null then c.valid_from else ends[u.n] end,
+           case when u.n is null then c.superseded_by else successors[u.n] end
+    from   pgrecall_internal._corrected(bank, ids || again) as c
+    left   join unnest(again) with ordinality as u(memory_id, n) on u.memory_id = c.memory_id;
+    return;
+  end if;
+  correction_id := coalesce((locked.quarantined ->> source)::bigint, nextval('pgrecall.id_seq'));
+  update pgrecall.bank b
+  set    quarantined = b.quarantined || jsonb_build_object(source, correction_id)
+  where  b.bank_id = quarantine.bank;
+  update pgrecall.memory m
+  set    valid_to    = m.valid_from,
+         corrections = pgrecall_internal._corrections(
+                         row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
+  where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
+  update pgrecall.memory m
+  set    valid_to      = greatest(u.ends_at, case when u.ends_at is not null then m.valid_from end),
+         superseded_by = u.successor_id,
+         corrections   = pgrecall_internal._corrections(
+                           row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
+  from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
+  where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  return query
+  select * from pgrecall_internal._corrected(bank, ids || again);
+end;
+$$;
+comment on function pgrecall.quarantine is
+'Takes the facts of a source out of every recall, whatever time that asks for, and takes no more '
+'of it: retain() raises RC015. source is a source_id, or how several begin, "web:*". Facts that '
+'they had ended hold again. Returns the memories that change, as they are then; dry_run changes '
+'none. Call it again where others have written meanwhile. release() undoes it. Errors: RC001, '
+'22023 source names none.';
+
+create or replace function pgrecall.release(bank text, source text)
+returns setof pgrecall.corrected
+language plpgsql volatile parallel unsafe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  ids    bigint[];
+begin
+  perform pgrecall_internal._check_source(source);
+  if not locked.quarantined ? source then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('source "%s" of bank "%s" is not in quarantine', source, bank),
+      hint    = format('In quarantine are: %s.', coalesce(nullif((
+                  select string_agg(k, ', ') from jsonb_object_keys(locked.quarantined) as k),
+                  ''), 'none'));
+  end if;
+  ids := array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = release.bank and m.corrections -> -1 ->> 'kind' = 'quarantine'
+      and  m.corrections -> -1 -> 'correction_id' = locked.quarantined -> source
+    order  by m.memory_id
+  );
+  update pgrecall.bank b
+  set    quarantined = b.quarantined - source
+  where  b.bank_id = release.bank;
+  perform pgrecall_internal._restore(bank, ids);
+  return query
+  select * from pgrecall_internal._corrected(bank, ids);
+end;
+$$;
+comment on function pgrecall.release is
+'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
+'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
+'another memory says by now what one of them says.';
+
+create or replace function pgrecall.audit(
+  bank text, since timestamptz default '-infinity', source text default null,
+  top_k bigint default 1000)
+returns setof pgrecall.audited
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_range('top_k', top_k, 1, 1000000);
+  if source is not null then
+    perform pgrecall_internal._check_source(source);
+  end if;
+  return query
+  select e.at, e.by, e.action, m.memory_id, m.source_id, e.other_id, m.text
+  from   pgrecall.memory m
+  cross  join lateral (
+    select m.created_at, m.written_by, 'retain', null::bigint, 0::bigint
+    union all
+    select (c.value ->> 'at')::timestamptz, c.value ->> 'by',
+           case c.value ->> 'kind' when 'retain' then 'replace' else c.value ->> 'kind' end,
+           (c.value ->> 'replaced_by')::bigint, c.n
+    from   jsonb_array_elements(m.corrections) with ordinality as c(value, n)
+  ) as e(at, by, action, other_id, n)
+  where  m.bank_id = audit.bank
+    and  (audit.source is null or m.source_id = audit.source
+          or audit.source like '%*' and starts_with(m.source_id, left(audit.source, -1)))
+    and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
+  order  by e.at desc nulls last, m.memory_id desc, e.n desc
+  limit  audit.top_k;
+end;
+$$;
+comment on function pgrecall.audit is
+'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
+'(a source_id, or how several begin, "web:*"), since a time. Forgotten memories and reverted '
+'corrections are not in it. Errors: RC001, 22023.';

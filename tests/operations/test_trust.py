@@ -1,0 +1,299 @@
+"""Sources that are trusted less, quarantine, and who did what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, create, recalled, refused, retain, rows, value
+
+LIE = {"text": "The deploy window is Sunday", "source_id": "forum:1"}
+TRUTH = {"text": "The deploy window is Friday", "source_id": "handbook"}
+KEYED = {"fact_key": "deploy.window"}
+QUESTION = "When is the deploy window?"
+
+
+@pytest.fixture
+def bank(connection: Connection) -> Connection:
+    create(connection, settings={"source_trust": {"forum:*": 0.1, "forum:staff": 1}})
+    return connection
+
+
+def keyed(fact: dict[str, str], said: str) -> dict[str, str]:
+    return fact | KEYED | {"mentioned_at": said}
+
+
+def trusts(connection: Connection) -> dict[str, Any]:
+    found = call(connection, "hybrid_recall", bank="b", query=QUESTION, top_k=20)
+    return {row.source_id: row.trust for row in found}
+
+
+def memories(connection: Connection) -> list[tuple[Any, ...]]:
+    return rows(connection, "select to_jsonb(m) from pgrecall.memory m order by memory_id")
+
+
+# Scores
+
+
+def test_a_source_is_named_whole_or_by_how_it_begins(bank: Connection) -> None:
+    sources = ("forum:1", "forum:staff", "forums", "handbook")
+    retain(bank, [{"text": f"A window, says {s}", "source_id": s} for s in sources])
+
+    assert trusts(bank) == {"forum:1": 0.1, "forum:staff": 1, "forums": 1, "handbook": 1}
+
+
+def test_the_score_is_multiplied_by_the_trust(bank: Connection) -> None:
+    retain(bank, [LIE, TRUTH])
+
+    lie, truth = sorted(
+        call(bank, "hybrid_recall", bank="b", query=QUESTION), key=lambda row: str(row.source_id)
+    )
+
+    assert truth.rank == 1
+    assert lie.score == pytest.approx(0.1 * truth.score, rel=0.05)
+    assert sum(arm["contribution"] for arm in lie.arms.values()) == pytest.approx(lie.score)
+
+
+def test_no_text_makes_up_for_trust(bank: Connection) -> None:
+    stuffed = " ".join([QUESTION] * 30)
+    retain(bank, [{"text": stuffed, "source_id": "forum:1"}, TRUTH])
+
+    assert recalled(bank, QUESTION)[0] == TRUTH["text"]
+
+
+def test_few_rows_of_one_source_stand_before_others(bank: Connection) -> None:
+    retain(bank, [{"text": f"{LIE['text']} {n}", "source_id": f"forum:{n}"} for n in range(9)])
+    retain(bank, [{"text": "A window is open", "source_id": "handbook"}])
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:*": 0.9}})
+
+    found = call(bank, "hybrid_recall", bank="b", query=QUESTION, untrusted_rows=2)
+
+    assert [row.source_id for row in found].index("handbook") == 2
+    assert len(found) == 10
+
+
+def test_a_source_of_trust_0_is_in_no_answer(bank: Connection) -> None:
+    retain(bank, [LIE, TRUTH])
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:1": 0}})
+
+    assert recalled(bank, QUESTION) == [TRUTH["text"]]
+
+
+def test_messages_count_by_the_trust_of_their_session(bank: Connection) -> None:
+    message = {"text": QUESTION, "session": "forum:9"}
+    call(bank, "retain_messages", bank="b", messages=[message])
+
+    assert trusts(bank) == {"forum:9": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("trust", "message"),
+    [
+        ([1], "source_trust must be an object, not [1]"),
+        (
+            {"web": 2},
+            'source_trust: trust of source "web" must be a number from 0 to 1, not 2',
+        ),
+        (
+            {"web": "high"},
+            'source_trust: trust of source "web" must be a number from 0 to 1, not "high"',
+        ),
+    ],
+)
+def test_unusable_trust_is_refused(bank: Connection, trust: object, message: str) -> None:
+    with refused(bank, "22023", message):
+        call(bank, "configure_bank", bank="b", settings={"source_trust": trust})
+
+
+# What the trusted less may not do
+
+
+def test_a_fact_ends_none_that_is_trusted_more(bank: Connection) -> None:
+    (truth,) = retain(bank, [keyed(TRUTH, "2025-01-01")], replace="key")
+
+    with refused(
+        bank,
+        "RC015",
+        f'a fact of source "forum:1" (trust 0.1) may not end memory {truth} of source "handbook"'
+        " (trust 1)",
+        "replace => 'none'",
+    ):
+        retain(bank, [keyed(LIE, "2025-02-01")], replace="key")
+
+    assert recalled(bank, QUESTION) == [TRUTH["text"]]
+    retain(bank, [keyed(LIE, "2025-02-01")], replace="none")
+    assert recalled(bank, QUESTION) == [TRUTH["text"], LIE["text"]]
+
+
+def test_a_fact_that_arrives_late_is_ended_by_the_next_that_is_trusted(bank: Connection) -> None:
+    lie = keyed(LIE, "2025-02-01")
+    newer = keyed({"text": "The deploy window is Monday", "source_id": "handbook"}, "2025-03-01")
+    retain(bank, [lie], replace="key")
+    retain(bank, [newer], replace="key")
+
+    retain(bank, [keyed(TRUTH, "2025-01-01")], replace="key")
+
+    found = rows(bank, "select text, valid_to::date::text from pgrecall.memory order by valid_from")
+    assert found == [
+        (TRUTH["text"], "2025-03-01"),
+        (LIE["text"], "2025-03-01"),
+        (newer["text"], None),
+    ]
+
+
+def test_supersede_update_and_consolidate_keep_what_is_trusted(bank: Connection) -> None:
+    truth, lie = retain(bank, [TRUTH, LIE])
+    refusal = (
+        f'a fact of source "forum:1" (trust 0.1) may not end memory {truth} of source "handbook"'
+        " (trust 1)"
+    )
+
+    with refused(bank, "RC015", refusal):
+        call(bank, "supersede", bank="b", memory_id=truth, superseded_by=lie)
+    with refused(bank, "RC015", refusal):
+        bank.execute(
+            "select pgrecall.update_memory('b', %s, %s)",
+            [truth, '{"source_id": "forum:1", "text": "Sunday"}'],
+        )
+    retain(bank, [{**LIE, "text": TRUTH["text"], "mentioned_at": "2030-01-01"}])
+    (merged,) = call(bank, "consolidate", bank="b", dry_run=False)
+    assert merged.kept_id == truth
+    (ended,) = call(bank, "supersede", bank="b", memory_id=lie, superseded_by=truth)
+    assert ended.superseded_by == truth
+
+
+# Quarantine
+
+
+def test_quarantine_takes_a_source_out_whatever_time_is_asked_for(bank: Connection) -> None:
+    retain(bank, [{**LIE, "mentioned_at": "2025-01-01"}, TRUTH])
+
+    changed = call(bank, "quarantine", bank="b", source="forum:*")
+
+    assert [row.text for row in changed] == [LIE["text"]]
+    assert recalled(bank, QUESTION) == [TRUTH["text"]]
+    assert recalled(bank, QUESTION, as_of="2025-06-01") == []
+    with refused(
+        bank, "RC015", 'facts[1].source_id: source "forum:*" is in quarantine', "pgrecall.release"
+    ):
+        retain(bank, ["Fine", {"text": "More of it", "source_id": "forum:2"}])
+
+
+def test_what_a_source_had_ended_holds_again(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    said = [
+        keyed(TRUTH, "2025-01-01"),
+        keyed(LIE, "2025-02-01"),
+        keyed({"text": "The deploy window is Saturday", "source_id": "forum:2"}, "2025-03-01"),
+    ]
+    for fact in said:
+        retain(bank, [fact], replace="key")
+    assert recalled(bank, QUESTION) == [said[2]["text"]]
+
+    call(bank, "quarantine", bank="b", source="forum:*")
+
+    assert recalled(bank, QUESTION) == [TRUTH["text"]]
+    assert recalled(bank, QUESTION, as_of="2025-02-15") == [TRUTH["text"]]
+
+
+def test_up_to_where_another_source_took_over(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    newer = {"text": "The deploy window is Monday", "source_id": "handbook"}
+    for fact in keyed(TRUTH, "2025-01-01"), keyed(LIE, "2025-02-01"), keyed(newer, "2025-03-01"):
+        retain(bank, [fact], replace="key")
+
+    call(bank, "quarantine", bank="b", source="forum:1")
+
+    assert recalled(bank, QUESTION) == [newer["text"]]
+    assert recalled(bank, QUESTION, as_of="2025-02-15") == [TRUTH["text"]]
+    # One that arrives late meets no fact of the source.
+    retain(bank, [keyed({"text": "The deploy window is Tuesday"}, "2025-01-15")], replace="key")
+    assert recalled(bank, QUESTION, as_of="2025-02-15") == ["The deploy window is Tuesday"]
+
+
+def test_release_brings_every_row_back(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    for fact in keyed(TRUTH, "2025-01-01"), keyed(LIE, "2025-02-01"):
+        retain(bank, [fact], replace="key")
+    retain(bank, ["Something else", {**TRUTH, "source_id": "forum:7"}])
+    call(bank, "consolidate", bank="b", dry_run=False)
+    before = memories(bank)
+    listed = call(bank, "quarantine", bank="b", source="forum:*", dry_run=True)
+    assert memories(bank) == before
+
+    done = call(bank, "quarantine", bank="b", source="forum:*")
+    again = call(bank, "quarantine", bank="b", source="forum:*")
+    assert memories(bank) != before
+
+    assert (done, again) == (listed, [])
+    call(bank, "release", bank="b", source="forum:*")
+    assert memories(bank) == before
+    assert value(bank, "select quarantined from pgrecall.bank") == {}
+    retain(bank, [{"text": "Again", "source_id": "forum:2"}])
+
+
+def test_what_quarantine_did_is_undone_by_release_alone(bank: Connection) -> None:
+    lie, truth = retain(bank, [LIE, TRUTH])
+    call(bank, "quarantine", bank="b", source="forum:1")
+    message = f"memory {lie} is as quarantine() left it"
+
+    with refused(bank, "RC015", message, "Release"):
+        call(bank, "unsupersede", bank="b", memory_id=lie)
+    with refused(bank, "RC015", message, "Release"):
+        call(bank, "supersede", bank="b", memory_id=lie, superseded_by=truth)
+    with refused(bank, "22023", 'source "web" of bank "b" is not in quarantine', "forum:1"):
+        call(bank, "release", bank="b", source="web")
+    with refused(bank, "22023", 'source must be a name of 1 to 500 characters, not "*"'):
+        call(bank, "quarantine", bank="b", source="*")
+
+
+def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -> None:
+    message = {"text": QUESTION, "session": "forum:9"}
+    call(bank, "retain_messages", bank="b", messages=[message])
+
+    call(bank, "quarantine", bank="b", source="forum:*")
+
+    assert recalled(bank, QUESTION) == []
+
+
+# Who did what
+
+
+def test_a_row_says_who_stored_it_when_and_from_what(bank: Connection) -> None:
+    (memory,) = retain(bank, [TRUTH])
+
+    (row,) = call(bank, "hybrid_recall", bank="b", query=QUESTION)
+    (stored,) = call(bank, "stored_memories", bank="b", memory_ids=[memory])
+
+    who, now = rows(bank, "select current_user::text, now()")[0]
+    assert (row.written_by, row.stored_at, row.source_id) == (who, now, "handbook")
+    assert stored.written_by == who
+
+
+def test_the_audit_tells_what_was_stored_and_ended_by_whom(bank: Connection) -> None:
+    truth, other = retain(bank, [TRUTH, "It moved to Monday"])
+    bank.execute("create role auditee in role pg_monitor")
+    bank.execute("grant usage on schema pgrecall, pgrecall_internal to auditee")
+    bank.execute("grant all on all tables in schema pgrecall, pgrecall_internal to auditee")
+    bank.execute("grant all on pgrecall.id_seq to auditee")
+    bank.execute("set local role auditee")
+    call(bank, "supersede", bank="b", memory_id=truth, superseded_by=other)
+    retain(bank, [LIE])
+    bank.execute("reset role")
+    owner = value(bank, "select current_user::text")
+
+    found = call(bank, "audit", bank="b")
+
+    events = {(row.action, row.by, row.memory_id, row.other_id) for row in found}
+    (lie,) = (row.memory_id for row in found if row.source_id == "forum:1")
+    assert events == {
+        ("retain", owner, truth, None),
+        ("retain", owner, other, None),
+        ("retain", "auditee", lie, None),
+        ("supersede", "auditee", truth, other),
+    }
+    assert {row.at for row in found} == {value(bank, "select now()")}
+    of_source = call(bank, "audit", bank="b", source="forum:*")
+    assert [row.memory_id for row in of_source] == [lie]
+    assert call(bank, "audit", bank="b", since="2999-01-01") == []
