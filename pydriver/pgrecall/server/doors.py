@@ -1,0 +1,211 @@
+"""Doors: ASGI middleware in front of what is served on this machine, for a browser or a program.
+
+Whatever page a browser shows can send requests to 127.0.0.1, and a name of its own can be made to
+mean 127.0.0.1 (DNS rebinding). So a request is let in only
+
+* by a name of this server: the header Host is one of ``hosts``;
+* from a page of this server: Origin, where a browser sends it, is the address asked for, and a
+  request by cookie that may write must say that it comes from there;
+* with the token: as ``Authorization: Bearer``, or as cookie, which a link with ``?token=`` sets.
+
+It knows nothing of the application behind it, and needs no package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class EntryError(Exception):
+    """A request that is not let in.
+
+    Attributes:
+        status: The status of the answer.
+        why: What is wrong, and what to do.
+
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+class Doors:
+    """Lets in what asks by a known name, from a known place and with the token."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        token: str | None = None,
+        hosts: Iterable[str] | None = LOCAL_HOSTS,
+        origins: Iterable[str] = (),
+        cookie: str | None = None,
+    ) -> None:
+        """Keep what is let in.
+
+        Args:
+            application: What stands behind the doors.
+            token: What a request has to bring; None: none, behind a login of somebody else.
+            hosts: Names by which this server is asked for, without port; None: any.
+            origins: Other places that may ask, as ``https://app.example.com``.
+            cookie: Name of a cookie that may bring the token; it is set where a link has it as
+                ``?token=``. None: programs only, by header.
+
+        Raises:
+            ValueError: the token is shorter than 32 characters.
+
+        """
+        if token is not None and len(token) < 32:
+            raise ValueError("a token has 32 characters or more: secrets.token_urlsafe(32)")
+        self._application = application
+        self._token = token
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it here."""
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        try:
+            self._check_host(scope)
+            exchanged = self._exchanged(scope)
+            if exchanged is None:
+                is_by_cookie = self._check_token(scope)
+                self._check_origin(scope, is_by_cookie)
+        except EntryError as refused:
+            await self._refuse(scope, send, refused)
+            return
+        if exchanged is not None:
+            await _answer(send, 303, b"", exchanged)
+            return
+        await self._application(scope, receive, send)
+
+    def _check_host(self, scope: Scope) -> None:
+        if self._hosts is not None and _name_of(_header(scope, b"host")) not in self._hosts:
+            raise EntryError(421, "This server is not known by that name.")
+
+    def _check_origin(self, scope: Scope, is_by_cookie: bool) -> None:
+        origin = _header(scope, b"origin").lower()
+        own = f"{scope.get('scheme', 'http')}://{_header(scope, b'host')}".lower()
+        if origin:
+            if origin != own and origin not in self._origins:
+                raise EntryError(403, "Another site asked; only pages of this server may.")
+            return
+        site = _header(scope, b"sec-fetch-site")
+        is_safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
+        if is_by_cookie and not is_safe and site != "same-origin":
+            raise EntryError(403, "The request does not say which page it comes from.")
+
+    def _check_token(self, scope: Scope) -> bool:
+        """Return whether a cookie let the request in."""
+        if self._token is None:
+            return True
+        kind, _, given = _header(scope, b"authorization").partition(" ")
+        if kind.lower() == "bearer" and _is_same(given.strip(), self._token):
+            return False
+        if self._cookie is not None and _is_same(cookie_of(scope, self._cookie), self._ticket):
+            return True
+        raise EntryError(
+            401,
+            "The token is missing. Open the link that the server printed when it started."
+            if self._cookie
+            else "The token is missing. Send it as header: Authorization: Bearer TOKEN",
+        )
+
+    @property
+    def _ticket(self) -> str:
+        """The value of the cookie, which does not tell the token."""
+        return hmac.new(str(self._token).encode(), b"ticket", hashlib.sha256).hexdigest()
+
+    def _exchanged(self, scope: Scope) -> list[tuple[bytes, bytes]] | None:
+        """Return headers that exchange the token of a link for the cookie, where it is one."""
+        if self._token is None or self._cookie is None or scope["type"] != "http":
+            return None
+        asked = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in asked if name == "token"]
+        if scope["method"] != "GET" or not given:
+            return None
+        if not _is_same(given[0], self._token):
+            raise EntryError(401, "The token in the link is another one: the server was restarted.")
+        rest = urlencode([pair for pair in asked if pair[0] != "token"])
+        # Not "//", which would be another server.
+        place = "/" + scope["path"].encode("utf-8").decode("latin-1").lstrip("/")
+        cookie = f"{self._cookie}={self._ticket}; Path=/; HttpOnly; SameSite=Strict"
+        secure = "; Secure" if scope.get("scheme") == "https" else ""
+        return [
+            (b"location", (_quoted(place) + (f"?{rest}" if rest else "")).encode("ascii")),
+            (b"set-cookie", (cookie + secure).encode("ascii")),
+            (b"referrer-policy", b"no-referrer"),
+        ]
+
+    async def _refuse(self, scope: Scope, send: Send, refused: EntryError) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = [(b"www-authenticate", b"Bearer")] if refused.status == 401 else []
+        await _answer(send, refused.status, f"{refused.why}\n".encode(), headers)
+
+
+def cookie_of(scope: Scope, name: str) -> str:
+    """Return a cookie of a request; empty where it has none of that name."""
+    try:
+        found = SimpleCookie(_header(scope, b"cookie")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    """Return a header; empty where there is none or, since it would be ambiguous, several."""
+    found = [value for key, value in scope["headers"] if key.lower() == name]
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a header Host, without port; empty where it is no host."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _quoted(place: str) -> str:
+    """Write a path as a header can hold it; a line break would end the header."""
+    return "".join(c if "!" <= c <= "~" and c not in '\\"' else f"%{ord(c):02X}" for c in place)
+
+
+def _is_same(given: str, wanted: str) -> bool:
+    """Compare in a time that does not tell how much of it is right."""
+    return hmac.compare_digest(given.encode("utf-8"), wanted.encode("utf-8"))
+
+
+async def _answer(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]
+) -> None:
+    fixed = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode("ascii")),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    start: Message = {"type": "http.response.start", "status": status}
+    await send({**start, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body})
