@@ -41,11 +41,12 @@ comment on function pgrecall.memory_counts is
 'RC001, RC011 filter, 22023.';
 
 create or replace function pgrecall.list_entities(
-  bank      text,
-  name      text default null,
-  kind      text default null,
-  before_id bigint default null,
-  top_k     integer default 50)
+  bank       text,
+  name       text default null,
+  kind       text default null,
+  entity_ids bigint[] default null,
+  before_id  bigint default null,
+  top_k      integer default 50)
 returns setof pgrecall.listed_entity
 language plpgsql stable parallel safe rows 50
 set search_path from current
@@ -67,6 +68,7 @@ begin
       on   c.bank_id = list_entities.bank and c.entity_id = e.entity_id
     where  e.bank_id = list_entities.bank
       and  (list_entities.kind is null or e.kind = list_entities.kind)
+      and  (list_entities.entity_ids is null or e.entity_id = any (list_entities.entity_ids))
       and  (coalesce(wanted, '') = '' or exists (
               select from pgrecall.entity_alias a
               where  a.bank_id = list_entities.bank and a.entity_id = e.entity_id
@@ -95,8 +97,9 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind. For the next page pass the last entity_id as before_id. The order '
-'goes by what is counted, see bank_statistics(). Errors: RC001, RC013 unknown before_id, 22023.';
+'their names, kind: their kind, entity_ids: these alone. For the next page pass the last entity_id '
+'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
+'unknown before_id, 22023.';
 
 create or replace function pgrecall.memory_details(bank text, memory_id bigint)
 returns setof pgrecall.memory_detail
