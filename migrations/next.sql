@@ -347,6 +347,41 @@ create type pgrecall.audited as (
   other_id    bigint,
   text        text
 );
+create type pgrecall.memory_count as (
+  starts_at        timestamptz,
+  fact_type        text,
+  memories         bigint,
+  current_memories bigint
+);
+create type pgrecall.listed_entity as (
+  entity_id     bigint,
+  name          text,
+  kind          text,
+  aliases       text[],
+  mention_count bigint,
+  created_at    timestamptz
+);
+create type pgrecall.memory_detail as (
+  mentions    jsonb,
+  relations   jsonb,
+  embeddings  jsonb,
+  corrections jsonb,
+  is_linked   boolean
+);
+create type pgrecall.graph_edge as (
+  hop           integer,
+  from_kind     text,
+  from_id       bigint,
+  from_name     text,
+  from_mentions bigint,
+  kind          text,
+  to_kind       text,
+  to_id         bigint,
+  to_name       text,
+  to_mentions   bigint,
+  weight        real,
+  memory_id     bigint
+);
 create type pgrecall_internal.fact_name as (
   name       text,
   alias      text,

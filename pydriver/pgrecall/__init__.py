@@ -14,6 +14,7 @@ these rooms:
     server/      the embedded server, the schema and its migrations, Citus
     cluster/     a router and its shards
     command/     the command
+    console/     the console, and the templates of pages
     adapters/    other libraries
     importing/   other stores, and files
     evaluation/  measuring and tuning

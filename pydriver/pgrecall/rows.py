@@ -839,3 +839,142 @@ class Context:
     left_out: int
     is_shortened: bool
     hits: Sequence[Hit] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCount:
+    """How many memories of a type belong to a stretch of time.
+
+    Attributes:
+        starts_at: When it begins.
+        fact_type: The type.
+        memories: How many there are.
+        current_memories: How many of them hold now.
+
+    """
+
+    starts_at: datetime
+    fact_type: str
+    memories: int
+    current_memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntity:
+    """An entity at a glance.
+
+    Attributes:
+        entity_id: Key of the entity.
+        name: Its name.
+        kind: person, place, project, ...; None where unknown.
+        aliases: All its names, in normalised form.
+        mention_count: How many memories mention it.
+        created_at: When it was first named.
+
+    """
+
+    entity_id: int
+    name: str
+    kind: str | None
+    aliases: Sequence[str]
+    mention_count: int
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDetail:
+    """What hangs on a memory.
+
+    Attributes:
+        mentions: The entities that it mentions: entity_id, name, kind, confidence.
+        relations: Those that it states: from_id, from, kind, to_id, to, confidence, valid_from,
+            valid_to.
+        embeddings: model, kind, dimensions and text of each.
+        corrections: Those that can be undone, the latest last.
+        is_linked: Whether it has its links.
+
+    """
+
+    mentions: Sequence[Mapping[str, Any]]
+    relations: Sequence[Mapping[str, Any]]
+    embeddings: Sequence[Mapping[str, Any]]
+    corrections: Sequence[Mapping[str, Any]]
+    is_linked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A neighbour of a memory in the graph.
+
+    Attributes:
+        neighbour_id: Key of the memory.
+        text: What it says.
+        via: The kind of the link, or "entity".
+        weight: 0 to 1.
+        why: In words.
+
+    """
+
+    neighbour_id: int
+    text: str
+    via: str
+    weight: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """An edge of the graph around an entity or a memory.
+
+    Attributes:
+        hop: How far from the beginning it was met.
+        from_kind: "entity" or "memory".
+        from_id: Key of that.
+        from_name: Its name, or the beginning of its text.
+        from_mentions: Of an entity, how many memories mention it, counted up to 1,000.
+        kind: That of a relation or link, or "mentions".
+        to_kind: As from_kind.
+        to_id: As from_id.
+        to_name: As from_name.
+        to_mentions: As from_mentions.
+        weight: 0 to 1.
+        memory_id: The memory that states a relation or mentions an entity; None for a link.
+
+    """
+
+    hop: int
+    from_kind: str
+    from_id: int
+    from_name: str
+    from_mentions: int | None
+    kind: str
+    to_kind: str
+    to_id: int
+    to_name: str
+    to_mentions: int | None
+    weight: float
+    memory_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSize:
+    """How large a table is.
+
+    Attributes:
+        relation: Its name.
+        live_rows: About how many rows it has.
+        dead_rows: About how many of them wait for vacuum.
+        table_bytes: Its size.
+        index_bytes: That of its indexes.
+        vacuumed_at: When it was vacuumed last; None for never.
+        analysed_at: When it was analysed last; None for never.
+
+    """
+
+    relation: str
+    live_rows: int
+    dead_rows: int
+    table_bytes: int
+    index_bytes: int
+    vacuumed_at: datetime | None
+    analysed_at: datetime | None

@@ -264,3 +264,59 @@ comment on type pgrecall.audited is
 'A row of audit(). at: when. by: the role; null: not known. action: retain (stored), supersede, '
 'update, replace, consolidate (ended by these), or quarantine. memory_id, source_id, text: the '
 'memory. other_id: the memory that it was ended for; null: none.';
+
+create type pgrecall.memory_count as (
+  starts_at        timestamptz,
+  fact_type        text,
+  memories         bigint,
+  current_memories bigint
+);
+comment on type pgrecall.memory_count is
+'A row of memory_counts(): how many memories of a type were stored, said or occurred from '
+'starts_at on, up to the next hour, day, week, month, quarter or year, and how many hold now.';
+
+create type pgrecall.listed_entity as (
+  entity_id     bigint,
+  name          text,
+  kind          text,
+  aliases       text[],
+  mention_count bigint,
+  created_at    timestamptz
+);
+comment on type pgrecall.listed_entity is
+'A row of list_entities(). aliases: all its names, in normalised form. mention_count: how many '
+'memories mention it.';
+
+create type pgrecall.memory_detail as (
+  mentions    jsonb,
+  relations   jsonb,
+  embeddings  jsonb,
+  corrections jsonb,
+  is_linked   boolean
+);
+comment on type pgrecall.memory_detail is
+'The row of memory_details(). mentions: [{"entity_id", "name", "kind", "confidence"}]. relations: '
+'[{"from_id", "from", "kind", "to_id", "to", "confidence", "valid_from", "valid_to"}]. embeddings: '
+'[{"model", "kind", "dimensions", "text"}], kind and text as in table embedding. corrections: as '
+'in table memory, the latest last. is_linked: whether it has its links.';
+
+create type pgrecall.graph_edge as (
+  hop           integer,
+  from_kind     text,
+  from_id       bigint,
+  from_name     text,
+  from_mentions bigint,
+  kind          text,
+  to_kind       text,
+  to_id         bigint,
+  to_name       text,
+  to_mentions   bigint,
+  weight        real,
+  memory_id     bigint
+);
+comment on type pgrecall.graph_edge is
+'An edge of neighbourhood(). hop: how far from the beginning it was met. from_kind and to_kind: '
+'entity or memory; from_name and to_name: the name, or the first 200 characters of the text; '
+'from_mentions and to_mentions: of an entity, how many memories mention it, counted up to 1,000. '
+'kind: that of a relation or link, or mentions. weight: confidence, or similarity of a link, 0 to '
+'1. memory_id: the memory that states a relation or mentions an entity; null for a link.';

@@ -186,3 +186,23 @@ $$;
 comment on function pgrecall_internal._centred is
 'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
 'the mean. Errors: RC006 nothing is left.';
+
+create or replace function pgrecall_internal._check_choice(
+  name text, value text, choices text[])
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or value <> all (choices) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be %s, not "%s"', name,
+                       (select string_agg('"' || c.choice || '"', ', ' order by c.n)
+                        from   unnest(choices) with ordinality as c(choice, n)),
+                       left(coalesce(value, ''), 50)),
+      hint    = format('Pass %s => %L.', name, choices[1]);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_choice is
+'Raises 22023 where a value is none of the choices.';

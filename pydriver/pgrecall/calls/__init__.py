@@ -3,6 +3,6 @@
 ``call`` has what makes a statement and reads its rows, ``values`` what is sent in it.
 """
 
-from pgrecall.calls import bank, graph, memories, operations, recall, reembed, retain
+from pgrecall.calls import bank, browsing, graph, memories, operations, recall, reembed, retain
 
-__all__ = ["bank", "graph", "memories", "operations", "recall", "reembed", "retain"]
+__all__ = ["bank", "browsing", "graph", "memories", "operations", "recall", "reembed", "retain"]

@@ -209,13 +209,14 @@ def _memories(
 ) -> Call[Memory, list[Memory]]:
     """Call a function that returns memories."""
     listing, parameters = named_arguments(needed, **given)
-    return Call(f"select * from pgrecall.{function}({listing})", parameters, _memory_row, list)
+    return Call(f"select * from pgrecall.{function}({listing})", parameters, memory_row, list)
 
 
 _MEMORY_LISTS = ("tags", "entities", "ended_entities", "ended_relations")
 
 
-def _memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
+def memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
+    """Make memories of rows."""
     names = [column.name for column in cursor.description or ()]
 
     def row(values: Sequence[Any]) -> Memory:

@@ -75,8 +75,13 @@ Command(
     "demo",
     "actions.run_demo",
     "Fill a bank and ask it ten questions.",
-    ["pgrecall demo", "pgrecall demo --bank tour --dsn postgresql://me@db/app"],
+    [
+        "pgrecall demo",
+        "pgrecall demo --open",
+        "pgrecall demo --bank tour --dsn postgresql://me@db/app",
+    ],
     option("--bank", default="demo", help="Name of the demo's bank."),
+    flag("--open", help="Then open the console on it in the browser."),
 )
 Command(
     top,
@@ -563,6 +568,21 @@ Command(
     flag("--force", help="Apply also an uncertain gain."),
 )
 
+Command(
+    top,
+    "console",
+    "console.serve",
+    "Serve a web page of what is remembered, on this machine; prints the link that opens it.",
+    ["pgrecall console", "pgrecall console mine --open", "pgrecall console --write --port 8765"],
+    argument("bank", required=False),
+    flag("--write", help="Let corrections be made and undone, and entities merged."),
+    flag("--open", help="Open it in the browser."),
+    option("--host", default="127.0.0.1", help="Address to listen at."),
+    option("--port", type=int, metavar="N", help="8765, or a free one where that is taken."),
+    flag("--no-embed", help="Do without embeddings."),
+    MODEL(),
+    has_json=False,
+)
 Command(
     top,
     "mcp",

@@ -54,14 +54,19 @@ class Finding:
 def examine(dsn: str) -> list[Finding]:
     """Check a server, the installed packages, and every bank."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        recall = Recall(connection)
-        findings = [_server(connection), _vector(recall), _pgrecall(connection)]
-        findings += [_embedder(), _reranker()]
-        if findings[2].status != "bad":
-            findings += [*_vector_schema(recall), *_row_security(recall)]
-            findings += _sessions(recall)
-            findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
-            findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
+        return examine_connected(connection)
+
+
+def examine_connected(connection: Connection) -> list[Finding]:
+    """Check as the role of an open connection."""
+    recall = Recall(connection)
+    findings = [_server(connection), _vector(recall), _pgrecall(connection)]
+    findings += [_embedder(), _reranker()]
+    if findings[2].status != "bad":
+        findings += [*_vector_schema(recall), *_row_security(recall)]
+        findings += _sessions(recall)
+        findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
+        findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
 
 

@@ -1,5 +1,6 @@
-"""``pgrecall recall --html``: one page, without scripts or external resources.
+"""What ``pgrecall recall --html`` and the console's page Ask tell of an answer.
 
+The page itself is a template; here is what stands in it. Without scripts or external resources.
 Colours are those of Okabe and Ito, which people with any colour vision can tell apart; no bar says
 by colour alone what the words beside it do not.
 """
@@ -8,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+
+from markupsafe import Markup
 
 from pgrecall.command import render
 from pgrecall.command.drawing import bar, draw_path, escaped, path_of
+from pgrecall.console import templates
+from pgrecall.console.templates import moment, period
 from pgrecall.report import RecallReport
-from pgrecall.rows import ArmReport, Hit, Period, QueryEntity, RecallStep, Timings
+from pgrecall.rows import ArmReport, Hit, QueryEntity, RecallStep, Timings
 
-COLOURS = (  # of the arms, in the order in which they run
+COLOURS = (  # as .hue-0 and so on in answer.css: of the arms, in the order in which they run
     "#D55E00",
     "#0072B2",
     "#E69F00",
@@ -27,91 +31,18 @@ COLOURS = (  # of the arms, in the order in which they run
     "#882255",
     "#117733",
     "#999933",
+    "#999999",
 )
 STAGES = {
-    "temporal": ("dates", "#CC79A7"),
-    "embed": ("embedding", "#0072B2"),
-    "wait": ("connection", "#E69F00"),
-    "database": ("database", "#009E73"),
-    "rerank": ("reranking", "#56B4E9"),
-    "queue": ("queue", "#D55E00"),
-    "driver": ("driver", "#999999"),
+    "temporal": ("dates", 4),
+    "embed": ("embedding", 1),
+    "wait": ("connection", 2),
+    "database": ("database", 3),
+    "rerank": ("reranking", 5),
+    "queue": ("queue", 0),
+    "driver": ("driver", 11),
 }
-_NUMBERS = ("rows", "best score", "ms", "place", "score")
-_OTHER = "#999999"
-_DAY_LENGTH = len("2026-03-05")
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #5c5c5c; --line: #d5d5d5;
-  --track: #efefef; --mark: #ffe69a; --order: #666; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ececec; --paper: #161616; --faint: #a8a8a8; --line: #3d3d3d; --track: #2a2a2a;
-    --mark: #5e4a00; --order: #9a9a9a; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 60rem; padding: 1.5rem; color: var(--ink);
-  background: var(--paper); font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-p { margin: .25rem 0; }
-.faint, dt, figcaption { color: var(--faint); font-size: .875rem; }
-.text { margin: 0 0 .4rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; }
-th[scope=row] { white-space: nowrap; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-ol { list-style: none; margin: 0; padding: 0; }
-ol > li { display: grid; grid-template-columns: 2.2rem 1fr; border-top: 1px solid var(--line);
-  padding: .9rem 0; break-inside: avoid; }
-.rank { font-weight: 600; font-variant-numeric: tabular-nums; }
-figure { margin: 0; }
-.bar { display: block; width: 100%; height: 1rem; background: var(--track); border-radius: 2px;
-  margin-bottom: 2px; }
-.bar rect { stroke: var(--paper); stroke-width: 1px; vector-effect: non-scaling-stroke; }
-.path { display: block; max-width: 100%; height: auto; margin: .5rem 0; font-size: 13px; }
-.path text { fill: var(--ink); }
-.path .edge text { fill: var(--faint); }
-.node rect { fill: var(--track); stroke: var(--line); }
-.edge line { stroke: var(--faint); }
-.edge polygon { fill: var(--faint); }
-mark { background: var(--mark); color: var(--ink); }
-.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; margin: .3rem 0; padding: 0; }
-.legend li { list-style: none; font-size: .875rem; font-variant-numeric: tabular-nums; }
-.swatch { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px;
-  border: 1px solid var(--faint); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-dl { display: flex; flex-wrap: wrap; gap: 0 1.2rem; margin: .2rem 0; font-size: .875rem; }
-dl div { display: flex; gap: .4rem; min-width: 0; }
-dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
-@media print {
-  :root { --ink: #000; --paper: #fff; --faint: #444; --line: #bbb; --track: #eee;
-    --mark: #ffe69a; --order: #666; }
-  body { max-width: none; padding: 0; font-size: 11pt; }
-}
-"""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<p class="faint">Asked of bank <bdi>{bank}</bdi></p>
-<h1 dir="auto">{question}</h1>
-</header>
-<main>
-{sections}
-</main>
-</body>
-</html>
-"""
+_OTHER = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +67,66 @@ class Told:
     missed: Sequence[tuple[int, str, Sequence[RecallStep]]] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ShownHit:
+    """A hit as it is shown.
+
+    Attributes:
+        hit: The hit.
+        text: Its text, with the words that match marked.
+        bars: Its bars.
+        arms: Name, colour and what it said of each arm that found it.
+        place: Why it stands where it stands.
+        path: What led to it, drawn; empty for none.
+        origin: Names and values of what else is known of it.
+
+    """
+
+    hit: Hit
+    text: Markup
+    bars: Markup
+    arms: Sequence[tuple[str, int, str]]
+    place: str
+    path: Markup
+    origin: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An answer as template answer.html shows it.
+
+    Attributes:
+        understood: What was understood of the question.
+        note: What the bars mean.
+        confidence: That the answer is among the hits.
+        arms_found: Name and colour of the arms that found something.
+        hits: The hits.
+        missed: Memories that were asked about, and the steps of each through the recall.
+        arms: Report and colour of each arm.
+        settings: Name, value and default of what was set otherwise.
+        time_bar: Where the time went, drawn.
+        stages: The same as name, colour and milliseconds.
+        total: Milliseconds of all stages.
+        left_out: What was left out, and what to do.
+
+    """
+
+    understood: Sequence[tuple[str, str]]
+    note: str
+    confidence: str
+    arms_found: Sequence[tuple[str, int, str]]
+    hits: Sequence[ShownHit]
+    missed: Sequence[tuple[int, str, Sequence[RecallStep]]]
+    arms: Sequence[tuple[ArmReport, int]]
+    settings: Sequence[tuple[str, str, str]]
+    time_bar: Markup
+    stages: Sequence[tuple[str, int, str]]
+    total: str
+    left_out: Sequence[str]
+
+
 def page(bank: str, question: str, report: RecallReport, told: Told) -> str:
-    """Write an answer and its explanation as a page of HTML.
+    """Write an answer and its explanation as a page of HTML that stands alone.
 
     Args:
         bank: Name of the bank.
@@ -146,85 +135,76 @@ def page(bank: str, question: str, report: RecallReport, told: Told) -> str:
         told: What else is known of it.
 
     """
-    colours = dict(zip((arm.arm for arm in report.arms), COLOURS, strict=False))
-    sections = [
-        _understood(report, told.entities),
-        _answers(report, told, colours),
-        *(_missed(*one) for one in told.missed),
-        _arms(report.arms, colours),
-        _settings(told.settings),
-        _timings(report.timings),
-        _left_out(report),
-    ]
-    return _PAGE.format(
-        title=escaped(f"{question[:80]} - pgrecall"),
-        style=_STYLE,
-        bank=escaped(bank),
-        question=escaped(question),
-        sections="\n".join(filter(None, sections)),
-    )
+    style = templates.style("colours.css", "answer.css", "alone.css")
+    template = templates.environment().get_template("explained.html")
+    return template.render(
+        bank=bank, question=question, style=style, shown=shown(report, told)
+    ).lstrip()
 
 
-def _understood(report: RecallReport, entities: Iterable[QueryEntity]) -> str:
-    rows = [("time", fact) for fact in report.facts]
-    for entity in entities:
-        kind = f", {entity.kind}" if entity.kind else ""
-        rows.append(
-            ("entity", f"{entity.name}{kind}: by “{entity.matched}”, {entity.confidence:.0%} sure")
-        )
-    if not rows:
-        return _section("Understood", "<p>No time and no known name in the question.</p>")
-    return _section("Understood", _descriptions(rows))
-
-
-def _answers(report: RecallReport, told: Told, colours: Mapping[str, str]) -> str:
-    hits = report.hits
-    if not hits:
-        return _section("Answers", "<p>Nothing found.</p>")
-    best = max(hit.score for hit in hits)
-    is_reranked = any(hit.rerank_score is not None for hit in hits)
-    first = max(hit.final_score for hit in hits) if is_reranked else None
-    names = {name: None for hit in hits for name in hit.arms}
-    legend = _legend((name, colours.get(name, _OTHER), "") for name in _sorted(names, colours))
+def shown(report: RecallReport, told: Told) -> Shown:
+    """Make of an answer and what is known of it what the template shows."""
+    hues = {arm.arm: min(n, _OTHER) for n, arm in enumerate(report.arms)}
+    is_reranked = any(hit.rerank_score is not None for hit in report.hits)
+    best = max((hit.score for hit in report.hits), default=0.0)
+    first = max((hit.final_score for hit in report.hits), default=0.0) if is_reranked else None
     fused = "the fused score, its parts are what each arm gave to it."
-    note = (
-        '<p class="faint">'
-        + (
+    stages = [(name, getattr(report.timings, field), hue) for field, (name, hue) in STAGES.items()]
+    return Shown(
+        understood=list(_understood(report, told.entities)),
+        note=(
             f"The upper bar is the final score, by which they are ordered; the lower is {fused}"
             if is_reranked
             else f"The length of a bar is {fused}"
-        )
-        + f" Confidence that the answer is among them: {report.confidence:.0%}.</p>"
+        ),
+        confidence=f"{report.confidence:.0%}",
+        arms_found=[
+            (name, hues.get(name, _OTHER), "")
+            for name in _sorted({name for hit in report.hits for name in hit.arms}, hues)
+        ],
+        hits=[_shown_hit(hit, best, first, told, hues) for hit in report.hits],
+        missed=told.missed,
+        arms=[(arm, hues[arm.arm]) for arm in report.arms],
+        settings=told.settings,
+        time_bar=_time_bar(report.timings, stages),
+        stages=[(name, hue, f"{spent:.1f} ms") for name, spent, hue in stages],
+        total=f"{report.timings.total:.1f}",
+        left_out=[
+            " ".join(filter(None, (f"{item.why}.", item.hint))) for item in report.degradations
+        ],
     )
-    items = "\n".join(_answer(hit, best, first, told, colours) for hit in hits)
-    return _section("Answers", f"{note}\n{legend}\n<ol>\n{items}\n</ol>")
 
 
-def _answer(
-    hit: Hit, best: float, first: float | None, told: Told, colours: Mapping[str, str]
-) -> str:
-    arms = [(name, hit.arms[name]) for name in _sorted(hit.arms, colours)]
-    parts = [(name, said.contribution, colours.get(name, _OTHER)) for name, said in arms]
-    said = _legend(
-        (
-            name,
-            colours.get(name, _OTHER),
-            f"+{arm.contribution:.4f}, its #{arm.rank} at {arm.score:.3f}",
-        )
-        for name, arm in arms
-    )
+def _understood(report: RecallReport, entities: Iterable[QueryEntity]) -> Iterable[tuple[str, str]]:
+    yield from (("time", fact) for fact in report.facts)
+    for entity in entities:
+        kind = f", {entity.kind}" if entity.kind else ""
+        sure = f"by “{entity.matched}”, {entity.confidence:.0%} sure"
+        yield "entity", f"{entity.name}{kind}: {sure}"
+
+
+def _shown_hit(
+    hit: Hit, best: float, first: float | None, told: Told, hues: Mapping[str, int]
+) -> ShownHit:
+    arms = [(name, hues.get(name, _OTHER), hit.arms[name]) for name in _sorted(hit.arms, hues)]
+    parts = [(name, said.contribution, COLOURS[hue]) for name, hue, said in arms]
     shares = ", ".join(f"{name} {part:.4f}" for name, part, _ in parts)
     bars = bar(parts, best, f"Score {hit.score:.4f}: {shares}")
     if first is not None:
         order = [("final score", hit.final_score, "var(--order)")]
         bars = bar(order, first, f"Final score {hit.final_score:.4f}") + bars
     path = path_of(hit, told.texts)
-    return (
-        f'<li><div class="rank">{hit.rank}</div><div>\n'
-        f'<p class="text" dir="auto">{_marked(hit, told)}</p>\n'
-        f"<figure>{bars}{said}</figure>\n"
-        f'<p class="faint">{escaped(_place(hit))}</p>\n'
-        f"{draw_path(path) if path else ''}{_descriptions(_origin(hit))}\n</div></li>"
+    return ShownHit(
+        hit=hit,
+        text=Markup(_marked(hit, told)),
+        bars=Markup(bars),
+        arms=[
+            (name, hue, f"+{said.contribution:.4f}, its #{said.rank} at {said.score:.3f}")
+            for name, hue, said in arms
+        ],
+        place=_place(hit),
+        path=Markup(draw_path(path)) if path else Markup(),
+        origin=list(_origin(hit)),
     )
 
 
@@ -254,9 +234,9 @@ def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
     yield "relevance", f"{hit.relevance:.0%}"
     yield "type", hit.fact_type or hit.kind
     if hit.occurred is not None:
-        yield "happened", _period(hit.occurred)
+        yield "happened", period(hit.occurred)
     if hit.mentioned_at is not None:
-        yield "said", _moment(hit.mentioned_at)
+        yield "said", moment(hit.mentioned_at)
     for name, value in (
         ("source", hit.source_id),
         ("key", hit.fact_key),
@@ -271,129 +251,13 @@ def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
             yield name, value
 
 
-def _arms(arms: Sequence[ArmReport], colours: Mapping[str, str]) -> str:
-    if not arms:
-        return ""
-    head = "".join(
-        f'<th scope="col"{_number(name)}>{name}</th>'
-        for name in ("arm", "status", "rows", "best score", "ms", "reason")
-    )
-    rows = "\n".join(
-        f'<tr><th scope="row">{_swatch(colours.get(arm.arm, _OTHER))}{escaped(arm.arm)}</th>'
-        f"<td>{escaped(arm.status)}</td>"
-        f'<td class="number">{arm.rows or 0}</td>'
-        f'<td class="number">{"" if arm.best_score is None else f"{arm.best_score:.3f}"}</td>'
-        f'<td class="number">{"" if arm.milliseconds is None else f"{arm.milliseconds:.1f}"}</td>'
-        f"<td>{escaped(arm.reason or '')}</td></tr>"
-        for arm in arms
-    )
-    return _section("What each arm did", _table(head, rows))
+def _time_bar(timings: Timings, stages: Sequence[tuple[str, float, int]]) -> Markup:
+    said = ", ".join(f"{name} {spent:.1f} ms" for name, spent, _ in stages)
+    parts = [(name, spent, COLOURS[hue]) for name, spent, hue in stages]
+    return Markup(bar(parts, timings.total, f"{timings.total:.1f} ms: {said}"))
 
 
-def _missed(memory_id: int, text: str, steps: Sequence[RecallStep]) -> str:
-    """Write what became of a memory in each step."""
-    head = "".join(
-        f'<th scope="col"{_number(name)}>{name}</th>'
-        for name in ("step", "status", "place", "score", "reason")
-    )
-    rows = "\n".join(
-        f'<tr><th scope="row">{escaped(step.step)}</th><td>{escaped(step.status)}</td>'
-        f'<td class="number">{step.rank or ""}</td>'
-        f'<td class="number">{"" if step.score is None else f"{step.score:.3f}"}</td>'
-        f"<td>{escaped(step.reason or '')}</td></tr>"
-        for step in steps
-    )
-    return _section(
-        f"Where is {memory_id}?",
-        f'<p class="text" dir="auto">{escaped(text)}</p>\n{_table(head, rows)}',
-    )
-
-
-def _settings(settings: Sequence[tuple[str, str, str]]) -> str:
-    if not settings:
-        return ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("setting", "value", "default"))
-    rows = "\n".join(
-        f'<tr><th scope="row">{escaped(name)}</th>'
-        f'<td class="text">{escaped(value)}</td><td class="text">{escaped(default)}</td></tr>'
-        for name, value, default in settings
-    )
-    return _section("Settings of this recall", _table(head, rows))
-
-
-def _timings(timings: Timings) -> str:
-    parts = [(name, getattr(timings, field), colour) for field, (name, colour) in STAGES.items()]
-    said = ", ".join(f"{name} {spent:.1f} ms" for name, spent, _ in parts)
-    drawn = bar(parts, timings.total, f"{timings.total:.1f} ms: {said}")
-    legend = _legend((name, colour, f"{spent:.1f} ms") for name, spent, colour in parts)
-    caption = f"<figcaption>{timings.total:.1f} ms together</figcaption>"
-    return _section("Where the time went", f"<figure>{drawn}{legend}{caption}</figure>")
-
-
-def _left_out(report: RecallReport) -> str:
-    if not report.degradations:
-        return ""
-    rows = "\n".join(
-        f"<p>{escaped(' '.join(filter(None, (f'{item.why}.', item.hint))))}</p>"
-        for item in report.degradations
-    )
-    return _section("Left out", rows)
-
-
-def _legend(rows: Iterable[tuple[str, str, str]]) -> str:
-    items = "".join(
-        f"<li>{_swatch(colour)}{escaped(' '.join(filter(None, (name, value))))}</li>"
-        for name, colour, value in rows
-    )
-    return f'<ul class="legend">{items}</ul>'
-
-
-def _swatch(colour: str) -> str:
-    return f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
-
-
-def _descriptions(rows: Iterable[tuple[str, str]]) -> str:
-    items = "".join(
-        f'<div><dt>{escaped(name)}</dt><dd dir="auto">{escaped(value)}</dd></div>'
-        for name, value in rows
-    )
-    return f"<dl>{items}</dl>"
-
-
-def _table(head: str, rows: str) -> str:
-    """Make a table, which a narrow screen scrolls within itself."""
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    return f'<div class="wide" tabindex="0">{table}</div>'
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
-
-
-def _number(column: str) -> str:
-    return ' class="number"' if column in _NUMBERS else ""
-
-
-def _sorted(arms: Iterable[str], colours: Mapping[str, str]) -> list[str]:
+def _sorted(arms: Iterable[str], hues: Mapping[str, int]) -> list[str]:
     """Give an arm the same place in every bar: that in which it runs."""
-    places = {name: place for place, name in enumerate(colours)}
+    places = {name: place for place, name in enumerate(hues)}
     return sorted(arms, key=lambda name: (places.get(name, len(places)), name))
-
-
-def _period(period: Period) -> str:
-    """Write a period, its last day included where it ends at midnight."""
-    start, end = period
-    if end is not None and len(_moment(end)) == _DAY_LENGTH:
-        end -= timedelta(days=1)
-    first, last = _moment(start) or "open", _moment(end) or "open"
-    return first if first == last else f"{first} to {last}"
-
-
-def _moment(moment: datetime | None) -> str:
-    """Write a time in UTC; a day where it is midnight."""
-    if moment is None:
-        return ""
-    there = moment.astimezone(timezone.utc)
-    return (
-        f"{there:%Y-%m-%d}" if not (there.hour or there.minute) else f"{there:%Y-%m-%d %H:%M} UTC"
-    )

@@ -1,0 +1,168 @@
+"""What a browser of memories shows: search while typing, counts, entities, the graph around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import tuple_row
+
+from pgrecall.calls.call import Call, call_records, named_arguments, row_of, single
+from pgrecall.calls.memories import memory_row
+from pgrecall.calls.values import filter_text, listed, to_range
+from pgrecall.rows import (
+    GraphEdge,
+    ListedEntity,
+    Memory,
+    MemoryCount,
+    MemoryDetail,
+    Neighbour,
+    Period,
+    RelationSize,
+)
+
+
+def find_memories(
+    bank: str,
+    words: str,
+    *,
+    filter: str | None,
+    fact_types: Sequence[str] | None,
+    during: Period | None,
+    is_ended_too: bool,
+    before_id: int | None,
+    top_k: int,
+) -> Call[Memory, list[Memory]]:
+    """Return a page of the memories with these words, the last of which may be only begun."""
+    needed: dict[str, object] = {"bank": bank, "words": words}
+    needed |= {"as_of": None} if is_ended_too else {}
+    listing, parameters = named_arguments(
+        needed,
+        filter=filter_text(filter),
+        fact_types=listed(fact_types),
+        during=to_range(during),
+        before_id=before_id,
+        top_k=top_k,
+    )
+    return Call(f"select * from pgrecall.find_memories({listing})", parameters, memory_row, list)
+
+
+def memory_counts(
+    bank: str, *, unit: str, basis: str, filter: str | None
+) -> Call[MemoryCount, list[MemoryCount]]:
+    """Count memories by time and type."""
+    return call_records(
+        MemoryCount,
+        "memory_counts",
+        {"bank": bank, "unit": unit, "basis": basis},
+        filter=filter_text(filter),
+    )
+
+
+def list_entities(
+    bank: str,
+    *,
+    name: str | None = None,
+    kind: str | None = None,
+    entity_ids: Sequence[int] | None = None,
+    before_id: int | None = None,
+    top_k: int | None = None,
+) -> Call[ListedEntity, list[ListedEntity]]:
+    """Return a page of the entities, those first that most memories mention."""
+    listing, parameters = named_arguments(
+        {"bank": bank},
+        name=name,
+        kind=kind,
+        entity_ids=None if entity_ids is None else list(entity_ids),
+        before_id=before_id,
+        top_k=top_k,
+    )
+    sql = f"select * from pgrecall.list_entities({listing})"
+    return Call(sql, parameters, row_of(ListedEntity), list)
+
+
+def memory_details(bank: str, memory_id: int) -> Call[MemoryDetail, MemoryDetail]:
+    """Return what hangs on a memory."""
+    call = call_records(MemoryDetail, "memory_details", {"bank": bank, "memory_id": memory_id})
+    return Call(call.sql, call.parameters, call.row_factory, single)
+
+
+def neighbours(bank: str, memory_id: int, *, top_k: int) -> Call[Neighbour, list[Neighbour]]:
+    """Return the neighbours of a memory in the graph."""
+    return call_records(
+        Neighbour, "neighbours", {"bank": bank, "memory_id": memory_id, "top_k": top_k}
+    )
+
+
+def neighbourhood(
+    bank: str,
+    *,
+    entity_id: int | None,
+    memory_id: int | None,
+    hops: int,
+    as_of: datetime | None,
+    top_k: int,
+) -> Call[GraphEdge, list[GraphEdge]]:
+    """Return the graph around an entity or a memory."""
+    return call_records(
+        GraphEdge,
+        "neighbourhood",
+        {"bank": bank, "hops": hops, "top_k": top_k},
+        entity_id=entity_id,
+        memory_id=memory_id,
+        as_of=as_of,
+    )
+
+
+def fact_types(bank: str) -> Call[Any, list[str]]:
+    """List the fact types of a bank."""
+    return Call(
+        "select t.fact_type from pgrecall.fact_type t where t.bank_id = %(bank)s order by 1",
+        {"bank": bank},
+        tuple_row,
+        lambda rows: [row[0] for row in rows],
+    )
+
+
+def role() -> Call[Any, tuple[str, str]]:
+    """Return the role that asks, and the database that it asks."""
+    return Call(
+        "select current_user::pg_catalog.text, current_database()::pg_catalog.text",
+        {},
+        tuple_row,
+        single,
+    )
+
+
+def relation_sizes(top_k: int) -> Call[RelationSize, list[RelationSize]]:
+    """List the largest tables, with indexes and dead rows; partitions are those of embedding."""
+    return Call(
+        "select s.relid::pg_catalog.regclass::pg_catalog.text as relation,"
+        " s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,"
+        " pg_catalog.pg_table_size(s.relid) as table_bytes,"
+        " pg_catalog.pg_indexes_size(s.relid) as index_bytes,"
+        " greatest(s.last_vacuum, s.last_autovacuum) as vacuumed_at,"
+        " greatest(s.last_analyze, s.last_autoanalyze) as analysed_at"
+        " from pg_catalog.pg_stat_user_tables s"
+        " where s.schemaname in ('pgrecall', 'pgrecall_internal')"
+        " order by pg_catalog.pg_total_relation_size(s.relid) desc limit %(top_k)s",
+        {"top_k": top_k},
+        row_of(RelationSize),
+        list,
+    )
+
+
+def replicas() -> Call[Any, list[tuple[str, str, int]]]:
+    """List the standbys that follow: name, state, and how many bytes of the log they are behind.
+
+    A role that may not see them sees none.
+    """
+    return Call(
+        "select coalesce(r.application_name, ''), coalesce(r.state, ''),"
+        " coalesce(pg_catalog.pg_wal_lsn_diff(r.sent_lsn, r.replay_lsn), 0)::bigint"
+        " from pg_catalog.pg_stat_replication r order by 1",
+        {},
+        tuple_row,
+        list,
+    )

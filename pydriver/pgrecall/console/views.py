@@ -1,0 +1,717 @@
+"""The pages of the console: what each asks the database for, and the template that shows it.
+
+A view takes what was asked and returns a page, a file, another place, or what becomes JSON. Nothing
+here knows of HTTP. What decides is SQL; each page is a call or a few.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlencode
+
+from pgrecall.asking.recall_options import RecallOptions
+from pgrecall.calls import browsing
+from pgrecall.client import Recall
+from pgrecall.command import doctor, explain, html
+from pgrecall.connection.tracing import Trace
+from pgrecall.errors import EntityNotFound, InvalidArgument
+from pgrecall.report import RecallReport
+from pgrecall.rows import GraphEdge, Hit, MemoryCount, Period
+
+ON_A_PAGE = 50
+UNITS = ("day", "week", "month", "quarter", "year")
+BASES = ("occurred", "said", "stored")
+MOST_QUESTIONS = 100
+COMPARED = 5
+
+
+class ReadOnlyError(Exception):
+    """A form was sent that would write, to a console that only reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A template and what stands in it."""
+
+    template: str
+    values: Mapping[str, object]
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to keep."""
+
+    name: str
+    content: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Another page, where a form leads."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request.
+
+    Attributes:
+        memory: The client.
+        is_writable: Whether the console may write.
+        given: What the address says, by name.
+        form: What a form says, by name.
+
+    """
+
+    memory: Recall
+    is_writable: bool
+    given: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str | None:
+        """Return a text; None where it is empty or missing."""
+        return (self.form.get(name) or self.given.get(name) or "").strip() or None
+
+    def needed(self, name: str) -> str:
+        """Return a text that must be there."""
+        found = self.text(name)
+        if found is None:
+            raise InvalidArgument(f"{name} is missing", hint="Open the page from another one.")
+        return found
+
+    @property
+    def bank(self) -> str:
+        """The bank that the page is about."""
+        # Not stripped: a bank may have any name.
+        found = self.form.get("bank") or self.given.get("bank")
+        if not found:
+            raise InvalidArgument("the page is about no bank", hint="Choose one on the first page.")
+        return found
+
+    def whole(self, name: str) -> int | None:
+        """Return a whole number; None where it is missing."""
+        found = self.text(name)
+        if found is None:
+            return None
+        try:
+            return int(found)
+        except ValueError as error:
+            raise InvalidArgument(
+                f'{name} must be a whole number, not "{found[:80]}"', hint=f"Such as {name}=1."
+            ) from error
+
+    def moment(self, name: str) -> datetime | None:
+        """Return the beginning of a day, or a time; in UTC where no zone is given."""
+        found = self.text(name)
+        if found is None:
+            return None
+        try:
+            read = datetime.fromisoformat(found.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise InvalidArgument(
+                f'{name} must be a day, not "{found[:80]}"', hint="Such as 2026-03-05."
+            ) from error
+        return read if read.tzinfo else read.replace(tzinfo=timezone.utc)
+
+    def during(self) -> Period | None:
+        """Return the period from since to the end of until."""
+        since, until = self.moment("since"), self.moment("until")
+        if until is not None and until.hour == until.minute == 0:
+            until += timedelta(days=1)
+        return None if since is None and until is None else (since, until)
+
+    def choice(self, name: str, among: Sequence[str]) -> str:
+        """Return one of several; the first where it is missing."""
+        found = self.text(name) or among[0]
+        if found not in among:
+            raise InvalidArgument(
+                f'{name} must be one of {", ".join(among)}, not "{found[:80]}"',
+                hint=f"Such as {among[0]}.",
+            )
+        return found
+
+    def write(self) -> Recall:
+        """Return the client to write with.
+
+        Raises:
+            ReadOnlyError: the console only reads.
+
+        """
+        if not self.is_writable:
+            raise ReadOnlyError("This console only reads")
+        return self.memory
+
+
+def banks(asked: Asked) -> Page:
+    """Show the banks."""
+    role, database = asked.memory._run(browsing.role())
+    found = asked.memory.banks()
+    return Page("banks.html", {"banks": found, "role": role, "database": database})
+
+
+def bank(asked: Asked) -> Page:
+    """Show a bank at a glance."""
+    memory, name = asked.memory, asked.bank
+    statistics = memory.bank_statistics(name)
+    unit = asked.choice("unit", ("month", *UNITS))
+    counts = memory._run(browsing.memory_counts(name, unit=unit, basis="stored", filter=None))
+    options = memory.bank_options(name)
+    found = next((one for one in memory.banks() if one.bank_id == name), None)
+    types = {
+        kind: (sum(c.memories for c in of_kind), sum(c.current_memories for c in of_kind))
+        for kind, of_kind in groupby(sorted(counts, key=lambda c: c.fact_type), _type_of)
+    }
+    return Page(
+        "bank.html",
+        {
+            "about": found,
+            "types": types,
+            "unit": unit,
+            "units": UNITS,
+            "plot": _plot(counts, is_sum=True),
+            "statistics": statistics,
+            "pending": memory.pending_links(name),
+            "drift": memory.vocabulary_drift(name),
+            "settings": explain.changed(memory.recall_options(), options),
+            "reembedding": memory.reembed_status(name),
+            "entities": memory._run(browsing.list_entities(name, top_k=8)),
+            "latest": memory.list_memories(name, top_k=5),
+        },
+    )
+
+
+def facts(asked: Asked) -> Page:
+    """List facts, and search them while somebody types."""
+    # Not stripped: a space says that the last word is complete.
+    words = asked.given.get("words", "").lstrip()
+    kind, entity = asked.text("type"), asked.text("entity")
+    state = asked.choice("state", ("current", "all"))
+    condition = asked.text("filter")
+    kept: dict[str, Any] = {
+        "during": asked.during(),
+        "fact_types": [kind] if kind else None,
+        "is_ended_too": state == "all",
+        "before_id": asked.whole("before"),
+        "top_k": ON_A_PAGE + 1,
+    }
+    if words:
+        if entity:
+            named = "entity = '{}'".format(entity.replace("'", "''"))
+            condition = f"({condition}) and {named}" if condition else named
+        found = asked.memory._run(
+            browsing.find_memories(asked.bank, words, filter=condition, **kept)
+        )
+    else:
+        found = asked.memory.list_memories(asked.bank, filter=condition, entity=entity, **kept)
+    return Page(
+        "facts.html",
+        {
+            "facts": found[:ON_A_PAGE],
+            "next": found[ON_A_PAGE - 1].memory_id if len(found) > ON_A_PAGE else None,
+            "words": words,
+            "types": asked.memory._run(browsing.fact_types(asked.bank)),
+            "state": state,
+            "now": datetime.now(timezone.utc),
+        },
+    )
+
+
+def fact(asked: Asked) -> Page:
+    """Show one fact with all that hangs on it."""
+    memory, name = asked.memory, asked.bank
+    memory_id = asked.whole("id") or 0
+    found = memory.get(name, memory_id)
+    return Page(
+        "fact.html",
+        {
+            "fact": found,
+            "details": memory._run(browsing.memory_details(name, memory_id)),
+            "history": memory.history(name, memory_id),
+            "neighbours": memory._run(browsing.neighbours(name, memory_id, top_k=30)),
+            "now": datetime.now(timezone.utc),
+        },
+    )
+
+
+def entities(asked: Asked) -> Page:
+    """List entities, and pairs that may be the same."""
+    name, before = asked.text("name"), asked.whole("before")
+    found = asked.memory._run(
+        browsing.list_entities(
+            asked.bank,
+            name=name,
+            kind=asked.text("kind"),
+            before_id=before,
+            top_k=ON_A_PAGE + 1,
+        )
+    )
+    is_first = name is None and before is None
+    return Page(
+        "entities.html",
+        {
+            "entities": found[:ON_A_PAGE],
+            "next": found[ON_A_PAGE - 1].entity_id if len(found) > ON_A_PAGE else None,
+            "duplicates": (
+                asked.memory.duplicate_entities(asked.bank, top_k=20) if is_first else []
+            ),
+        },
+    )
+
+
+def entity(asked: Asked) -> Page:
+    """Show one entity."""
+    entity_id = asked.whole("id") or 0
+    found = asked.memory._run(browsing.list_entities(asked.bank, entity_ids=[entity_id]))
+    if not found:
+        raise EntityNotFound(
+            f'bank "{asked.bank}" has no entity {entity_id}', hint="It may have been merged."
+        )
+    edges = asked.memory._run(
+        browsing.neighbourhood(
+            asked.bank, entity_id=entity_id, memory_id=None, hops=1, as_of=None, top_k=150
+        )
+    )
+    mentioning = [edge for edge in edges if edge.from_kind == "memory"]
+    return Page(
+        "entity.html",
+        {
+            "entity": found[0],
+            "relations": [edge for edge in edges if edge.from_kind == "entity"],
+            "mentions": sorted(mentioning, key=lambda edge: -edge.from_id),
+        },
+    )
+
+
+def graph(asked: Asked) -> Page:
+    """Show the graph around an entity or a fact; of the entity with most facts where none is."""
+    edges = _edges(asked)
+    begin = _begin(asked)
+    nodes: dict[tuple[str, int], str] = {}
+    for edge in edges:
+        nodes[edge.from_kind, edge.from_id] = edge.from_name
+        nodes[edge.to_kind, edge.to_id] = edge.to_name
+    counts = asked.memory._run(
+        browsing.memory_counts(asked.bank, unit="year", basis="stored", filter=None)
+    )
+    return Page(
+        "graph.html",
+        {
+            "edges": edges,
+            "begin": begin,
+            "begin_name": nodes.get(begin) if begin else None,
+            "hops": asked.choice("hops", ("1", "2", "3")),
+            "first": counts[0].starts_at.date() if counts else date.today(),
+            "today": datetime.now(timezone.utc).date(),
+        },
+    )
+
+
+def graph_elements(asked: Asked) -> object:
+    """Return the graph as Cytoscape.js takes it."""
+    begin = _begin(asked)
+    nodes: dict[str, dict[str, object]] = {}
+    drawn: list[dict[str, object]] = []
+    for edge in _edges(asked):
+        ends = []
+        for kind, key, name, count in (
+            (edge.from_kind, edge.from_id, edge.from_name, edge.from_mentions),
+            (edge.to_kind, edge.to_id, edge.to_name, edge.to_mentions),
+        ):
+            node = f"{kind}-{key}"
+            ends.append(node)
+            nodes[node] = {
+                "id": node,
+                "kind": kind,
+                "key": key,
+                "name": name,
+                "mentions": count or 0,
+                "is_begin": (kind, key) == begin,
+            }
+        drawn.append(
+            {
+                "id": f"{ends[0]} {edge.kind} {ends[1]}",
+                "source": ends[0],
+                "target": ends[1],
+                "kind": edge.kind,
+                "weight": edge.weight,
+            }
+        )
+    return {
+        "nodes": [{"data": node} for node in nodes.values()],
+        "edges": [{"data": edge} for edge in drawn],
+    }
+
+
+def _begin(asked: Asked) -> tuple[str, int] | None:
+    """Return where the graph begins."""
+    for kind in ("entity", "memory"):
+        key = asked.whole(kind)
+        if key is not None:
+            return kind, key
+    if name := asked.text("name"):
+        named = asked.memory._run(browsing.list_entities(asked.bank, name=name, top_k=1))
+        if not named:
+            raise EntityNotFound(
+                f'no entity has "{name}" in its names', hint="The page Entities lists them."
+            )
+        return "entity", named[0].entity_id
+    largest = asked.memory._run(browsing.list_entities(asked.bank, top_k=1))
+    return ("entity", largest[0].entity_id) if largest else None
+
+
+def _edges(asked: Asked) -> list[GraphEdge]:
+    begin = _begin(asked)
+    if begin is None:
+        return []
+    kind, key = begin
+    until = asked.moment("as_of")
+    if until is not None and until.hour == until.minute == 0:
+        until += timedelta(days=1)
+    return asked.memory._run(
+        browsing.neighbourhood(
+            asked.bank,
+            entity_id=key if kind == "entity" else None,
+            memory_id=key if kind == "memory" else None,
+            hops=int(asked.choice("hops", ("1", "2", "3"))),
+            as_of=until,
+            top_k=200,
+        )
+    )
+
+
+def timeline(asked: Asked) -> Page:
+    """Show what happened when."""
+    unit = asked.choice("unit", ("month", *UNITS))
+    basis = asked.choice("basis", BASES)
+    entity = asked.text("entity")
+    condition = asked.text("filter")
+    if entity:
+        named = "entity = '{}'".format(entity.replace("'", "''"))
+        condition = f"({condition}) and {named}" if condition else named
+    counts = asked.memory._run(
+        browsing.memory_counts(asked.bank, unit=unit, basis=basis, filter=condition)
+    )
+    during = asked.during()
+    if during is None and counts:
+        during = (counts[-1].starts_at, None)
+    found = asked.memory.list_memories(
+        asked.bank, filter=condition, during=during, is_ended_too=True, top_k=200
+    )
+    return Page(
+        "timeline.html",
+        {
+            "plot": _plot(counts),
+            "unit": unit,
+            "units": UNITS,
+            "basis": basis,
+            "bases": BASES,
+            "during": during,
+            "facts": sorted(found, key=lambda one: _time_of(one.occurred, one.mentioned_at)),
+            "now": datetime.now(timezone.utc),
+        },
+    )
+
+
+def ask(asked: Asked) -> Page:
+    """Ask a question, and show all that led to the answer."""
+    question = asked.text("question")
+    bank_weights = _weights(asked.memory, asked.bank)
+    values: dict[str, object] = {
+        "question": question or "",
+        "weights": {
+            name: (_weight(asked, name, weight), weight) for name, weight in bank_weights.items()
+        },
+        "top_k": asked.whole("top_k") or 10,
+        "shown": None,
+        "types": asked.memory._run(browsing.fact_types(asked.bank)),
+    }
+    if question:
+        report, told = _explained(asked, question)
+        values["shown"] = html.shown(report, told)
+    return Page("ask.html", values)
+
+
+def ask_file(asked: Asked) -> File:
+    """Return the answer as a page that stands alone, to be sent to somebody."""
+    question = asked.needed("question")
+    report, told = _explained(asked, question)
+    return File("answer.html", html.page(asked.bank, question, report, told), "text/html")
+
+
+def _explained(asked: Asked, question: str) -> tuple[RecallReport, html.Told]:
+    memory, name = asked.memory, asked.bank
+    given = _recall_options(asked)
+    report = memory.recall_report(name, question, **given)
+    steps = {}
+    why = asked.whole("why")
+    if why is not None:
+        steps[why] = memory.why_not(name, question, why, **given)
+    embedder = memory._settings.embedder
+    model = embedder.model if embedder else None
+    return report, explain.gathered(memory, name, question, given, report, steps, model)
+
+
+def _recall_options(asked: Asked) -> RecallOptions:
+    given: RecallOptions = {"explain": True}
+    weights = {
+        name: weight
+        for name, default in _weights(asked.memory, asked.bank).items()
+        if (weight := _weight(asked, name, default)) != default
+    }
+    if weights:
+        given["weights"] = weights
+    if top_k := asked.whole("top_k"):
+        given["top_k"] = top_k
+    if condition := asked.text("filter"):
+        given["filter"] = condition
+    if as_of := asked.moment("as_of"):
+        given["as_of"] = as_of
+    if moment := asked.moment("asked_at"):
+        given["reference_time"] = moment
+    if asked.text("no_rerank"):
+        given["rerank"] = False
+    return given
+
+
+def _weights(memory: Recall, bank: str) -> dict[str, float]:
+    """Return the weight of each arm in a bank."""
+    own = memory.bank_options(bank).get("weights")
+    own = own if isinstance(own, Mapping) else {}
+    return {arm.arm: float(own.get(arm.arm, arm.weight)) for arm in memory.arms()}
+
+
+def _weight(asked: Asked, arm: str, default: float) -> float:
+    found = asked.text(f"weight-{arm}")
+    try:
+        return default if found is None else float(found)
+    except ValueError as error:
+        raise InvalidArgument(
+            f'weight of {arm} must be a number, not "{found}"', hint="0 to 10, for example."
+        ) from error
+
+
+def compare(asked: Asked) -> Page:
+    """Show the form that compares two settings."""
+    return Page("compare.html", {"a": "{}", "b": "", "questions": "", "rows": None, "sums": None})
+
+
+def compared(asked: Asked) -> Page:
+    """Ask questions with two settings, and show where the answers differ."""
+    lines = [line for line in (asked.text("questions") or "").splitlines() if line.strip()]
+    if not lines or len(lines) > MOST_QUESTIONS:
+        raise InvalidArgument(
+            f"{len(lines)} questions", hint=f"Write 1 to {MOST_QUESTIONS}, one a line."
+        )
+    settings = [_settings_of(asked, side) for side in ("a", "b")]
+    rows: list[dict[str, object]] = []
+    sums = {"same": 0, "first": 0, "better": 0, "worse": 0}
+    for line in lines:
+        question, relevant = _question_of(line)
+        found = [
+            asked.memory.recall(asked.bank, question, **{"top_k": 10, **given})
+            for given in settings
+        ]
+        ids = [[hit.memory_id for hit in hits] for hits in found]
+        places = [_first_place(hits, relevant) for hits in found] if relevant else None
+        sums["same"] += ids[0][:COMPARED] == ids[1][:COMPARED]
+        sums["first"] += ids[0][:1] == ids[1][:1]
+        if places:
+            sums["better"] += places[1] < places[0]
+            sums["worse"] += places[1] > places[0]
+        rows.append(
+            {
+                "question": question,
+                "places": [place if place <= 10 else None for place in places or ()],
+                "sides": [
+                    [(hit, _moved(hit, other)) for hit in hits[:COMPARED]]
+                    for hits, other in ((found[0], ids[1]), (found[1], ids[0]))
+                ],
+            }
+        )
+    return Page(
+        "compare.html",
+        {
+            "a": asked.text("a") or "{}",
+            "b": asked.text("b") or "{}",
+            "questions": "\n".join(lines),
+            "rows": rows,
+            "sums": sums,
+            "bank": asked.bank,
+        },
+    )
+
+
+def _settings_of(asked: Asked, side: str) -> dict[str, Any]:
+    text = asked.text(side) or "{}"
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidArgument(
+            f"settings {side.upper()} are no JSON: {error}", hint='Such as {"diversity": 0.3}.'
+        ) from error
+    if not isinstance(found, dict):
+        raise InvalidArgument(
+            f"settings {side.upper()} are no object", hint='Such as {"diversity": 0.3}.'
+        )
+    return found
+
+
+def _question_of(line: str) -> tuple[str, Sequence[str]]:
+    """Read a question, or one with known answers as pgrecall eval takes it."""
+    if not line.lstrip().startswith("{"):
+        return line.strip(), ()
+    try:
+        found = json.loads(line)
+        return str(found["question"]), [str(one) for one in found.get("relevant", ())]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidArgument(
+            f'"{line[:80]}" is no question',
+            hint='Write it plainly, or as {"question": "Who leads Atlas?", "relevant": ["key"]}.',
+        ) from error
+
+
+def _first_place(hits: Sequence[Hit], relevant: Sequence[str]) -> int:
+    for hit in hits:
+        if {hit.fact_key, hit.source_id, str(hit.memory_id)} & set(relevant):
+            return hit.rank
+    return 1000
+
+
+def _moved(hit: Hit, other: Sequence[int]) -> int | None:
+    """Return where the other answer has a hit; None where it has it not."""
+    return other.index(hit.memory_id) + 1 if hit.memory_id in other else None
+
+
+def operations(asked: Asked) -> Page:
+    """Show what a DBA watches; what takes long comes by a request of its own."""
+    memory = asked.memory
+    found = memory.banks()
+    pending = []
+    for one in found[:ON_A_PAGE]:
+        waiting = sum(s.waiting for s in memory.bank_statistics(one.bank_id))
+        unweighed = [s.kind for s in memory.bank_statistics(one.bank_id) if not s.is_weighed]
+        pending.append((one.bank_id, waiting, unweighed, memory.pending_links(one.bank_id)))
+    return Page(
+        "operations.html",
+        {
+            "plan": memory.index_plan(),
+            "pending": pending,
+            "times": memory.recall_stats(),
+            "sizes": memory._run(browsing.relation_sizes(12)),
+            "replicas": memory._run(browsing.replicas()),
+        },
+    )
+
+
+def health(asked: Asked) -> Page:
+    """Show what the doctor finds."""
+    with asked.memory._connection(Trace()) as connection:
+        return Page("doctor.html", {"findings": doctor.examine_connected(connection)})
+
+
+def end(asked: Asked) -> Moved:
+    """End a fact, for another one or for none."""
+    asked.write().supersede(
+        asked.bank, asked.whole("id") or 0, superseded_by=asked.whole("superseded_by")
+    )
+    return _fact_page(asked)
+
+
+def undo(asked: Asked) -> Moved:
+    """Undo the last correction of a fact."""
+    asked.write().unsupersede(asked.bank, asked.whole("id") or 0)
+    return _fact_page(asked)
+
+
+def merge(asked: Asked) -> Moved:
+    """Merge an entity into another."""
+    other = asked.whole("other")
+    asked.write().merge_entities(asked.bank, asked.whole("id") or 0, [other] if other else [])
+    return _entity_page(asked, asked.whole("id") or 0)
+
+
+def split(asked: Asked) -> Moved:
+    """Split the facts that are ticked off an entity."""
+    chosen = [int(name[2:]) for name in asked.form if name.startswith("m-") and name[2:].isdigit()]
+    new = asked.write().split_entity(
+        asked.bank, asked.whole("id") or 0, chosen, asked.needed("name")
+    )
+    return _entity_page(asked, new)
+
+
+def rename(asked: Asked) -> Moved:
+    """Give an entity another name."""
+    asked.write().rename_entity(asked.bank, asked.whole("id") or 0, asked.needed("name"))
+    return _entity_page(asked, asked.whole("id") or 0)
+
+
+def _fact_page(asked: Asked) -> Moved:
+    return Moved(f"/fact?{_query(bank=asked.bank, id=asked.whole('id'))}")
+
+
+def _entity_page(asked: Asked, entity_id: int) -> Moved:
+    return Moved(f"/entity?{_query(bank=asked.bank, id=entity_id)}")
+
+
+def _query(**values: object) -> str:
+    return urlencode(values)
+
+
+def _type_of(count: MemoryCount) -> str:
+    return count.fact_type
+
+
+def _time_of(occurred: Period | None, said: datetime | None) -> datetime:
+    start, finish = occurred or (None, None)
+    return start or finish or said or datetime.min.replace(tzinfo=timezone.utc)
+
+
+def _plot(counts: Sequence[MemoryCount], *, is_sum: bool = False) -> dict[str, object]:
+    """Make of counts what plot.js draws: times, and a series for each type."""
+    times = sorted({count.starts_at for count in counts})
+    kinds = sorted({count.fact_type for count in counts})
+    by_kind: dict[str, dict[datetime, int]] = defaultdict(dict)
+    for count in counts:
+        by_kind[count.fact_type][count.starts_at] = count.memories
+    series = []
+    for kind in kinds:
+        values = [by_kind[kind].get(time, 0) for time in times]
+        if is_sum:
+            values = [sum(values[: n + 1]) for n in range(len(values))]
+        series.append({"name": kind, "values": values})
+    return {"times": [time.timestamp() for time in times], "series": series, "is_sum": is_sum}
+
+
+PAGES: Mapping[str, Callable[[Asked], object]] = {
+    "/": banks,
+    "/bank": bank,
+    "/facts": facts,
+    "/fact": fact,
+    "/entities": entities,
+    "/entity": entity,
+    "/graph": graph,
+    "/graph.json": graph_elements,
+    "/timeline": timeline,
+    "/ask": ask,
+    "/answer.html": ask_file,
+    "/compare": compare,
+    "/operations": operations,
+    "/doctor": health,
+}
+FORMS: Mapping[str, Callable[[Asked], object]] = {
+    "/compare": compared,
+    "/fact/end": end,
+    "/fact/undo": undo,
+    "/entity/merge": merge,
+    "/entity/split": split,
+    "/entity/rename": rename,
+}

@@ -1,0 +1,89 @@
+"""The graph around an entity or a fact, as it is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, create, retain, value
+
+FACTS: list[dict[str, Any]] = [
+    {"text": "Bo reports to Ana", "relations": [{"from": "Bo", "kind": "reports_to", "to": "Ana"}]},
+    {"text": "Ana mentors Cy", "relations": [{"from": "Ana", "kind": "mentors", "to": "Cy"}],
+     "fact_key": "cy"},
+    {"text": "Cy broke the build", "entities": ["Cy"],
+     "links": [{"kind": "caused_by", "to_key": "cy"}]},
+]  # fmt: skip
+
+
+@pytest.fixture
+def bank(connection: Connection) -> Connection:
+    create(connection)
+    retain(connection, FACTS)
+    return connection
+
+
+def entity(bank: Connection, name: str) -> int:
+    return int(value(bank, "select entity_id from pgrecall.entity where name = %s", name))
+
+
+def memory(bank: Connection, text: str) -> int:
+    return int(value(bank, "select memory_id from pgrecall.memory where text = %s", text))
+
+
+def edges(bank: Connection, **arguments: Any) -> set[tuple[str, str, str]]:
+    rows = call(bank, "neighbourhood", bank="b", **arguments)
+    told = [(row.from_name, row.kind, row.to_name) for row in rows]
+    assert len(told) == len(set(told))
+    return set(told)
+
+
+def test_an_entity_has_its_relations_and_its_facts(bank: Connection) -> None:
+    assert edges(bank, entity_id=entity(bank, "Bo")) == {
+        ("Bo", "reports_to", "Ana"),
+        ("Bo reports to Ana", "mentions", "Bo"),
+    }
+
+
+def test_a_hop_more_leads_further(bank: Connection) -> None:
+    two = edges(bank, entity_id=entity(bank, "Bo"), hops=2)
+    three = edges(bank, entity_id=entity(bank, "Bo"), hops=3)
+
+    assert ("Ana", "mentors", "Cy") in two
+    assert ("Cy broke the build", "mentions", "Cy") in three - two
+
+
+def test_a_fact_has_its_entities_and_its_causes(bank: Connection) -> None:
+    around = edges(bank, memory_id=memory(bank, "Cy broke the build"))
+
+    assert ("Cy broke the build", "mentions", "Cy") in around
+    assert ("Cy broke the build", "caused_by", "Ana mentors Cy") in around
+
+
+def test_what_has_ended_is_not_drawn_but_as_of_before(bank: Connection) -> None:
+    before = value(bank, "select now()")
+    bank.execute(
+        "select pgrecall.supersede('b', %s, at => now() + interval '1 second')",
+        [memory(bank, "Bo reports to Ana")],
+    )
+    later = value(bank, "select now() + interval '1 minute'")
+
+    assert edges(bank, entity_id=entity(bank, "Bo"), as_of=later) == set()
+    assert edges(bank, entity_id=entity(bank, "Bo"), as_of=before) != set()
+
+
+def test_a_hub_is_bounded(bank: Connection) -> None:
+    retain(bank, [
+        {"text": f"Hub meets guest {n}",
+         "relations": [{"from": "Hub", "kind": "meets", "to": f"guest {n}"}]}
+        for n in range(300)
+    ])  # fmt: skip
+
+    one = call(bank, "neighbourhood", bank="b", entity_id=entity(bank, "Hub"))
+    three = call(bank, "neighbourhood", bank="b", entity_id=entity(bank, "Hub"), hops=3, top_k=50)
+
+    assert [row.kind for row in one].count("meets") == 25
+    assert len(one) <= 35
+    assert len(three) == 50
+    assert max(row.from_mentions or 0 for row in one) == 300

@@ -1,0 +1,140 @@
+"""What a browser of memories shows: search while typing, counts, entities, what hangs on a fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, create, retain, value
+
+FACTS: list[dict[str, Any]] = [
+    {"text": "Ana moved to Porto", "entities": [{"name": "Ana", "aliases": ["Annie"]}, "Porto"],
+     "occurred": "2026-03-05", "relations": [{"from": "Ana", "kind": "lives_in", "to": "Porto"}]},
+    {"text": "Bo deploys on Fridays", "entities": ["Bo"], "fact_type": "preference",
+     "context": "a retrospective", "confidence": 0.5},
+    {"text": "Ana leads the deployment of Atlas", "entities": ["Ana", "Atlas"],
+     "fact_key": "atlas.lead", "mentioned_at": "2026-01-01"},
+    {"text": "Raised max_client_conn to 1200", "fact_type": "event", "occurred": "2026-03-30"},
+    {"text": "東京に住む"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def bank(connection: Connection) -> Connection:
+    create(connection)
+    retain(connection, FACTS)
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+    return connection
+
+
+def found(bank: Connection, words: str, **arguments: Any) -> list[str]:
+    return [row.text for row in call(bank, "find_memories", bank="b", words=words, **arguments)]
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ("po", ["Ana moved to Porto"]),
+        ("Porto ", ["Ana moved to Porto"]),
+        ("po ", []),
+        ("ana moving", ["Ana moved to Porto"]),
+        ("moves an", ["Ana moved to Porto"]),
+        ("deplo", ["Ana leads the deployment of Atlas", "Bo deploys on Fridays"]),
+        ("atlas.le", ["Ana leads the deployment of Atlas"]),
+        ("retro", ["Bo deploys on Fridays"]),
+        ("max_cl", ["Raised max_client_conn to 1200"]),
+        ("max_client_conn", ["Raised max_client_conn to 1200"]),
+        ("東京", ["東京に住む"]),
+        ("anap", []),
+        ("%", []),
+        ("", [fact["text"] for fact in reversed(FACTS)]),
+    ],
+)
+@pytest.mark.parametrize("is_common", [True, False])
+def test_the_last_word_may_be_only_begun(
+    bank: Connection, words: str, texts: list[str], is_common: bool
+) -> None:
+    # The other way to look it up, for words that are common in a bank, finds the same.
+    bank.execute(
+        "update pgrecall_internal.statistics set document_count = %s where bank_id = 'b'",
+        [1 if is_common else 1_000_000],
+    )
+
+    assert found(bank, words) == texts
+
+
+def test_words_of_facts_that_are_not_counted_yet_are_found(bank: Connection) -> None:
+    retain(bank, [{"text": "Quokkas smile"}])
+
+    assert found(bank, "quokkas") == ["Quokkas smile"]
+
+
+def test_words_are_joined_with_conditions(bank: Connection) -> None:
+    assert found(bank, "deplo", filter="entity = 'annie'") == ["Ana leads the deployment of Atlas"]
+    assert found(bank, "deplo", fact_types=["preference"]) == ["Bo deploys on Fridays"]
+    assert found(bank, "", during="[2026-03-01, 2026-03-10)") == ["Ana moved to Porto"]
+
+
+def test_a_page_begins_behind_the_one_before(bank: Connection) -> None:
+    first = call(bank, "find_memories", bank="b", words="deplo", top_k=1)
+
+    rest = found(bank, "deplo", before_id=first[0].memory_id)
+
+    assert [*[row.text for row in first], *rest] == found(bank, "deplo")
+
+
+def test_what_has_ended_is_found_only_where_it_is_asked_for(bank: Connection) -> None:
+    bank.execute(
+        "select pgrecall.supersede('b', memory_id) from pgrecall.memory where text like 'Bo %'"
+    )
+
+    assert "Bo deploys on Fridays" not in found(bank, "deplo")
+    assert "Bo deploys on Fridays" in found(bank, "deplo", as_of=None)
+
+
+def test_memories_are_counted_by_time_and_type(bank: Connection) -> None:
+    counted = call(bank, "memory_counts", bank="b", unit="month", basis="occurred")
+    stored = call(bank, "memory_counts", bank="b", unit="year", filter="confidence < 0.9")
+
+    assert [(f"{c.starts_at:%Y-%m}", c.fact_type, c.memories) for c in counted] == [
+        ("2026-03", "event", 1),
+        ("2026-03", "world", 1),
+    ]
+    assert [(c.fact_type, c.memories, c.current_memories) for c in stored] == [("preference", 1, 1)]
+
+
+def test_memories_that_have_ended_are_counted_apart(bank: Connection) -> None:
+    bank.execute(
+        "select pgrecall.supersede('b', memory_id) from pgrecall.memory where text like 'Bo %'"
+    )
+
+    counted = call(bank, "memory_counts", bank="b", filter="fact_type = 'preference'")
+
+    assert [(c.memories, c.current_memories) for c in counted] == [(1, 0)]
+
+
+def test_entities_are_listed_by_how_many_memories_mention_them(bank: Connection) -> None:
+    listed = call(bank, "list_entities", bank="b")
+    page = call(bank, "list_entities", bank="b", before_id=listed[1].entity_id)
+
+    assert (listed[0].name, listed[0].mention_count, listed[0].aliases) == (
+        "Ana", 2, ["ana", "annie"])  # fmt: skip
+    assert [e.name for e in page] == [e.name for e in listed[2:]]
+    assert [e.name for e in call(bank, "list_entities", bank="b", name="ANNI")] == ["Ana"]
+    assert call(bank, "list_entities", bank="b", kind="planet") == []
+
+
+def test_all_that_hangs_on_a_memory_is_in_one_row(bank: Connection) -> None:
+    memory = value(bank, "select memory_id from pgrecall.memory where text like '%%Porto'")
+
+    [details] = call(bank, "memory_details", bank="b", memory_id=memory)
+
+    assert [m["name"] for m in details.mentions] == ["Ana", "Porto"]
+    assert [(r["from"], r["kind"], r["to"]) for r in details.relations] == [
+        ("Ana", "lives_in", "Porto")
+    ]
+    assert (details.embeddings, details.corrections) == ([], [])
+    bank.execute("select pgrecall.supersede('b', %s)", [memory])
+    [details] = call(bank, "memory_details", bank="b", memory_id=memory)
+    assert [c["kind"] for c in details.corrections] == ["supersede"]
