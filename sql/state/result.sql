@@ -248,3 +248,39 @@ comment on type pgrecall.stored_memory is
 'set valid_to, supersede, update, consolidate or retain (a fact that replaced it); null: it holds, '
 'or has expired. ended_entities, ended_relations: of update_memory() alone, the entities and the '
 'relations ("Maya leads Atlas") that the version before had and this one has not.';
+
+create type pgrecall.attached_table as (
+  bank_id     text,
+  relation    text,
+  status      text,
+  key         text,
+  columns     jsonb,
+  apply       text,
+  memories    bigint,
+  table_rows  bigint,
+  pending     bigint,
+  failed      bigint,
+  problem     text,
+  pending_for interval
+);
+comment on type pgrecall.attached_table is
+'A row of attached_tables(). status: copying, while the first pass over the rows is not done; '
+'current, behind (changes wait for sync_table()), or broken, where problem says why. key, columns, '
+'apply: as attached. memories: made of its rows, former contents not counted. table_rows: what '
+'PostgreSQL reckons, for a progress bar; null: not known. pending: changes that wait. failed: rows '
+'that cannot be stored, of which problem names one. pending_for: how long the oldest change waits.';
+
+create type pgrecall.synced_table as (
+  bank_id     text,
+  relation    text,
+  added       bigint,
+  changed     bigint,
+  removed     bigint,
+  unchanged   bigint,
+  failed      bigint,
+  is_complete boolean
+);
+comment on type pgrecall.synced_table is
+'A row of sync_table(): the rows of the table whose memories were added, changed and removed, those '
+'that the bank held as they are or that have no text, and those that could not be stored. '
+'is_complete: nothing is left to do.';
