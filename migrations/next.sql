@@ -669,7 +669,8 @@ alter table pgrecall.recall_log add constraint recall_log_bank_id_fkey
 alter table pgrecall.attachment add constraint attachment_bank_id_fkey
   foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;
 alter table pgrecall.attached_row add constraint attached_row_bank_id_memory_id_fkey
-  foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id) on delete cascade;
+  foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
+  on delete cascade;
 
 -- retain() keeps how sure it was of whom a name means.
 alter table pgrecall.mention add column confidence real not null default 1;

@@ -5,9 +5,10 @@
 -- that it creates beside the table, with the rights of the role that attached it: whoever may write
 -- the table needs no right in pgrecall, and pgrecall lends none of its own. That role owns the
 -- table, so nothing of it runs with more rights than its own. The function only inserts keys; with
--- apply => 'commit' it also syncs them as the transaction commits, after the last of its statements,
--- so that no lock of a bank is held while it waits for a row. sync_table() (operations/sync.sql)
--- does the rest. Statements are made of the names of the catalog (%I) and of quoted constants (%L).
+-- apply => 'commit' it also syncs them as the transaction commits, after its last statement: no lock
+-- of a bank is held while it waits for a row. Where constraints are set immediate, the next
+-- change or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made
+-- of names of the catalog (%I) and of quoted constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe
@@ -32,7 +33,7 @@ begin
     order  by a.relation);
   if cardinality(found_ones) <> 1 then
     raise exception using
-      errcode = 'undefined_object',
+      errcode = 'invalid_parameter_value',
       message = case cardinality(found_ones)
         when 0 then format('table "%s" is not attached to bank "%s"', relation, bank)
         else format('several tables "%s" are attached to bank "%s"', relation, bank) end,
@@ -47,7 +48,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attachment is
-'The attachment of a table, by its name with or without the schema. Errors: 42704 none.';
+'The attachment of a table, by its name with or without the schema. Errors: 22023 none.';
 
 create or replace function pgrecall_internal._attachment_problem(attachment pgrecall.attachment)
 returns text
@@ -90,7 +91,7 @@ begin
   where  a.attrelid = relation and a.attname = name and a.attnum > 0 and not a.attisdropped;
   if not found then
     raise exception using
-      errcode = 'undefined_column',
+      errcode = 'invalid_parameter_value',
       message = format('table %s has no column "%s"', relation, name),
       hint    = 'It has ' || (
         select string_agg(a.attname, ', ' order by a.attnum)
@@ -102,7 +103,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._checked_column is
-'A column of a table. Errors: 42703 there is none of that name.';
+'A column of a table. Errors: 22023 there is none of that name.';
 
 create or replace function pgrecall_internal._column_expression(
   relation regclass, field text, name text)
@@ -142,7 +143,7 @@ begin
     return format('to_jsonb(%s)', as_text);
   end if;
   raise exception using
-    errcode = 'datatype_mismatch',
+    errcode = 'invalid_parameter_value',
     message = format('column "%s" of table %s is of type %s, which cannot be %s', name, relation,
                      of_type, field),
     hint    = case field
@@ -152,7 +153,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._column_expression is
-'SQL for what a column gives to a field of a fact, as JSON. Errors: 42703, 42804 unfit type.';
+'SQL for what a column gives to a field of a fact, as JSON. Errors: 22023 no such column, or '
+'one of an unfit type.';
 
 create or replace function pgrecall_internal._row_expression(
   relation regclass, source text, key text, fact_type text, columns jsonb)
@@ -188,7 +190,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._row_expression is
-'SQL for the fact that a row r of a table is, without null fields. Errors: 42703, 42804.';
+'SQL for the fact that a row r of a table is, without null fields. Errors: 22023.';
 
 create or replace function pgrecall_internal._attachable(relation regclass, key text)
 returns void
@@ -211,7 +213,7 @@ begin
      or the_table.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   then
     raise exception using
-      errcode = 'wrong_object_type',
+      errcode = 'invalid_parameter_value',
       message = format('%s cannot be attached', relation),
       hint    = 'Attach a table of your own that is no view, not temporary, and neither partition '
                 'nor partitioned: its triggers would not see every change.';
@@ -242,7 +244,7 @@ end;
 $$;
 comment on function pgrecall_internal._attachable is
 'Checks that the current role may attach a table, and that a column tells its rows apart. Errors: '
-'22004, 22023, 42501, 42703, 42809.';
+'22004, 22023, 42501.';
 
 create or replace function pgrecall_internal._attached_columns(
   relation regclass, text_column text, occurred text, entities text[], fields jsonb)
@@ -296,7 +298,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attached_columns is
-'The columns by field, as table attachment keeps them, checked. Errors: 22023, 42703, 42804.';
+'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
 
 create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
 returns void
@@ -492,8 +494,8 @@ comment on function pgrecall.attach_table is
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
 'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
 'are looked at again. The caller owns the table, and the triggers run with its rights. Locks the '
-'table against writers for a moment. Errors: RC001, RC008, 22004, 22023, 42501 not the owner, '
-'42703 no such column, 42804 unfit type, 42809 no ordinary table.';
+'table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column or '
+'table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -526,4 +528,4 @@ $$;
 comment on function pgrecall.detach_table is
 'Takes the triggers off a table, which may be gone. Its memories stay as ordinary ones, or with '
 'is_forgotten are erased; returns how many there are. relation: its name, with or without the '
-'schema. Errors: RC001, 42501 not the owner of the table, 42704 not attached.';
+'schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';

@@ -84,7 +84,8 @@ begin
   from   pgrecall.retain(
            attachment.bank_id,
            (select jsonb_agg(u.fact order by u.n)
-            from   unnest(compared) with ordinality as u(key, fact, row_hash, memory_id, status, n)),
+            from   unnest(compared) with ordinality
+                     as u(key, fact, row_hash, memory_id, status, n)),
            replace => 'none') as r
   join   unnest(compared) with ordinality as c(key, fact, row_hash, memory_id, status, n)
          on c.n = r.index + 1
@@ -298,7 +299,7 @@ declare
 begin
   if problem is not null then
     raise exception using
-      errcode = 'object_not_in_prerequisite_state',
+      errcode = 'invalid_parameter_value',
       message = problem,
       hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
                        'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
@@ -323,7 +324,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_batch is
-'Syncs one batch of an attached table. Errors: 55000 it cannot be read as it was attached.';
+'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
 
 create or replace function pgrecall.sync_table(
   bank       text,
@@ -367,5 +368,5 @@ comment on function pgrecall.sync_table is
 'relation: the name of the table, with or without its schema; null: all of the bank. is_copying '
 '=> false leaves the first pass over all rows alone. New texts have no embedding: embed_pending() '
 'lists them. Needs rights to read the table, all of its rows, and to write into the bank, which '
-'no other writer does meanwhile. Errors: RC001, 22023, 42704 not attached, 55000 the table is '
-'gone, renamed, without its triggers or not to be read.';
+'no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, without its '
+'triggers or not to be read.';

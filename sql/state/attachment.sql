@@ -26,7 +26,8 @@ create table pgrecall.attachment (
 );
 comment on table pgrecall.attachment is
 'Tables whose rows are memories of a bank. Written by attach_table() and sync_table().';
-comment on column pgrecall.attachment.relation is 'Schema and name of the table, quoted if need be.';
+comment on column pgrecall.attachment.relation is
+'Schema and name of the table, quoted if need be.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
 'The columns that each field of a fact is made of: {"text": ["body"], "entities": ["author"]}.';
@@ -79,8 +80,8 @@ create table pgrecall.attached_change (
     on delete cascade
 );
 comment on table pgrecall.attached_change is
-'Changes of attached tables that have not reached the bank, and rows that cannot be stored. Written '
-'by the triggers on the tables.';
+'Changes of attached tables that have not reached the bank, and rows that cannot be stored. '
+'Written by the triggers on the tables.';
 comment on column pgrecall.attached_change.relation is 'The table, as in attachment.';
 comment on column pgrecall.attached_change.key is
 'The key of a row that was inserted, updated or deleted; null: the table was emptied.';

@@ -127,6 +127,6 @@ create type pgrecall_internal.attached_fact as (
   status    text
 );
 comment on type pgrecall_internal.attached_fact is
-'A row of an attached table, as sync_table() reads it. fact: as retain() takes it; null: the row is '
-'gone, or has no text. memory_id: the memory that holds it; null: none. status: new, changed, gone '
-'or same.';
+'A row of an attached table, as sync_table() reads it. fact: as retain() takes it; null: the row '
+'is gone, or has no text. memory_id: the memory that holds it; null: none. status: new, changed, '
+'gone or same.';

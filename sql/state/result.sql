@@ -281,6 +281,6 @@ create type pgrecall.synced_table as (
   is_complete boolean
 );
 comment on type pgrecall.synced_table is
-'A row of sync_table(): the rows of the table whose memories were added, changed and removed, those '
-'that the bank held as they are or that have no text, and those that could not be stored. '
+'A row of sync_table(): how many rows of the table had their memories added, changed and removed, '
+'how many the bank held as they are or that have no text, and how many could not be stored. '
 'is_complete: nothing is left to do.';
