@@ -509,6 +509,89 @@ create table pgrecall.recall_log (
   constraint recall_log_hits_check check (hits >= 0)
 );
 
+-- Tables of the user's own.
+create table pgrecall.attachment (
+  bank_id         text not null,
+  relation        text not null,
+  key             text not null,
+  columns         jsonb not null,
+  fact_type       text not null,
+  apply           text not null default 'later',
+  is_history_kept boolean not null default true,
+  is_copied       boolean not null default false,
+  copied_key      text,
+  created_at      timestamptz not null default now(),
+  constraint attachment_pkey primary key (bank_id, relation),
+  constraint attachment_columns_check check (jsonb_typeof(columns) = 'object'),
+  constraint attachment_apply_check check (apply in ('later', 'commit'))
+);
+
+create table pgrecall.attached_row (
+  bank_id   text not null,
+  memory_id bigint not null,
+  relation  text not null,
+  key       text not null,
+  row_hash  bytea not null,
+  constraint attached_row_pkey primary key (bank_id, memory_id),
+  constraint attached_row_bank_id_relation_fkey
+    foreign key (bank_id, relation) references pgrecall.attachment (bank_id, relation)
+    on delete cascade,
+  constraint attached_row_row_hash_check check (octet_length(row_hash) = 32)
+);
+
+create index attached_row_bank_id_relation_idx
+  on pgrecall.attached_row (bank_id, relation, key, memory_id);
+
+create table pgrecall.attached_change (
+  bank_id   text not null,
+  change_id bigint not null default nextval('pgrecall.id_seq'),
+  relation  text not null,
+  key       text,
+  noted_at  timestamptz not null default now(),
+  problem   text,
+  constraint attached_change_pkey primary key (bank_id, change_id),
+  constraint attached_change_bank_id_relation_fkey
+    foreign key (bank_id, relation) references pgrecall.attachment (bank_id, relation)
+    on delete cascade
+);
+
+create index attached_change_bank_id_relation_idx
+  on pgrecall.attached_change (bank_id, relation, change_id);
+
+create type pgrecall_internal.attached_fact as (
+  key       text,
+  fact      jsonb,
+  row_hash  bytea,
+  memory_id bigint,
+  status    text
+);
+
+create type pgrecall.attached_table as (
+  bank_id     text,
+  relation    text,
+  status      text,
+  key         text,
+  columns     jsonb,
+  apply       text,
+  memories    bigint,
+  table_rows  bigint,
+  pending     bigint,
+  failed      bigint,
+  problem     text,
+  pending_for interval
+);
+
+create type pgrecall.synced_table as (
+  bank_id     text,
+  relation    text,
+  added       bigint,
+  changed     bigint,
+  removed     bigint,
+  unchanged   bigint,
+  failed      bigint,
+  is_complete boolean
+);
+
 -- phase: build
 
 create cast (tstzrange as pgrecall_internal.period)
@@ -630,6 +713,13 @@ alter table pgrecall.bank add constraint bank_message_context_weight_check
 -- A log of recalls.
 alter table pgrecall.recall_log add constraint recall_log_bank_id_fkey
   foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;
+
+-- Tables of the user's own.
+alter table pgrecall.attachment add constraint attachment_bank_id_fkey
+  foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade;
+alter table pgrecall.attached_row add constraint attached_row_bank_id_memory_id_fkey
+  foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
+  on delete cascade;
 
 -- retain() keeps how sure it was of whom a name means.
 alter table pgrecall.mention add column confidence real not null default 1;

@@ -272,6 +272,18 @@ def fill(connection: Connection, bank: str) -> list[int]:
     return found
 
 
+def attach_filed(connection: Connection, bank: str) -> None:
+    """Attach a table of two rows: one is copied, the other and a change wait."""
+    table = sql.Identifier("public", f"filed_{bank}")
+    connection.execute(sql.SQL("create table {} (id int primary key, body text)").format(table))
+    connection.execute(sql.SQL("insert into {} values (1, 'Kept.'), (2, 'Too.')").format(table))
+    connection.execute(
+        "select pgrecall.attach_table(%s, %s, 'id', 'body')", [bank, f"public.filed_{bank}"]
+    )
+    connection.execute("select pgrecall.sync_table(%s, batch_size => 1)", [bank])
+    connection.execute(sql.SQL("update {} set body = 'Changed.' where id = 1").format(table))
+
+
 # Every function that reads, with arguments that find something in a filled bank
 READS: dict[str, tuple[str, str]] = {
     "hybrid_recall": ("memory_id", "'Annie atlas.lead late', '[1,0]', '[2026-03-01,2026-04-01)'"),

@@ -58,6 +58,7 @@ from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmReport,
+    AttachedTable,
     Bank,
     BankStatistics,
     BulkRetention,
@@ -80,6 +81,7 @@ from pgrecall.rows import (
     Retained,
     RetainedMessage,
     Retention,
+    SyncedTable,
     Turn,
     TypeHint,
 )
@@ -1239,6 +1241,125 @@ class Recall:
 
         """
         return self._run(calls.operations.maintain(bank, batch_size=batch_size))
+
+    def attach_table(
+        self,
+        bank: str,
+        relation: str,
+        *,
+        key: str,
+        text: str,
+        fact_type: str | None = None,
+        occurred: str | None = None,
+        entities: Sequence[str] = (),
+        fields: Mapping[str, str | Sequence[str]] | None = None,
+        apply: str | None = None,
+        is_history_kept: bool | None = None,
+    ) -> AttachedTable:
+        """Make the rows of a table of your own memories of a bank.
+
+        Triggers note its changes from now on. Nothing is copied yet: call :meth:`sync_table`.
+
+        Args:
+            bank: Name of an existing bank.
+            relation: The table, which the role of the connection owns.
+            key: The column that tells rows apart: an integer, a text or a uuid.
+            text: The column with the text; rows without one have no memory.
+            fact_type: Fact type of its memories. Default: "world".
+            occurred: A column of times, dates or ranges of them.
+            entities: Columns with a name, with several, or with JSON as ``retain`` takes it.
+            fields: Columns for other fields: ``{"context": "title", "tags": ["labels"]}``.
+            apply: "later" for changes to wait for ``sync_table``, "commit" for them to reach the
+                bank as their transaction commits, alone in the bank meanwhile. Default: "later".
+            is_history_kept: Whether the former text of a changed row is kept as history, for
+                recalls as of an earlier time. Default: true.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            NotPermitted: the role does not own the table, or may not write into the bank.
+            InvalidArgument: a column is missing or does not fit.
+
+        """
+        return self._run(
+            calls.operations.attach_table(
+                bank,
+                relation,
+                key=key,
+                text=text,
+                fact_type=fact_type,
+                occurred=occurred,
+                entities=entities,
+                fields=fields,
+                apply=apply,
+                is_history_kept=is_history_kept,
+            )
+        )
+
+    def sync_table(
+        self,
+        bank: str,
+        relation: str | None = None,
+        *,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> list[SyncedTable]:
+        """Bring changed rows of attached tables, and those not copied yet, into a bank.
+
+        Afterwards it holds what was committed before. On a pool or in autocommit mode each batch
+        is kept. New texts have no embedding: call :meth:`embed_pending`.
+
+        Args:
+            bank: Name of an existing bank.
+            relation: An attached table, with or without its schema. Default: all of the bank.
+            batch_size: Rows and changes of a table that are read at once. Default: 1000.
+            progress: Called with how many more rows have been looked at.
+
+        Returns:
+            What was done to each table.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: batch_size is out of its range.
+            RecallError: the table is not attached, or cannot be read as it was.
+
+        """
+        done: dict[str, SyncedTable] = {}
+        while True:
+            batch = self._run(calls.operations.sync_table(bank, relation, batch_size=batch_size))
+            for table in batch:
+                done[table.relation] = table.after(done.get(table.relation))
+                if progress:
+                    progress(table.looked_at)
+            if all(table.is_complete for table in batch):
+                return list(done.values())
+
+    def attached_tables(self, bank: str) -> list[AttachedTable]:
+        """List the tables that are attached to a bank, and how far behind each is.
+
+        Raises:
+            BankNotFound: no bank has that name.
+
+        """
+        return self._read(calls.operations.attached_tables(bank))
+
+    def detach_table(self, bank: str, relation: str, *, is_forgotten: bool | None = None) -> int:
+        """Take the triggers off a table; its memories stay as ordinary ones.
+
+        Args:
+            bank: Name of an existing bank.
+            relation: An attached table, with or without its schema; it may be gone.
+            is_forgotten: Whether to erase its memories as well.
+
+        Returns:
+            How many memories were made of it.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            NotPermitted: the role does not own the table.
+            RecallError: the table is not attached.
+
+        """
+        return self._run(calls.operations.detach_table(bank, relation, is_forgotten=is_forgotten))
 
     def recall_stats(
         self, bank: str | None = None, *, since: datetime | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -557,6 +557,79 @@ class Maintained:
     task: str
     kind: str
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedTable:
+    """A table of your own whose rows are memories of a bank.
+
+    Attributes:
+        bank_id: Name of the bank.
+        relation: Schema and name of the table.
+        status: "copying" while the first pass over the rows is not done, "current", "behind" while
+            changes wait, or "broken".
+        key: The column that tells rows apart.
+        columns: The columns by field of a fact.
+        apply: "later" or "commit": when changes reach the bank.
+        memories: How many were made of its rows.
+        table_rows: How many rows the server reckons it has; None when not known.
+        pending: How many changes wait.
+        failed: How many rows cannot be stored.
+        problem: Why it is broken, or one of the rows cannot be stored.
+        pending_for: How long the oldest change waits.
+
+    """
+
+    bank_id: str
+    relation: str
+    status: str
+    key: str
+    columns: Mapping[str, Sequence[str]]
+    apply: str
+    memories: int
+    table_rows: int | None
+    pending: int
+    failed: int
+    problem: str | None
+    pending_for: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedTable:
+    """What was done to bring a table's rows into a bank.
+
+    Attributes:
+        bank_id: Name of the bank.
+        relation: Schema and name of the table.
+        added: Rows that have a memory now.
+        changed: Rows whose memory says something else now.
+        removed: Rows that are gone, or have no text any more.
+        unchanged: Rows that the bank held as they are, or that have no text.
+        failed: Rows that could not be stored; :meth:`~pgrecall.Recall.attached_tables` says why.
+        is_complete: Whether nothing is left to do.
+
+    """
+
+    bank_id: str
+    relation: str
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    failed: int
+    is_complete: bool
+
+    @property
+    def looked_at(self) -> int:
+        """How many rows that were."""
+        return self.added + self.changed + self.removed + self.unchanged + self.failed
+
+    def after(self, other: SyncedTable | None) -> SyncedTable:
+        """Return what was done with what had been done before."""
+        if other is None:
+            return self
+        names = ("added", "changed", "removed", "unchanged", "failed")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

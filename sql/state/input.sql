@@ -119,3 +119,15 @@ create type pgrecall_internal.message_row as (
 comment on type pgrecall_internal.message_row is
 'A message that retain_messages() was given, checked. n: position in the array, from 1. sent_at is '
 'null where it was not given.';
+
+create type pgrecall_internal.attached_fact as (
+  key       text,
+  fact      jsonb,
+  row_hash  bytea,
+  memory_id bigint,
+  status    text
+);
+comment on type pgrecall_internal.attached_fact is
+'A row of an attached table, as sync_table() reads it. fact: as retain() takes it; null: the row '
+'is gone, or has no text. memory_id: the memory that holds it; null: none. status: new, changed, '
+'gone or same.';

@@ -320,3 +320,39 @@ comment on type pgrecall.graph_edge is
 'from_mentions and to_mentions: of an entity, how many memories mention it, counted up to 1,000. '
 'kind: that of a relation or link, or mentions. weight: confidence, or similarity of a link, 0 to '
 '1. memory_id: the memory that states a relation or mentions an entity; null for a link.';
+
+create type pgrecall.attached_table as (
+  bank_id     text,
+  relation    text,
+  status      text,
+  key         text,
+  columns     jsonb,
+  apply       text,
+  memories    bigint,
+  table_rows  bigint,
+  pending     bigint,
+  failed      bigint,
+  problem     text,
+  pending_for interval
+);
+comment on type pgrecall.attached_table is
+'A row of attached_tables(). status: copying, while the first pass over the rows is not done; '
+'current, behind (changes wait for sync_table()), or broken, where problem says why. key, columns, '
+'apply: as attached. memories: made of its rows, former contents not counted. table_rows: what '
+'PostgreSQL reckons, for a progress bar; null: not known. pending: changes that wait. failed: rows '
+'that cannot be stored, of which problem names one. pending_for: how long the oldest change waits.';
+
+create type pgrecall.synced_table as (
+  bank_id     text,
+  relation    text,
+  added       bigint,
+  changed     bigint,
+  removed     bigint,
+  unchanged   bigint,
+  failed      bigint,
+  is_complete boolean
+);
+comment on type pgrecall.synced_table is
+'A row of sync_table(): how many rows of the table had their memories added, changed and removed, '
+'how many the bank held as they are or that have no text, and how many could not be stored. '
+'is_complete: nothing is left to do.';

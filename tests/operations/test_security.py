@@ -10,6 +10,7 @@ import pytest
 from sqlcalls import (
     READS,
     Connection,
+    attach_filed,
     column,
     contents,
     fill,
@@ -70,8 +71,9 @@ def reader(connection: Connection) -> Connection:
 @pytest.fixture(params=["bank_id = current_setting('app.bank')", "bank_id = current_user"])
 def tenant(connection: Connection, request: pytest.FixtureRequest) -> Connection:
     """The connection as a role that may do all, but only to the bank of its own name."""
-    fill(connection, TENANT)
-    fill(connection, "b")
+    for bank in (TENANT, "b"):
+        fill(connection, bank)
+        attach_filed(connection, bank)
     # Before their rows in pg_class change: autovacuum holds one lock and waits for the other.
     every = ", ".join(tables(connection))
     connection.execute(f"lock table {every} in access exclusive mode")

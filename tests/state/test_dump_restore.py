@@ -14,7 +14,7 @@ from psycopg.rows import scalar_row
 import servers
 from pgrecall.server import build
 from servers import Server
-from sqlcalls import SAMPLE, log_recalls
+from sqlcalls import SAMPLE, attach_filed, log_recalls
 
 pytestmark = pytest.mark.usefixtures("extension_on_server")
 
@@ -119,6 +119,9 @@ def fill(connection: psycopg.Connection) -> None:
         connection.execute("select pgrecall.log_session(%s, 'standup')", [bank])
         connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
         log_recalls(connection, SAMPLE, bank=bank)
+        attach_filed(connection, bank)
+        # What is known of a table is restored without it, too.
+        connection.execute(sql.SQL("drop table {}").format(sql.Identifier(f"filed_{bank}")))
     scale = {"mean": [0.1, 0.1, 0.2], "low_cosine": 0.3, "high_cosine": 0.6}
     connection.execute("select pgrecall.calibrate_bank('second', %s)", [json.dumps(scale)])
     connection.execute(

@@ -9,8 +9,23 @@ from typing import Any
 from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
-from pgrecall.calls.call import Call, call_command, call_records, call_value, single
-from pgrecall.rows import BankStatistics, IndexStep, Maintained, RecallCheck, RecallTimes
+from pgrecall.calls.call import (
+    Call,
+    call_command,
+    call_record,
+    call_records,
+    call_value,
+    single,
+)
+from pgrecall.rows import (
+    AttachedTable,
+    BankStatistics,
+    IndexStep,
+    Maintained,
+    RecallCheck,
+    RecallTimes,
+    SyncedTable,
+)
 
 
 def version() -> Call[str, str]:
@@ -51,6 +66,54 @@ def snapshot_vocabulary(bank: str) -> Call[Any, None]:
 def maintain(bank: str | None, *, batch_size: int | None) -> Call[Maintained, list[Maintained]]:
     """Do a piece of the pending work."""
     return call_records(Maintained, "maintain", bank=bank, batch_size=batch_size)
+
+
+def attach_table(
+    bank: str,
+    relation: str,
+    *,
+    key: str,
+    text: str,
+    fact_type: str | None,
+    occurred: str | None,
+    entities: Sequence[str],
+    fields: Mapping[str, str | Sequence[str]] | None,
+    apply: str | None,
+    is_history_kept: bool | None,
+) -> Call[AttachedTable, AttachedTable]:
+    """Make the rows of a table memories of a bank."""
+    return call_record(
+        AttachedTable,
+        "attach_table",
+        {"bank": bank, "relation": relation, "key": key, "text": text},
+        fact_type=fact_type,
+        occurred=occurred,
+        entities=list(entities) or None,
+        fields=Jsonb(dict(fields)) if fields else None,
+        apply=apply,
+        is_history_kept=is_history_kept,
+    )
+
+
+def sync_table(
+    bank: str, relation: str | None, *, batch_size: int | None
+) -> Call[SyncedTable, list[SyncedTable]]:
+    """Bring a batch of changed rows into a bank."""
+    return call_records(
+        SyncedTable, "sync_table", {"bank": bank}, relation=relation, batch_size=batch_size
+    )
+
+
+def attached_tables(bank: str) -> Call[AttachedTable, list[AttachedTable]]:
+    """List the tables that are attached to a bank."""
+    return call_records(AttachedTable, "attached_tables", {"bank": bank})
+
+
+def detach_table(bank: str, relation: str, *, is_forgotten: bool | None) -> Call[int, int]:
+    """Take a table away from a bank."""
+    return call_value(
+        "detach_table", {"bank": bank, "relation": relation}, is_forgotten=is_forgotten
+    )
 
 
 def log_recalls(bank: str, samples: Sequence[Mapping[str, object]]) -> Call[int, int]:

@@ -15,6 +15,7 @@ from pgrecall.command.parameters import (
     MODEL,
     NO_EMBED,
     OPTIONS,
+    SYNCING,
     TAG,
     Command,
     Group,
@@ -23,6 +24,7 @@ from pgrecall.command.parameters import (
     flag,
     moment,
     option,
+    pair,
     setting,
     several,
     write_examples,
@@ -428,6 +430,60 @@ Command(
     option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
     flag("--watch", help="Go on with what comes, until stopped."),
     option("--interval", type=float, default=5.0, metavar="SECONDS", help="Between two looks; 5."),
+)
+Command(
+    top,
+    "attach",
+    "tables.attach",
+    "Make the rows of a table of your own memories, and copy them.",
+    [
+        "pgrecall attach mine ticket --key id --text body --create",
+        "pgrecall attach mine ticket --key id --text body --occurred opened_at --entity author"
+        " --field context=title",
+    ],
+    BANK(),
+    argument("table"),
+    option("--key", required=True, metavar="COLUMN", help="The column that tells rows apart."),
+    option("--text", required=True, metavar="COLUMN", help="The column with the text."),
+    option("--fact-type", metavar="NAME", help="Fact type of its memories; world."),
+    option("--occurred", metavar="COLUMN", help="A column of times, dates or ranges."),
+    several("--entity", metavar="COLUMN", help="A column with a name, or several."),
+    click.Option(
+        ["--field"],
+        multiple=True,
+        type=pair,
+        metavar="FIELD=COLUMN",
+        help="A column for context, fact_type, mentioned_at, expires_at, confidence, tags or"
+        " metadata; can be repeated.",
+    ),
+    option(
+        "--apply",
+        type=click.Choice(("later", "commit")),
+        help="When changes reach the bank: at the next sync, or as they are committed; later.",
+    ),
+    flag("--no-history", help="Keep no former text of a changed row."),
+    CREATE(),
+    *SYNCING(),
+)
+Command(
+    top,
+    "sync",
+    "tables.sync",
+    "Bring changes of attached tables into their bank.",
+    ["pgrecall sync mine", "pgrecall sync mine ticket --watch --interval 1"],
+    BANK(),
+    argument("table", required=False),
+    *SYNCING(),
+)
+Command(
+    top,
+    "detach",
+    "tables.detach",
+    "Take a table away from a bank.",
+    ["pgrecall detach mine ticket", "pgrecall detach mine ticket --forget"],
+    BANK(),
+    argument("table"),
+    flag("--forget", help="Erase its memories as well."),
 )
 Command(
     top,

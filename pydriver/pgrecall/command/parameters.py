@@ -144,6 +144,14 @@ def field(text: str) -> tuple[str, object]:
     return _pair(text, "FIELD", 'text="Maya leads it."')
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Read a field and the column for it: FIELD=COLUMN."""
+    name, sign, column = text.partition("=")
+    if not (name and sign and column):
+        raise click.BadParameter(f"not FIELD=COLUMN: {text!r}; write context=title")
+    return name, column
+
+
 def _pair(text: str, what: str, example: str) -> tuple[str, object]:
     name, sign, value = text.partition("=")
     if not sign or not name:
@@ -165,6 +173,21 @@ FILTER = partial(
 )
 FACT_TYPE = partial(several, "--fact-type", metavar="NAME", help="Only facts of this type.")
 TAG = partial(several, "--tag", help="Only facts with this tag.")
+
+
+def SYNCING() -> tuple[click.Option, ...]:  # noqa: N802  named as the others
+    """Return the options of what syncs tables."""
+    return (
+        option(
+            "--batch-size", type=int, default=1000, metavar="N", help="Rows a transaction; 1000."
+        ),
+        flag("--watch", help="Go on with what changes, until stopped."),
+        option(
+            "--interval", type=float, default=5.0, metavar="SECONDS", help="Between two looks; 5."
+        ),
+    )
+
+
 CREATE = partial(flag, "--create", help="Create the bank if there is none.")
 NO_EMBED = partial(flag, "--no-embed", help="Store no embeddings.")
 MODEL = partial(

@@ -1,0 +1,100 @@
+"""Commands about tables of your own: attach, sync, detach."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+from rich.console import Console
+
+from pgrecall.client import Recall
+from pgrecall.command import render
+from pgrecall.command.actions import print_done, print_json
+from pgrecall.rows import AttachedTable, SyncedTable
+
+
+def attach(options: SimpleNamespace, console: Console) -> int:
+    """Make the rows of a table memories, and copy them."""
+    fields: dict[str, list[str]] = {}
+    for name, column in options.field:
+        fields.setdefault(name, []).append(column)
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        if options.create:
+            recall.create_bank(options.bank, exist_ok=True)
+        recall.attach_table(
+            options.bank,
+            options.table,
+            key=options.key,
+            text=options.text,
+            fact_type=options.fact_type,
+            occurred=options.occurred,
+            entities=options.entity or (),
+            fields=fields,
+            apply=options.apply,
+            is_history_kept=False if options.no_history else None,
+        )
+    return sync(options, console)
+
+
+def sync(options: SimpleNamespace, console: Console) -> int:
+    """Bring the changes of attached tables into their bank, once or for good."""
+    done: dict[str, SyncedTable] = {}
+    with (
+        Recall.connect(options.dsn, embedder=None) as recall,
+        render.progress_bar(render.make_console(stderr=True)) as progress,
+    ):
+        attached = recall.attached_tables(options.bank)
+        rows = sum(table.table_rows or 0 for table in attached if table.status == "copying")
+        task = progress.add_task("syncing", total=rows or None)
+
+        def advance(count: int) -> None:
+            progress.advance(task, count)
+
+        try:
+            while True:
+                for table in recall.sync_table(
+                    options.bank,
+                    options.table,
+                    batch_size=options.batch_size,
+                    progress=advance,
+                ):
+                    done[table.relation] = table.after(done.get(table.relation))
+                if not options.watch:
+                    break
+                time.sleep(options.interval)
+        except KeyboardInterrupt:
+            pass
+        attached = recall.attached_tables(options.bank)
+    if options.json:
+        print_json(console, list(done.values()))
+        return 0
+    for table in done.values():
+        console.print(_said(table), markup=False)
+    if not done:
+        console.print(f'no table is attached to bank "{options.bank}"', markup=False)
+    for state in attached:
+        if state.problem:
+            console.print(_problem(state), style="yellow", markup=False)
+    return 0
+
+
+def detach(options: SimpleNamespace, console: Console) -> int:
+    """Take a table away from a bank."""
+    with Recall.connect(options.dsn, embedder=None) as recall:
+        count = recall.detach_table(options.bank, options.table, is_forgotten=options.forget)
+    stay = "were forgotten" if options.forget else "stay"
+    said = f'detached {options.table} from bank "{options.bank}"; {count:,} memories {stay}'
+    print_done(options, console, said, bank_id=options.bank, memories=count)
+    return 0
+
+
+def _said(table: SyncedTable) -> str:
+    counts = (
+        f"{table.added:,} added, {table.changed:,} changed, {table.removed:,} removed,"
+        f" {table.unchanged:,} as they were"
+    )
+    return f"{table.relation}: {counts}" + (f", {table.failed:,} failed" * (table.failed > 0))
+
+
+def _problem(state: AttachedTable) -> str:
+    return f"{state.relation}: {state.problem}"

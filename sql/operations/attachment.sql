@@ -1,0 +1,531 @@
+-- Attaching a table of the user's own: its rows become memories, and stay what they say.
+--
+-- attach_table() checks columns and rights, writes down the mapping, and puts four statement
+-- triggers on the table that note the keys that change (state/attachment.sql). They run a function
+-- that it creates beside the table, with the rights of the role that attached it: whoever may write
+-- the table needs no right in pgrecall, and pgrecall lends none of its own. That role owns the
+-- table, so nothing of it runs with more rights than its own. The function only inserts keys; with
+-- apply => 'commit' it also syncs them as the transaction commits, after its last statement: no lock
+-- of a bank is held while it waits for a row. Where constraints are set immediate, the next
+-- change or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made
+-- of names of the catalog (%I) and of quoted constants (%L).
+create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+returns text
+language sql immutable parallel safe
+return 'pgrecall_'
+       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+comment on function pgrecall_internal._attachment_name is
+'Name of the function, and first part of the names of the triggers, of an attached table.';
+
+create or replace function pgrecall_internal._attachment(bank text, relation text)
+returns pgrecall.attachment
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_ones pgrecall.attachment[];
+begin
+  found_ones := array(
+    select a from pgrecall.attachment a
+    where  a.bank_id = _attachment.bank
+      and  (a.relation = _attachment.relation
+            or (parse_ident(a.relation))[2] = _attachment.relation)
+    order  by a.relation);
+  if cardinality(found_ones) <> 1 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = case cardinality(found_ones)
+        when 0 then format('table "%s" is not attached to bank "%s"', relation, bank)
+        else format('several tables "%s" are attached to bank "%s"', relation, bank) end,
+      hint    = coalesce(
+        'Attached are: ' || (select string_agg(a.relation, ', ' order by a.relation)
+                             from   pgrecall.attachment a
+                             where  a.bank_id = _attachment.bank),
+        format('Attach it with: select * from pgrecall.attach_table(%L, %L, ''id'', ''body'');',
+               bank, relation));
+  end if;
+  return found_ones[1];
+end;
+$$;
+comment on function pgrecall_internal._attachment is
+'The attachment of a table, by its name with or without the schema. Errors: 22023 none.';
+
+create or replace function pgrecall_internal._attachment_problem(attachment pgrecall.attachment)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  relation oid := to_regclass(attachment.relation);
+begin
+  return case
+    when relation is null then
+      format('table %s is gone, or has another name now', attachment.relation)
+    when 4 > (
+      select count(*) from pg_trigger t
+      where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
+        and  starts_with(t.tgname, pgrecall_internal._attachment_name(
+               attachment.bank_id, attachment.relation) || '_note_'))
+      then format('the triggers of table %s are gone or disabled', attachment.relation)
+    when not has_table_privilege(relation, 'select') then
+      format('role "%s" may not read table %s', current_user, attachment.relation)
+    when row_security_active(relation) then
+      format('row security hides rows of table %s from role "%s"', attachment.relation,
+             current_user)
+  end;
+end;
+$$;
+comment on function pgrecall_internal._attachment_problem is
+'Why an attached table cannot be synced by the current role; null where it can.';
+
+create or replace function pgrecall_internal._checked_column(relation regclass, name text)
+returns pg_attribute
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_column pg_attribute;
+begin
+  select a.* into found_column
+  from   pg_attribute a
+  where  a.attrelid = relation and a.attname = name and a.attnum > 0 and not a.attisdropped;
+  if not found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('table %s has no column "%s"', relation, name),
+      hint    = 'It has ' || (
+        select string_agg(a.attname, ', ' order by a.attnum)
+        from   pg_attribute a
+        where  a.attrelid = relation and a.attnum > 0 and not a.attisdropped)
+        || '. An expression can be made a column: generated always as (...) stored.';
+  end if;
+  return found_column;
+end;
+$$;
+comment on function pgrecall_internal._checked_column is
+'A column of a table. Errors: 22023 there is none of that name.';
+
+create or replace function pgrecall_internal._column_expression(
+  relation regclass, field text, name text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_column pg_attribute := pgrecall_internal._checked_column(relation, name);
+  is_own       boolean := found_column.atttypid >= 16384;  -- a type that users made
+  kind         "char";
+  of_type      text := format_type(found_column.atttypid, null);
+  value        text := format('r.%I', name);
+  -- Never a cast of a type that users made, which might run a function of theirs.
+  as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
+begin
+  select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
+  if field in ('text', 'context', 'fact_type') then
+    return format('to_jsonb(%s)', as_text);
+  elsif field = 'metadata' then
+    return format('jsonb_build_object(%L::text, %s)', name,
+                  case when is_own then as_text else value end);
+  elsif field in ('entities', 'tags') then
+    if of_type = 'jsonb' then
+      return format('case coalesce(jsonb_typeof(%1$s), ''null'') when ''array'' then %1$s '
+                    'when ''null'' then ''[]'' else jsonb_build_array(%1$s) end', value);
+    elsif kind = 'A' and not is_own then
+      return format('to_jsonb(array_remove(%s::text[], null))', value);
+    end if;
+    return format('to_jsonb(array_remove(array[%s], null))', as_text);
+  elsif of_type in ('tstzrange', 'tsrange', 'daterange') and field = 'occurred' then
+    return format('case when not isempty(%1$s) then jsonb_build_array(lower(%1$s), upper(%1$s)) '
+                  'end', value);
+  elsif not is_own and kind in ('D', 'N') and (kind = 'N') = (field = 'confidence') then
+    return format('to_jsonb(%s)', value);
+  elsif kind = 'S' and field <> 'confidence' then
+    return format('to_jsonb(%s)', as_text);
+  end if;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('column "%s" of table %s is of type %s, which cannot be %s', name, relation,
+                     of_type, field),
+    hint    = case field
+      when 'confidence' then 'Name a column of numbers from 0 to 1.'
+      when 'occurred' then 'Name a column of dates, times, or a range of them.'
+      else 'Name a column of dates or times.' end;
+end;
+$$;
+comment on function pgrecall_internal._column_expression is
+'SQL for what a column gives to a field of a fact, as JSON. Errors: 22023 no such column, or '
+'one of an unfit type.';
+
+create or replace function pgrecall_internal._row_expression(
+  relation regclass, source text, key text, fact_type text, columns jsonb)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select format('jsonb_build_object(''fact_type'', %L::text, ''source_id'', '
+                  '%L::text || format(''%%s'', r.%I))', fact_type, source || ':', key)
+           || string_agg(format(' || jsonb_strip_nulls(jsonb_build_object(%L::text, %s))',
+                                f.field, f.expression), '' order by f.field)
+    from (
+      select c.field,
+             string_agg(
+               case when c.field in ('entities', 'tags')
+                 then format('coalesce(%s, ''[]'')', x.expression) else x.expression end,
+               ' || ' order by n.place) as expression
+      from (
+        select e.key as field, e.value from jsonb_each(columns) as e
+        where  e.key <> 'metadata'
+        union all
+        -- The key is among the metadata, so that a row of a recall can be joined by it.
+        select 'metadata', to_jsonb(array[key]) || coalesce(columns -> 'metadata', '[]')
+      ) as c(field, names)
+      cross  join lateral jsonb_array_elements_text(c.names) with ordinality as n(name, place)
+      cross  join lateral pgrecall_internal._column_expression(relation, c.field, n.name)
+               as x(expression)
+      group  by c.field
+    ) as f
+  );
+end;
+$$;
+comment on function pgrecall_internal._row_expression is
+'SQL for the fact that a row r of a table is, without null fields. Errors: 22023.';
+
+create or replace function pgrecall_internal._attachable(relation regclass, key text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  the_table  pg_class;
+  key_column pg_attribute;
+begin
+  select c.* into the_table from pg_class c where c.oid = relation;
+  if not found then
+    raise exception using
+      errcode = 'null_value_not_allowed',
+      message = 'relation must not be null',
+      hint    = 'Name the table: select pgrecall.attach_table(''team'', ''ticket'', ''id'', '
+                '''body'');';
+  elsif the_table.relkind <> 'r' or the_table.relpersistence = 't' or the_table.relispartition
+     or exists (select from pg_inherits i where relation in (i.inhparent, i.inhrelid))
+     or the_table.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s cannot be attached', relation),
+      hint    = 'Attach a table of your own that is no view, not temporary, and neither partition '
+                'nor partitioned: its triggers would not see every change.';
+  elsif not pg_has_role(the_table.relowner, 'usage') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('role "%s" does not own table %s', current_user, relation),
+      hint    = format('Its owner attaches it: set role %I;',
+                       pg_get_userbyid(the_table.relowner));
+  end if;
+  key_column := pgrecall_internal._checked_column(relation, key);
+  if not key_column.attnotnull
+     or format_type(key_column.atttypid, null) not in
+          ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid')
+     or not exists (
+       select from pg_index i
+       where  i.indrelid = relation and i.indisunique and i.indisvalid and i.indimmediate
+         and  i.indpred is null and i.indnkeyatts = 1 and i.indkey[0] = key_column.attnum)
+  then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('column "%s" of table %s is no key', key, relation),
+      hint    = 'A key is not null, has a unique index of its own, and is an integer, a text or a '
+                'uuid. Several columns can be made one: generated always as (a || '':'' || b) '
+                'stored.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._attachable is
+'Checks that the current role may attach a table, and that a column tells its rows apart. Errors: '
+'22004, 22023, 42501.';
+
+create or replace function pgrecall_internal._attached_columns(
+  relation regclass, text_column text, occurred text, entities text[], fields jsonb)
+returns jsonb
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  columns jsonb;
+  field   text;
+  names   jsonb;
+begin
+  if fields is null or jsonb_typeof(fields) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('fields must be an object, not %s',
+                       coalesce(left(fields::text, 80), 'null')),
+      hint    = 'Write {"context": "title", "tags": ["labels"]}: columns by field.';
+  end if;
+  columns := jsonb_strip_nulls(jsonb_build_object(
+    'text', to_jsonb(array[text_column]),
+    'occurred', case when occurred is not null then to_jsonb(array[occurred]) end,
+    'entities', case when cardinality(entities) > 0 then to_jsonb(entities) end));
+  for field, names in select e.key, e.value from jsonb_each(fields) as e loop
+    if field not in ('context', 'fact_type', 'mentioned_at', 'expires_at', 'confidence', 'tags',
+                     'metadata')
+    then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('fields cannot have "%s"', field),
+        hint    = 'They are context, fact_type, mentioned_at, expires_at, confidence, tags and '
+                  'metadata.';
+    end if;
+    names := case jsonb_typeof(names) when 'array' then names else jsonb_build_array(names) end;
+    if jsonb_array_length(names) = 0
+       or jsonb_array_length(names) > 1 and field not in ('tags', 'metadata')
+       or jsonb_path_exists(names, '$[*] ? (@.type() != "string")')
+    then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('fields.%s cannot be %s', field, left(names::text, 80)),
+        hint    = 'Name a column; of tags and metadata also several, in an array.';
+    end if;
+    columns := columns || jsonb_build_object(field, names);
+  end loop;
+  -- Each of them exists, and is of a type that fits.
+  perform pgrecall_internal._column_expression(relation, e.key, n.name)
+  from   jsonb_each(columns) as e
+  cross  join lateral jsonb_array_elements_text(e.value) as n(name);
+  return columns;
+end;
+$$;
+comment on function pgrecall_internal._attached_columns is
+'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
+
+create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  trigger_name text;
+  noted_by     regprocedure;
+begin
+  for trigger_name, noted_by in
+    select t.tgname, t.tgfoid::regprocedure
+    from   pg_trigger t
+    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
+  loop
+    execute format('drop trigger %I on %s', trigger_name, relation);
+  end loop;
+  if noted_by is not null then
+    execute format('drop function %s', noted_by);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._drop_note_triggers is
+'Takes the triggers of an attachment off a table, and drops their function.';
+
+create or replace function pgrecall_internal._create_note_triggers(
+  relation regclass, attachment pgrecall.attachment)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  name     text := pgrecall_internal._attachment_name(attachment.bank_id, attachment.relation);
+  noted_by text := format('%I.%I', (parse_ident(attachment.relation))[1], name);
+  event    text;
+  seen     text;
+begin
+  perform pgrecall_internal._drop_note_triggers(relation, name);
+  -- It stays harmless where the bank, or pgrecall itself, was dropped: the table goes on.
+  execute format($sql$
+    create function %1$s() returns trigger
+    language plpgsql security definer
+    set search_path = pg_catalog, pg_temp
+    as $body$
+    begin
+      if to_regclass('pgrecall.attached_change') is null then
+        return null;
+      end if;
+      if not exists (select from pgrecall.attachment a
+                     where  a.bank_id = %2$L and a.relation = %3$L)
+      then
+        return null;
+      end if;
+      if tg_level = 'ROW' then
+        if exists (select from pgrecall.attached_change c
+                   where  c.bank_id = %2$L and c.relation = %3$L and c.problem is null)
+        then
+          perform pgrecall.sync_table(%2$L, %3$L, 100000, is_copying => false);
+        end if;
+      elsif tg_op = 'INSERT' then
+        insert into pgrecall.attached_change (bank_id, relation, key)
+        select %2$L, %3$L, n.%4$I::text from new_rows n;
+      elsif tg_op = 'UPDATE' then
+        insert into pgrecall.attached_change (bank_id, relation, key)
+        select %2$L, %3$L, u.key
+        from (select o.%4$I::text from old_rows o union select n.%4$I::text from new_rows n)
+               as u(key);
+      elsif tg_op = 'DELETE' then
+        insert into pgrecall.attached_change (bank_id, relation, key)
+        select %2$L, %3$L, o.%4$I::text from old_rows o;
+      else
+        insert into pgrecall.attached_change (bank_id, relation) values (%2$L, %3$L);
+      end if;
+      return null;
+    end;
+    $body$
+    $sql$, noted_by, attachment.bank_id, attachment.relation, attachment.key);
+  execute format('revoke all on function %s() from public', noted_by);
+  for event, seen in
+    values ('insert', 'referencing new table as new_rows'),
+           ('update', 'referencing old table as old_rows new table as new_rows'),
+           ('delete', 'referencing old table as old_rows'),
+           ('truncate', '')
+  loop
+    execute format('create trigger %I after %s on %s %s for each statement execute function %s()',
+                   name || '_note_' || event, event, relation, seen, noted_by);
+  end loop;
+  if attachment.apply = 'commit' then
+    execute format('create constraint trigger %I after insert or update or delete on %s '
+                   'deferrable initially deferred for each row execute function %s()',
+                   name || '_sync', relation, noted_by);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._create_note_triggers is
+'Puts the triggers of an attachment on a table, in place of earlier ones.';
+
+create or replace function pgrecall.attached_tables(bank text)
+returns setof pgrecall.attached_table
+language plpgsql stable parallel safe rows 5
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  perform pgrecall_internal._bank(bank);
+  return query
+  select a.bank_id, a.relation,
+         case
+           when p.problem is not null then 'broken'
+           when not a.is_copied then 'copying'
+           when c.pending > 0 then 'behind'
+           else 'current' end,
+         a.key, a.columns, a.apply,
+         (select count(distinct w.key) from pgrecall.attached_row w
+          where  w.bank_id = attached_tables.bank and w.relation = a.relation),
+         (select nullif(t.reltuples, -1)::bigint from pg_class t
+          where  t.oid = to_regclass(a.relation)),
+         c.pending, c.failed, coalesce(p.problem, c.problem), c.pending_for
+  from   pgrecall.attachment a
+  cross  join lateral (
+    select count(*) filter (where x.problem is null) as pending,
+           count(*) filter (where x.problem is not null) as failed,
+           min(format('row %s: %s', x.key, x.problem)) filter (where x.problem is not null)
+             as problem,
+           clock_timestamp() - min(x.noted_at) filter (where x.problem is null) as pending_for
+    from   pgrecall.attached_change x
+    where  x.bank_id = attached_tables.bank and x.relation = a.relation
+  ) as c
+  cross  join lateral pgrecall_internal._attachment_problem(a) as p(problem)
+  where  a.bank_id = attached_tables.bank
+  order  by a.relation;
+end;
+$$;
+comment on function pgrecall.attached_tables is
+'The tables that are attached to a bank, and how far behind each is. Errors: RC001.';
+
+create or replace function pgrecall.attach_table(
+  bank            text,
+  relation        regclass,
+  key             text,
+  text            text,
+  fact_type       text default 'world',
+  occurred        text default null,
+  entities        text[] default '{}',
+  fields          jsonb default '{}',
+  apply           text default 'later',
+  is_history_kept boolean default true)
+returns setof pgrecall.attached_table
+language plpgsql volatile parallel unsafe rows 1
+set search_path from current
+as $$
+declare
+  attached pgrecall.attachment;
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._attachable(relation, key);
+  perform pgrecall_internal._fact_types(bank, array[fact_type]);
+  if apply is null or apply not in ('later', 'commit') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('apply must be "later" or "commit", not "%s"', apply),
+      hint    = 'With "later" call pgrecall.sync_table() when changes shall reach the bank.';
+  end if;
+  insert into pgrecall.attachment as a
+         (bank_id, relation, key, columns, fact_type, apply, is_history_kept)
+  select attach_table.bank, format('%I.%I', n.nspname, c.relname), attach_table.key,
+         pgrecall_internal._attached_columns(
+           attach_table.relation, attach_table.text, attach_table.occurred, attach_table.entities,
+           attach_table.fields),
+         attach_table.fact_type, attach_table.apply, coalesce(attach_table.is_history_kept, true)
+  from   pg_class c
+  join   pg_namespace n on n.oid = c.relnamespace
+  where  c.oid = attach_table.relation
+  on conflict on constraint attachment_pkey do update
+  set    key = excluded.key, columns = excluded.columns, fact_type = excluded.fact_type,
+         apply = excluded.apply, is_history_kept = excluded.is_history_kept,
+         -- All rows are looked at again: those that now give another fact are changed.
+         is_copied = false, copied_key = null
+  returning a.* into attached;
+  perform pgrecall_internal._create_note_triggers(relation, attached);
+  return query
+  select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
+end;
+$$;
+comment on function pgrecall.attach_table is
+'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred one '
+'of times or a range, entities columns with a name, an array of names, or jsonb as retain() takes '
+'it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of context, '
+'fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
+'sync_table() until it is complete. Triggers note what changes from now on. apply => ''later'': '
+'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
+'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
+'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
+'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
+'are looked at again. The caller owns the table, and the triggers run with its rights. Locks the '
+'table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column or '
+'table that does not fit, 42501 not the owner.';
+
+create or replace function pgrecall.detach_table(
+  bank text, relation text, is_forgotten boolean default false)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  attached   pgrecall.attachment;
+  memory_ids bigint[];
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  attached := pgrecall_internal._attachment(bank, relation);
+  memory_ids := array(
+    select w.memory_id from pgrecall.attached_row w
+    where  w.bank_id = detach_table.bank and w.relation = attached.relation);
+  if to_regclass(attached.relation) is not null then
+    perform pgrecall_internal._drop_note_triggers(
+      attached.relation::regclass,
+      pgrecall_internal._attachment_name(bank, attached.relation));
+  end if;
+  delete from pgrecall.attachment a
+  where  a.bank_id = detach_table.bank and a.relation = attached.relation;
+  if is_forgotten then
+    return pgrecall.forget(bank, memory_ids);
+  end if;
+  return cardinality(memory_ids);
+end;
+$$;
+comment on function pgrecall.detach_table is
+'Takes the triggers off a table, which may be gone. Its memories stay as ordinary ones, or with '
+'is_forgotten are erased; returns how many there are. relation: its name, with or without the '
+'schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';

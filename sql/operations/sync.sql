@@ -1,0 +1,372 @@
+-- Bringing the rows of attached tables into their banks.
+--
+-- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
+-- and only then reads the rows of their keys: each row as it is now, however often it changed. What
+-- another transaction changes meanwhile it notes itself, and that note is seen later than the row
+-- or together with it; so nothing is lost, and a row read twice gives the same memory. The first
+-- pass over all rows goes in order of the key. Rows that cannot be stored (a text that is too long,
+-- an unknown fact type) keep nobody waiting: they are noted with the reason, until they change.
+-- It reads the table with the rights of its caller, and calls no cast of a type that users made.
+create or replace function pgrecall_internal._attached_facts(
+  attachment pgrecall.attachment, relation regclass, keys text[])
+returns setof pgrecall_internal.attached_fact
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  key_type text := (
+    select format_type(c.atttypid, null)
+    from   pgrecall_internal._checked_column(relation, attachment.key) as c);
+begin
+  return query execute format(
+    'select format(''%%s'', r.%1$I), x.fact, sha256(convert_to(x.fact::text, ''UTF8'')), '
+    '       null::bigint, null::text '
+    'from   %2$s as r '
+    'cross  join lateral (select %3$s as fact) as x '
+    'where  r.%1$I = any ($1::%4$s[]) and x.fact ? ''text''',
+    attachment.key, relation,
+    pgrecall_internal._row_expression(
+      relation, attachment.relation, attachment.key, attachment.fact_type, attachment.columns),
+    key_type) using keys;
+end;
+$$;
+comment on function pgrecall_internal._attached_facts is
+'The facts that the rows of some keys of an attached table are; none of rows without a text.';
+
+create or replace function pgrecall_internal._compared_rows(
+  attachment pgrecall.attachment, relation regclass, keys text[])
+returns pgrecall_internal.attached_fact[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select row(k.key, f.fact, f.row_hash, w.memory_id,
+               case
+                 when f.fact is null and w.memory_id is null then 'same'
+                 when f.fact is null then 'gone'
+                 when f.row_hash = w.row_hash then 'same'
+                 when w.is_current then 'changed'
+                 else 'new' end)::pgrecall_internal.attached_fact
+    from   unnest(keys) as k(key)
+    left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
+           on f.key = k.key
+    left   join lateral (
+      select x.memory_id, x.row_hash,
+             exists (select from pgrecall.memory m
+                     where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
+                       and  (m.valid_to is null or m.valid_to > now())) as is_current
+      from   pgrecall.attached_row x
+      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
+        and  x.key = k.key
+      order  by x.memory_id desc
+      limit  1
+    ) as w on true
+    order  by k.key
+  );
+end;
+$$;
+comment on function pgrecall_internal._compared_rows is
+'The rows of some keys as they are, compared with what the bank holds of them.';
+
+create or replace function pgrecall_internal._retain_rows(
+  attachment pgrecall.attachment, compared pgrecall_internal.attached_fact[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+  select distinct on (r.memory_id)
+         attachment.bank_id, r.memory_id, attachment.relation, c.key, c.row_hash
+  from   pgrecall.retain(
+           attachment.bank_id,
+           (select jsonb_agg(u.fact order by u.n)
+            from   unnest(compared) with ordinality
+                     as u(key, fact, row_hash, memory_id, status, n)),
+           replace => 'none') as r
+  join   unnest(compared) with ordinality as c(key, fact, row_hash, memory_id, status, n)
+         on c.n = r.index + 1
+  order  by r.memory_id, c.n
+  -- Known from an attachment that was taken away.
+  on conflict on constraint attached_row_pkey do update
+  set    relation = excluded.relation, key = excluded.key, row_hash = excluded.row_hash;
+end;
+$$;
+comment on function pgrecall_internal._retain_rows is
+'Retains rows of an attached table. Errors: those of retain().';
+
+create or replace function pgrecall_internal._change_row(
+  attachment pgrecall.attachment, compared pgrecall_internal.attached_fact)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+  select attachment.bank_id, u.memory_id, attachment.relation, compared.key, compared.row_hash
+  from   pgrecall.update_memory(
+           attachment.bank_id, compared.memory_id,
+           -- A column that is null now takes its field away.
+           (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
+           || compared.fact) as u
+  on conflict on constraint attached_row_pkey do update
+  set    row_hash = excluded.row_hash;
+end;
+$$;
+comment on function pgrecall_internal._change_row is
+'Gives the memory of a row that has changed a new version. Errors: those of update_memory().';
+
+create or replace function pgrecall_internal._note_problem(
+  attachment pgrecall.attachment, key text, problem text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  insert into pgrecall.attached_change (bank_id, relation, key, problem)
+  values (attachment.bank_id, attachment.relation, _note_problem.key, _note_problem.problem);
+end;
+$$;
+comment on function pgrecall_internal._note_problem is
+'Keeps in attached_change why a row could not be stored.';
+
+create or replace function pgrecall_internal._sync_rows(
+  attachment pgrecall.attachment, relation regclass, keys text[])
+returns pgrecall.synced_table
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  compared  pgrecall_internal.attached_fact[] :=
+    pgrecall_internal._compared_rows(attachment, relation, keys);
+  added     pgrecall_internal.attached_fact[] := array(
+    select c from unnest(compared) as c where c.status = 'new' order by c.key);
+  former    bigint[] := '{}';
+  one       pgrecall_internal.attached_fact;
+  done      pgrecall.synced_table;
+begin
+  delete from pgrecall.attached_change c
+  where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+    and  c.problem is not null and c.key = any (keys);
+  done.bank_id := attachment.bank_id;
+  done.relation := attachment.relation;
+  done.failed := 0;
+  -- Errors of the data are kept with the row, all others end the call.
+  begin
+    if added <> '{}' then
+      perform pgrecall_internal._retain_rows(attachment, added);
+    end if;
+  exception when sqlstate 'RC003' or sqlstate 'RC008' then
+    foreach one in array added loop
+      begin
+        perform pgrecall_internal._retain_rows(attachment, array[one]);
+      exception when sqlstate 'RC003' or sqlstate 'RC008' then
+        perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+        done.failed := done.failed + 1;
+      end;
+    end loop;
+  end;
+  done.added := cardinality(added) - done.failed;
+  done.changed := 0;
+  for one in select c.* from unnest(compared) as c where c.status = 'changed' loop
+    begin
+      perform pgrecall_internal._change_row(attachment, one);
+      done.changed := done.changed + 1;
+      former := former || one.memory_id;
+    exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+      done.failed := done.failed + 1;
+    end;
+  end loop;
+  if attachment.is_history_kept then
+    former := '{}';
+  end if;
+  -- What the table no longer has is erased, with its former contents.
+  perform pgrecall.forget(attachment.bank_id, former || array(
+    select w.memory_id
+    from   unnest(compared) as c
+    cross  join lateral (
+      select x.memory_id from pgrecall.attached_row x
+      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
+        and  x.key = c.key) as w
+    where  c.status = 'gone'))
+  where   former <> '{}' or 'gone' = any (array(select c.status from unnest(compared) as c));
+  select count(*) filter (where c.status = 'gone'), count(*) filter (where c.status = 'same')
+  into   done.removed, done.unchanged
+  from   unnest(compared) as c;
+  return done;
+end;
+$$;
+comment on function pgrecall_internal._sync_rows is
+'Makes the memories of the rows of some keys what the rows are now; the bank is locked.';
+
+create or replace function pgrecall_internal._taken_keys(
+  attachment pgrecall.attachment, batch_size integer)
+returns text[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  noted text[];
+begin
+  with taken as (
+    delete from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+      and  c.change_id in (
+             select n.change_id from pgrecall.attached_change n
+             where  n.bank_id = attachment.bank_id and n.relation = attachment.relation
+               and  n.problem is null
+             order  by n.change_id
+             limit  _taken_keys.batch_size)
+    returning c.key
+  )
+  select array_agg(distinct t.key) into noted from taken t;
+  if array_position(noted, null) is not null then
+    -- The table was emptied: all that was known of it is looked at again, in later batches.
+    insert into pgrecall.attached_change (bank_id, relation, key)
+    select distinct attachment.bank_id, attachment.relation, w.key
+    from   pgrecall.attached_row w
+    where  w.bank_id = attachment.bank_id and w.relation = attachment.relation;
+    noted := array_remove(noted, null);
+  end if;
+  return coalesce(noted, '{}');
+end;
+$$;
+comment on function pgrecall_internal._taken_keys is
+'Takes notes of changes of an attached table, the oldest first; returns the keys they are about.';
+
+create or replace function pgrecall_internal._copied_keys(
+  attachment pgrecall.attachment, relation regclass, batch_size integer)
+returns text[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  next_keys text[];
+  key_type  text := (
+    select format_type(c.atttypid, null)
+    from   pgrecall_internal._checked_column(relation, attachment.key) as c);
+begin
+  execute format(
+    'select array_agg(format(''%%s'', n.key) order by n.key) '
+    'from (select r.%1$I as key from %2$s as r where $1 is null or r.%1$I > $1::%3$s '
+    '      order by r.%1$I limit $2) as n',
+    attachment.key, relation, key_type)
+  into next_keys using attachment.copied_key, batch_size;
+  update pgrecall.attachment a
+  set    copied_key = coalesce(next_keys[cardinality(next_keys)], a.copied_key),
+         is_copied = coalesce(cardinality(next_keys), 0) < batch_size
+  where  a.bank_id = attachment.bank_id and a.relation = attachment.relation;
+  return coalesce(next_keys, '{}');
+end;
+$$;
+comment on function pgrecall_internal._copied_keys is
+'The next keys of the first pass over an attached table, which it counts as done.';
+
+create or replace function pgrecall_internal._is_behind(attachment pgrecall.attachment)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return exists (
+    select from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+      and  c.problem is null);
+end;
+$$;
+comment on function pgrecall_internal._is_behind is
+'Whether changes of an attached table wait.';
+
+create or replace function pgrecall_internal._sync_batch(
+  attachment pgrecall.attachment, batch_size integer, is_copying boolean)
+returns pgrecall.synced_table
+language plpgsql volatile parallel unsafe
+set search_path from current
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+declare
+  problem  text := pgrecall_internal._attachment_problem(attachment);
+  keys     text[];
+  done     pgrecall.synced_table;
+begin
+  if problem is not null then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = problem,
+      hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
+                       'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
+                       attachment.relation);
+  end if;
+  -- Another may have synced it while this waited for the bank.
+  perform pgrecall_internal._locked_bank(attachment.bank_id);
+  attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
+  keys := pgrecall_internal._taken_keys(attachment, batch_size);
+  if is_copying and not attachment.is_copied and cardinality(keys) < batch_size then
+    keys := array(
+      select u.key from unnest(keys || pgrecall_internal._copied_keys(
+        attachment, attachment.relation::regclass, batch_size - cardinality(keys))) as u(key)
+      group  by u.key);
+  end if;
+  done := pgrecall_internal._sync_rows(attachment, attachment.relation::regclass, keys);
+  done.is_complete :=
+    (select a.is_copied from pgrecall.attachment a
+     where  a.bank_id = attachment.bank_id and a.relation = attachment.relation)
+    and not pgrecall_internal._is_behind(attachment);
+  return done;
+end;
+$$;
+comment on function pgrecall_internal._sync_batch is
+'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
+
+create or replace function pgrecall.sync_table(
+  bank       text,
+  relation   text default null,
+  batch_size integer default 1000,
+  is_copying boolean default true)
+returns setof pgrecall.synced_table
+language plpgsql volatile parallel unsafe rows 1
+set search_path from current
+as $$
+declare
+  attached pgrecall.attachment;
+  done     pgrecall.synced_table;
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
+  if relation is not null then
+    attached := pgrecall_internal._attachment(bank, relation);
+    relation := attached.relation;
+  end if;
+  for attached in
+    select a.* from pgrecall.attachment a
+    where  a.bank_id = sync_table.bank
+      and  (sync_table.relation is null or a.relation = sync_table.relation)
+    order  by a.relation
+  loop
+    if attached.is_copied and not pgrecall_internal._is_behind(attached) then
+      -- The bank is not locked for nothing.
+      done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
+    else
+      done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);
+    end if;
+    return next done;
+  end loop;
+end;
+$$;
+comment on function pgrecall.sync_table is
+'Brings changed rows of an attached table, and those that were not copied yet, into the bank: at '
+'most batch_size notes of changes and rows, a row for each table. Call it until is_complete, each '
+'call in a transaction of its own; then the bank holds what was committed before the last call. '
+'relation: the name of the table, with or without its schema; null: all of the bank. is_copying '
+'=> false leaves the first pass over all rows alone. New texts have no embedding: embed_pending() '
+'lists them. Needs rights to read the table, all of its rows, and to write into the bank, which '
+'no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, without its '
+'triggers or not to be read.';
