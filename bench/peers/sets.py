@@ -54,6 +54,10 @@ class Set:
     questions: list[Asked]
 
     @property
+    def is_judged(self) -> bool:
+        return any(question.relevant for question in self.questions)
+
+    @property
     def key(self) -> str:
         """What tells it from the set of another run."""
         text = json.dumps(
