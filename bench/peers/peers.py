@@ -58,6 +58,7 @@ OURS = "pgrecall"
 TOP_K = 10
 BURSTS, BURST_SECONDS = 4, 2.0
 LOAD_SHARE = 0.6  # of the time left
+SCRIPT = hashlib.sha256(build.full_script().encode()).hexdigest()[:12]  # of the schema of pgrecall
 MODELS: Mapping[str, Any] = {
     "all-MiniLM-L6-v2": MiniLMEmbedder,
     "pgrecall-small-1": PackagedEmbedder,
@@ -137,7 +138,7 @@ PEERS = {
         "ogham_service",
         "Ogham",
         "what its MCP tools call, on its PostgreSQL backend, a bank a profile, no reranker",
-        ["ogham-mcp[postgres]==0.19.0"],
+        ["ogham-mcp[postgres]==0.19.0", "onnxruntime", "tokenizers"],
         python="3.13",
     ),
     "mem0": Peer(
@@ -318,7 +319,7 @@ class Run:
         adapter = environments.HERE / "adapters" / f"{peer.adapter}.py"
         made_by = [adapter.read_bytes(), repr(peer.packages).encode(), one.key.encode()]
         if peer.adapter == "ours":
-            made_by.append(build.full_script().encode())
+            made_by.append(SCRIPT.encode())
         key = hashlib.sha256(b"".join(made_by)).hexdigest()[:16]
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
@@ -367,10 +368,10 @@ class Run:
         return int(row[0])
 
     def measure(self, one: Set) -> None:
-        """Measure a set, unless this commit has been measured on it as it is now."""
+        """Measure a set, unless all peers have been measured on it as they are now."""
         if self.is_over():
             return
-        asked = {"commit": self.commit, "key": one.key, "questions": len(one.questions)}
+        asked = {"script": SCRIPT, "key": one.key, "questions": len(one.questions)}
         asked |= {"clients": self.options.clients, "peers": self.options.peers}
         known = self.state.rows.get(f"measured {self.prefix}{one.name}", {})
         if known.get("asked") == asked:
@@ -378,9 +379,10 @@ class Run:
             self.versions |= known["versions"]
             self.not_run |= known["not_run"]
         else:
+            before = len(self.not_run)
             (self.quality if one.is_judged else self.speed)(one)
             figures = {k: v for k, v in self.figures.items() if k.split(".")[2] == one.name}
-            if not self.is_over():
+            if not self.is_over() and len(self.not_run) == before:
                 found = {"figures": figures, "versions": self.versions, "not_run": self.not_run}
                 self.state.keep(f"measured {self.prefix}{one.name}", {"asked": asked, **found})
         if self.options.json is not None:
@@ -496,13 +498,13 @@ class Run:
                 self.keep(name, one.name, {"ndcg10": ndcg, "recall10": recall, "questions": asked})
 
     def _read_earlier(self) -> dict[str, Any]:
-        """Return what the file of results has of this commit and these settings, to be added to."""
+        """Return what the file of results has of this schema and these settings: it is added to."""
         path: Path | None = self.options.json
         if path is None or not path.exists():
             return {}
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        is_same = (found["commit"], found["settings"]) == (self.commit, self._settings())
-        return found if is_same else {}
+        was = found["settings"], found["versions"].get("script")
+        return found if was == (self._settings(), SCRIPT) else {}
 
     def _settings(self) -> dict[str, Any]:
         options = self.options
@@ -525,7 +527,7 @@ class Run:
         return {
             "commit": self.commit,
             "machine": harness.machine(),
-            "versions": {"postgresql": row[0], "pgvector": row[1]},
+            "versions": {"postgresql": row[0], "pgvector": row[1], "script": SCRIPT},
             "settings": self._settings(),
             "peers": self._earlier.get("peers", {})
             | {

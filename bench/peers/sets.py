@@ -144,7 +144,7 @@ def embed_missing(path: Path, texts: Iterable[str], embed: Embed) -> None:
             batch = missing[start : start + 256]
             rows = zip(batch, embed(batch), strict=True)
             database.executemany(
-                "insert into vector values (?, ?)",
+                "insert or ignore into vector values (?, ?)",
                 [(text, array("f", vector).tobytes()) for text, vector in rows],
             )
             database.commit()

@@ -18,6 +18,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.update(
@@ -33,6 +34,7 @@ sys.path.append(str(Path(__file__).resolve().parents[3] / "pydriver"))
 
 from hindsight_api.engine.embeddings import Embeddings
 from hindsight_api.engine.memory_engine import Budget, MemoryEngine
+from hindsight_api.engine.retain.embedding_processing import augment_texts_with_dates
 from hindsight_api.engine.task_backend import SyncTaskBackend
 from hindsight_api.models import RequestContext
 
@@ -67,6 +69,7 @@ class Given(Embeddings):
 
 class Peer:
     def __init__(self, dsn: str, vectors: Any, threads: int) -> None:
+        self._vectors = vectors
         vectors.embed = MiniLMEmbedder(threads=1).embed
         self._facts: list[dict[str, Any]] = []
         self._loop = asyncio.new_event_loop()
@@ -114,6 +117,22 @@ class Peer:
                 }
             ]
         }
+
+    def prepare(self, facts: Sequence[dict[str, Any]]) -> None:
+        """Embed facts with their dates and entities, as a retain is going to."""
+        made = [
+            SimpleNamespace(
+                fact_text=fact["text"],
+                occurred_start=(at := datetime.fromisoformat(fact["at"]) if fact["at"] else None),
+                occurred_end=at,
+                mentioned_at=at,
+                entities=fact["entities"],
+            )
+            for fact in facts
+        ]
+        texts = augment_texts_with_dates(made, self._engine._format_readable_date)
+        for start in range(0, len(texts), BATCH):
+            self._vectors.many(texts[start : start + BATCH])
 
     def load(self, bank: str, facts: Sequence[dict[str, Any]]) -> None:
         first = len(self._facts)

@@ -2,18 +2,24 @@
 
 Its PostgreSQL backend and its schema, one profile a bank. Facts bring their entities as tags; it
 finds dates and further entities in texts by itself, and links what is alike. No reranker, as it
-comes. A search records what it found, which is part of its time.
+comes. A search records what it found, and embeds parts of some questions, both within its time.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import psycopg
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "pydriver"))
+
+from pgrecall.embedders import MiniLMEmbedder
 
 DIMENSIONS = 384
 
@@ -22,6 +28,7 @@ class Peer:
     def __init__(self, dsn: str, vectors: Any, threads: int) -> None:
         self._dsn = dsn
         self._vectors = vectors
+        vectors.embed = MiniLMEmbedder(threads=1).embed
         os.environ.update(
             {
                 "DATABASE_BACKEND": "postgres",
