@@ -38,7 +38,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from select import select
 from signal import SIGTERM, signal
@@ -77,6 +77,7 @@ class Peer:
         python: The version that it needs at least.
         extension: What it needs on the server that no registry of packages has.
         model: Whose vectors it is given.
+        checkout: Of pgrecall at another commit, built; the driver and the schema are those of it.
 
     """
 
@@ -87,6 +88,18 @@ class Peer:
     python: str | None = None
     extension: str | None = None
     model: str = "all-MiniLM-L6-v2"
+    checkout: Path | None = None
+
+    def made_of(self) -> bytes:
+        """Return all that loaded data depend on, beside the data."""
+        parts = [(environments.HERE / "adapters" / f"{self.adapter}.py").read_bytes()]
+        parts.append(repr(self.packages).encode())
+        if self.checkout is not None:
+            built = self.checkout / "pydriver" / "pgrecall" / "extension"
+            parts += [path.read_bytes() for path in sorted(built.glob("*.sql"))]
+        elif not self.packages:
+            parts.append(SCRIPT.encode())
+        return b"".join(parts)
 
 
 PEERS = {
@@ -184,6 +197,7 @@ class Process:
                 "PGRECALL_BENCH_MODEL": peer.model,
                 "OMP_NUM_THREADS": "1",
                 "HOME": str(log.parent),  # where some peers keep files of their own
+                **({"PYTHONPATH": f"{peer.checkout}/pydriver"} if peer.checkout else {}),
             },
         )
 
@@ -316,11 +330,7 @@ class Run:
         """Start a peer on its database of a set, filled."""
         peer = PEERS[name]
         database = f"{self.prefix}{name}_{one.name}"
-        adapter = environments.HERE / "adapters" / f"{peer.adapter}.py"
-        made_by = [adapter.read_bytes(), repr(peer.packages).encode(), one.key.encode()]
-        if peer.adapter == "ours":
-            made_by.append(SCRIPT.encode())
-        key = hashlib.sha256(b"".join(made_by)).hexdigest()[:16]
+        key = hashlib.sha256(peer.made_of() + one.key.encode()).hexdigest()[:16]
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
         with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
@@ -562,6 +572,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="little data, two minutes")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument(
+        "--earlier",
+        type=Path,
+        metavar="FOLDER",
+        help="pgrecall at another commit, after make build",
+    )
     parser.add_argument("--facts", type=int, nargs="*", help="of a bank; default: 1000 10000")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, default=list(sets.QUALITY))
@@ -574,6 +590,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--load", help="what else ran on the machine, for the reader")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
+    if options.earlier is not None:
+        checkout = options.earlier.resolve()
+        how = f"the same at another commit, {checkout.name}"
+        PEERS["earlier"] = replace(
+            PEERS[OURS], title="pgrecall, earlier", how=how, checkout=checkout
+        )
+        options.peers.append("earlier")
     if options.facts is None:
         options.facts = [300] if options.smoke else [1_000, 10_000]
     if options.smoke:
