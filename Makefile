@@ -25,7 +25,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench release pgxn all clean lock locked sbom audit
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release pgxn all clean lock locked sbom audit
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,8 @@ lint: $(DEVELOPED) $(BUILT) ## Check formats, types and the house rules
 	$(PYTEST) -q tests/house/test_house_rules.py
 
 readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from the comments in sql/, bench/README.md from bench/results/
-	@PYTHONPATH=tests $(BIN)/python tests/house/readme.py
-	@$(BIN)/python bench/report.py
+	@PYTHONPATH=tests:. $(BIN)/python tests/house/readme.py
+	@$(BIN)/python -m bench.report
 
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
@@ -104,7 +104,11 @@ bench-smoke: $(DEVELOPED) $(BUILT) ## Run every benchmark on little data, under 
 
 bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full, and write bench/README.md
 	@$(call run_benchmarks,--full)
-	@$(BIN)/python bench/report.py
+	@$(BIN)/python -m bench.report
+
+bench-peers: $(DEVELOPED) $(BUILT) ## Measure pgrecall beside its peers: make bench-peers ARGS='--smoke'
+	@$(BIN)/python bench/peers/peers.py $(ARGS)
+	@$(BIN)/python -m bench.report
 
 release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
@@ -149,7 +153,7 @@ echo "== $(1)"; $(2) >>$(LOG) 2>&1 || { \
 endef
 
 define run_benchmarks
-for file in $$(grep -l '__main__' bench/*/*.py | grep -v ^bench/training/); do \
+for file in $$(grep -l '__main__' bench/*/*.py | grep -vE '^bench/(training|peers)/'); do \
   echo "== $$file $(1)"; \
   $(BIN)/python $$file $(1) || exit 1; \
 done

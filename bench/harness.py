@@ -127,6 +127,11 @@ def clock(connection: psycopg.Connection[Any]) -> float:
         return time.perf_counter() * 1000
 
 
+def machine() -> str:
+    """Say on what machine this runs."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+
+
 def commit() -> str | None:
     """Return the commit of the checkout, and whether more than results differ from it."""
     git = ["git", "-C", str(ROOT)]
@@ -167,7 +172,7 @@ def write(
         versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
     report = {
         "commit": commit(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "machine": machine(),
         "versions": versions,
         "settings": dict(settings),
         "figures": dict(figures),

@@ -1,10 +1,11 @@
-"""Make bench/README.md from bench/report.md and the files of bench/results: ``make readme``.
+"""Make the pages of bench/ from their report.md and the files of bench/results: ``make readme``.
 
-bench/report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
+A report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 
 * ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
 * ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
 * ``{at: floor}`` says of which commit they are, and where on another machine than ``{at: usual}``.
+* ``{table: speed}`` is that table of peers/tables.py, of results/peers.json.
 
 Nothing else may be a figure of today, so none can outlive the run that it is from.
 """
@@ -17,8 +18,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bench.peers import tables
+
 HERE = Path(__file__).resolve().parent
-README, TEMPLATE, RESULTS = HERE / "README.md", HERE / "report.md", HERE / "results"
+README, RESULTS = HERE / "README.md", HERE / "results"
+PEERS = HERE / "peers"
+PAGES = (README, PEERS / "README.md")
 NOTICE = "<!-- Written by make readme from report.md and results/; edit those. -->\n\n"
 MARKER = re.compile(r"\{([\w-]+): ([^{}]+?)(?: ([+,]?\.\d[fg%]))?\}")
 
@@ -82,15 +87,31 @@ def value(file: str, name: str, form: str) -> str:
 def filled(found: re.Match[str]) -> str:
     """Return what stands in the place of a marker."""
     file, text, form = found.groups()
+    if file == "table":
+        return filled_table(text)
     if file == "at":
         return usual() if text == "usual" else source(text)
     return " | ".join(value(file, name, form or ",g") for name in names(text))
 
 
-def written() -> str:
-    """Return the text of bench/README.md."""
-    return NOTICE + MARKER.sub(filled, TEMPLATE.read_text(encoding="utf-8"))
+def filled_table(name: str) -> str:
+    """Return a table of peers/tables.py."""
+    return tables.TABLES[name](read("peers"))
+
+
+def written(page: Path = README) -> str:
+    """Return the text of a page."""
+    template = page.with_name("report.md")
+    return NOTICE + MARKER.sub(filled, template.read_text(encoding="utf-8"))
+
+
+def drawn(name: str) -> str:
+    """Return the text of a plot."""
+    return tables.PLOTS[name](read("peers"))
 
 
 if __name__ == "__main__":
-    README.write_text(written(), encoding="utf-8")
+    for one in PAGES:
+        one.write_text(written(one), encoding="utf-8")
+    for plot in tables.PLOTS:
+        (PEERS / f"{plot}.svg").write_text(drawn(plot), encoding="utf-8")

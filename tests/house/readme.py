@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from bench import report
 
 from pgrecall import errors
 
@@ -97,6 +98,7 @@ def reference(connection: Connection) -> str:
         "types": lambda _: _types(connection),
         "errors": lambda _: _errors(),
         "contents": lambda _: _contents(template),
+        "peers": lambda name: iter([report.filled_table(name)]),
     }
     template = TEMPLATE.read_text(encoding="utf-8")
     with connection.transaction(force_rollback=True):

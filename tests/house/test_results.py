@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from bench import report
+from bench.peers import tables
 
 FILES = sorted(path.stem for path in report.RESULTS.glob("*.json"))
 
 
-def test_the_page_is_made_of_the_results() -> None:
-    assert report.README.read_text("utf-8") == report.written(), "run make readme"
+@pytest.mark.parametrize("page", report.PAGES, ids=lambda page: page.parent.name)
+def test_the_page_is_made_of_the_results(page: Path) -> None:
+    assert page.read_text("utf-8") == report.written(page), "run make readme"
+
+
+@pytest.mark.parametrize("name", tables.PLOTS)
+def test_the_plots_are_made_of_the_results(name: str) -> None:
+    assert (report.PEERS / f"{name}.svg").read_text("utf-8") == report.drawn(name)
 
 
 def test_the_page_is_short() -> None:

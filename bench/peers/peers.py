@@ -1,0 +1,624 @@
+"""Measure pgrecall beside its peers: the same facts, the same questions, one server, one run.
+
+    make bench-peers
+    python -m bench.peers.peers --smoke
+    python -m bench.peers.peers --peers pgrecall hindsight --facts 1000 10000 --minutes 60
+
+Each peer is a file in adapters/ and runs in an environment of its own (environments.py), by
+worker.py; all on one PostgreSQL server, each set of facts in a database of its own (sets.py).
+Every question goes to all peers in turn before the next one is asked, and each question begins with
+another peer, so what else runs on the machine hits all of them. Vectors are given and cost nobody.
+Environments, vectors and loaded data are kept in --cache: a second run goes on where the first
+ended, also where it was broken off or --minutes had passed. What could not run says why.
+
+Figures, peers.<peer>.<axis>. (the axis is a number of facts or the name of a set):
+
+* p50_ms, p95_ms: of a recall by the wall, from the call in Python to its ids;
+* database_ms: of the part that the peer itself reports as the database's, the median;
+* server_ms: processor time of all processes of the server a recall, a mean; client_ms: of the
+  process that asks;
+* ratio, server_ratio: how many times pgrecall's that is, p50 by the median of the ratios question
+  by question. Above 1 pgrecall is faster;
+* clients_N.per_s: recalls a second of N clients, in bursts in turn; clients_N.ratio: of pgrecall
+  over the peer's;
+* ndcg10, recall10, questions: of a judged set, asked for ten;
+* load_per_s, load_server_ms: facts a second while they are loaded, indexes and links included, and
+  the processor time of the server a fact; megabytes: of the database, less an empty one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from select import select
+from signal import SIGTERM, signal
+from statistics import fmean, median
+from typing import Any
+
+import psycopg
+from bench import conversations, harness
+from bench.peers import environments, sets
+from bench.peers.environments import CannotRunError, Server
+from bench.peers.sets import Set
+
+from pgrecall.embedders import MiniLMEmbedder, PackagedEmbedder
+from pgrecall.server import build
+
+OURS = "pgrecall"
+TOP_K = 10
+BURSTS, BURST_SECONDS = 4, 2.0
+LOAD_SHARE = 0.6  # of the time left
+SCRIPT = hashlib.sha256(build.full_script().encode()).hexdigest()[:12]  # of the schema of pgrecall
+MODELS: Mapping[str, Any] = {
+    "all-MiniLM-L6-v2": MiniLMEmbedder,
+    "pgrecall-small-1": PackagedEmbedder,
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How a peer is run.
+
+    Attributes:
+        adapter: The file in adapters/.
+        title: What it is called in tables.
+        how: How it is set up, as a reader would want to know.
+        packages: What pip installs for it; none: it runs in the environment of this program.
+        python: The version that it needs at least.
+        extension: What it needs on the server that no registry of packages has.
+        model: Whose vectors it is given.
+        checkout: Of pgrecall at another commit, built; the driver and the schema are those of it.
+
+    """
+
+    adapter: str
+    title: str
+    how: str
+    packages: Sequence[str] = ()
+    python: str | None = None
+    extension: str | None = None
+    model: str = "all-MiniLM-L6-v2"
+    checkout: Path | None = None
+
+    def made_of(self) -> bytes:
+        """Return all that loaded data depend on, beside the data."""
+        parts = [(environments.HERE / "adapters" / f"{self.adapter}.py").read_bytes()]
+        parts.append(repr(self.packages).encode())
+        if self.checkout is not None:
+            built = self.checkout / "pydriver" / "pgrecall" / "extension"
+            parts += [path.read_bytes() for path in sorted(built.glob("*.sql"))]
+        elif not self.packages:
+            parts.append(SCRIPT.encode())
+        return b"".join(parts)
+
+
+PEERS = {
+    OURS: Peer("ours", "pgrecall", "`retain_bulk()`, `recall()` as it comes, no reranker"),
+    "pgrecall_own": Peer(
+        "ours",
+        "pgrecall, own model",
+        "the same with vectors of pgrecall-small-1",
+        model="pgrecall-small-1",
+    ),
+    "pgvector": Peer(
+        "recipe",
+        "pgvector's recipe",
+        "HNSW and `ts_rank_cd` over GIN, 40 candidates each, RRF in SQL, as in its documentation",
+        ["psycopg[binary]==3.3.9"],
+    ),
+    "four": Peer(
+        "four",
+        "four connections",
+        "an arm, a statement and a connection each, fused by the client",
+        ["psycopg[binary,pool]==3.3.9"],
+    ),
+    "textsearch": Peer(
+        "textsearch",
+        "pg_textsearch and pgvector",
+        "BM25 index and HNSW, 40 candidates each, RRF in SQL",
+        ["psycopg[binary]==3.3.9"],
+    ),
+    "langchain": Peer(
+        "langchain_store",
+        "LangChain PGVectorStore",
+        "hybrid search with a tsvector column, HNSW, RRF, 40 candidates each",
+        ["langchain-postgres==0.0.19"],
+    ),
+    "llamaindex": Peer(
+        "llamaindex_store",
+        "LlamaIndex PGVectorStore",
+        "QueryFusionRetriever over vectors (HNSW) and sparse search, relative scores",
+        ["llama-index-core==0.14.25", "llama-index-vector-stores-postgres==0.9.0"],
+    ),
+    "pgmnemo": Peer(
+        "pgmnemo_sql",
+        "pgmnemo",
+        "`ingest()`, `recall_hybrid()` in SQL, a bank a project",
+        ["psycopg[binary]==3.3.9"],
+        extension="pgmnemo",
+    ),
+    "ogham": Peer(
+        "ogham_service",
+        "Ogham",
+        "what its MCP tools call, on its PostgreSQL backend, a bank a profile, no reranker",
+        ["ogham-mcp[postgres]==0.19.0", "onnxruntime", "tokenizers"],
+        python="3.13",
+    ),
+    "mem0": Peer(
+        "mem0_store",
+        "Mem0 with pgvector",
+        "`add(infer=False)`, `search()`; no spaCy, so neither lemmas nor entities",
+        ["mem0ai==2.2.1", "psycopg[binary,pool]==3.3.9"],
+    ),
+    "hindsight": Peer(
+        "hindsight_engine",
+        "Hindsight",
+        "engine in the process, prepared facts, reranker passed through, observations off",
+        [
+            "hindsight-api-slim==1.1.0",
+            "dateparser==1.4.2",
+            "onnxruntime",
+            "tokenizers",
+            "psycopg[binary]==3.3.9",
+        ],
+    ),
+}
+
+
+class PeerError(Exception):
+    """A peer failed at what it was told."""
+
+
+class Process:
+    """A peer that runs."""
+
+    def __init__(self, python: Path, peer: Peer, dsn: str, vectors: Path, log: Path) -> None:
+        self._log = log.open("a", encoding="utf-8")
+        worker = environments.HERE / "worker.py"
+        self._process = subprocess.Popen(
+            [python, worker, peer.adapter, dsn, vectors],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=log.parent,
+            env={
+                **os.environ,
+                "PGRECALL_BENCH_MODEL": peer.model,
+                "OMP_NUM_THREADS": "1",
+                "HOME": str(log.parent),  # where some peers keep files of their own
+                **({"PYTHONPATH": f"{peer.checkout}/pydriver"} if peer.checkout else {}),
+            },
+        )
+
+    def tell(self, do: str, seconds: float = 120, **given: Any) -> dict[str, Any]:
+        """Let it do something; returns its answer.
+
+        Raises:
+            PeerError: it raised an error, it took more than so many seconds, or it has ended.
+
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            print(json.dumps({"do": do, **given}), file=self._process.stdin, flush=True)
+        if not select([self._process.stdout], [], [], seconds)[0]:
+            self._process.kill()
+            raise PeerError(f"{do} took more than {seconds:.0f} seconds")
+        line = self._process.stdout.readline()
+        if not line:
+            raise PeerError(f"the process ended with {self._process.wait()}; see {self._log.name}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise PeerError(answer["error"][:300])
+        return answer
+
+    def end(self) -> None:
+        with suppress(BrokenPipeError):
+            self._process.communicate(timeout=20)
+        self._log.close()
+
+
+class State:
+    """What is loaded and measured, in a file: the next run goes on from it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def keep(self, name: str, row: Any) -> None:
+        self.rows[name] = row
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps(self.rows))
+        part.rename(self._path)
+
+
+class Run:
+    """One run: the peers that work, the sets, and the figures so far."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path, server: Server) -> None:
+        self.options = options
+        self.folder = folder
+        self.server = server
+        self.state = State(folder / f"state-{options.settings}.json")
+        self.prefix = "smoke_" if options.smoke else ""
+        self.figures: harness.Figures = {}
+        self.not_run: dict[str, str] = {}
+        self.versions: dict[str, Any] = {}
+        self.commit = harness.commit()
+        self._earlier = self._read_earlier()
+        self._until: float = time.monotonic() + options.minutes * 60
+        self._pythons: dict[str, Path] = {}
+
+    def is_over(self) -> bool:
+        return self.seconds_left() <= 0
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def _load_seconds(self) -> float:
+        """Return how long a load may take: some time is kept for what comes after it."""
+        return self.seconds_left() * LOAD_SHARE
+
+    def prepare(self) -> None:
+        """Make the environments; a peer that has none is left out, and says why."""
+        for name in self.options.peers:
+            peer = PEERS[name]
+            try:
+                self._require_extension(peer.extension)
+                self._pythons[name] = (
+                    environments.environment(
+                        self.folder / "environments" / peer.adapter, peer.packages, peer.python
+                    )
+                    if peer.packages
+                    else Path(sys.executable)
+                )
+            except CannotRunError as error:
+                self.leave_out(name, str(error))
+
+    def _require_extension(self, name: str | None) -> None:
+        if name is None:
+            return
+        with psycopg.connect(self.server.url("postgres")) as connection:
+            found = connection.execute(
+                "select from pg_available_extensions where name = %s", [name]
+            ).rowcount
+        if not found:
+            raise CannotRunError(
+                f"no registry of packages has the extension {name}; "
+                f"{environments.PGMNEMO} can name a folder with its files"
+            )
+
+    def leave_out(self, name: str, why: str) -> None:
+        print(f"{name} cannot run: {why}", flush=True)
+        self.not_run[name] = why
+
+    def keep(self, name: str, axis: str, found: Mapping[str, float]) -> None:
+        for key, value in found.items():
+            self.figures[f"peers.{name}.{axis}.{key}"] = float(f"{value:.4g}")
+        shown = ", ".join(f"{key} {value:.4g}" for key, value in found.items())
+        print(f"{axis:>8} {name:14} {shown}", flush=True)
+
+    @contextmanager
+    def peers(self, one: Set) -> Iterator[dict[str, Process]]:
+        """Start all peers on a set, and load it into those that have not got it yet."""
+        running: dict[str, Process] = {}
+        try:
+            for name, python in self._pythons.items():
+                if name in self.not_run:
+                    continue
+                try:
+                    running[name] = self._started(name, python, one)
+                except (PeerError, CannotRunError) as error:
+                    self.leave_out(name, f"{one.name}: {error}")
+            yield running
+        finally:
+            for process in running.values():
+                process.end()
+
+    def _started(self, name: str, python: Path, one: Set) -> Process:
+        """Start a peer on its database of a set, filled."""
+        peer = PEERS[name]
+        database = f"{self.prefix}{name}_{one.name}"
+        key = hashlib.sha256(peer.made_of() + one.key.encode()).hexdigest()[:16]
+        known = self.state.rows.get(database, {})
+        is_loaded = known.get("key") == key
+        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+            if not is_loaded:
+                connection.execute(f'drop database if exists "{database}" with (force)'.encode())
+                connection.execute(f'create database "{database}"'.encode())
+        log = self.folder / "logs" / name
+        log.mkdir(parents=True, exist_ok=True)
+        vectors = self.folder / f"{peer.model}.sqlite"
+        process = Process(python, peer, self.server.url(database), vectors, log / "log.txt")
+        self.versions[name] = process.tell("setup")["versions"]
+        if not is_loaded:
+            known = {"key": key, **self._load(process, database, one)}
+            self.state.keep(database, known)
+        self.keep(name, one.name, known["figures"])
+        return process
+
+    def _load(self, process: Process, database: str, one: Set) -> dict[str, Any]:
+        empty = self._bytes(database)
+        spent = self.server.processor_seconds()
+        seconds, facts = 0.0, 0
+        for bank, rows in one.banks.items():
+            path = self.folder / "facts.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
+            loaded = process.tell("load", self._load_seconds(), bank=bank, path=str(path))
+            seconds += loaded["seconds"]
+            facts += loaded["facts"]
+        seconds += process.tell("finish", self._load_seconds())["seconds"]
+        spent = self.server.processor_seconds() - spent
+        with psycopg.connect(self.server.url(database), autocommit=True) as connection:
+            connection.execute("vacuum analyze")  # what autovacuum would do in a while
+        return {
+            "figures": {
+                "load_per_s": facts / seconds,
+                "load_server_ms": spent / facts * 1000,
+                "megabytes": (self._bytes(database) - empty) / 1e6,
+            }
+        }
+
+    def _bytes(self, database: str) -> int:
+        with psycopg.connect(self.server.url("postgres")) as connection:
+            row = connection.execute("select pg_database_size(%s)", [database]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def measure(self, one: Set) -> None:
+        """Measure a set, unless all peers have been measured on it as they are now."""
+        if self.is_over():
+            return
+        asked = {"script": SCRIPT, "key": one.key, "questions": len(one.questions)}
+        asked |= {"clients": self.options.clients, "peers": self.options.peers}
+        known = self.state.rows.get(f"measured {self.prefix}{one.name}", {})
+        if known.get("asked") == asked:
+            self.figures |= known["figures"]
+            self.versions |= known["versions"]
+            self.not_run |= known["not_run"]
+        else:
+            before = len(self.not_run)
+            (self.quality if one.is_judged else self.speed)(one)
+            figures = {k: v for k, v in self.figures.items() if k.split(".")[2] == one.name}
+            if not self.is_over() and len(self.not_run) == before:
+                found = {"figures": figures, "versions": self.versions, "not_run": self.not_run}
+                self.state.keep(f"measured {self.prefix}{one.name}", {"asked": asked, **found})
+        if self.options.json is not None:
+            text = json.dumps(self.report(), indent=2)
+            self.options.json.write_text(text + "\n", encoding="utf-8")
+
+    def speed(self, one: Set) -> None:
+        """Ask every question of all peers in turn, then let several clients ask in turn."""
+        questions = [asdict(question) for question in one.questions]
+        with self.peers(one) as running:
+            for question in questions[:10]:  # caches, plans, connections
+                for name in list(running):
+                    self._ask(running, name, question)
+            taken: dict[str, list[dict[str, float]]] = defaultdict(list)
+            for n, question in enumerate(questions):
+                names = list(running)
+                rows = {}
+                for name in names[n % len(names) :] + names[: n % len(names)]:
+                    spent = self.server.processor_seconds()
+                    answer = self._ask(running, name, question)
+                    if answer is not None:
+                        answer["server_ms"] = (self.server.processor_seconds() - spent) * 1000
+                        rows[name] = answer
+                for name, row in rows.items():
+                    taken[name].append(row)
+                if self.is_over():
+                    break
+            for name in running:
+                self.keep(name, one.name, self._summary(taken[name], taken.get(OURS)))
+            for clients in self.options.clients:
+                if clients > 1 and not self.is_over():
+                    self._throughput(one, running, questions, clients)
+
+    def _ask(
+        self, running: dict[str, Process], name: str, question: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """Ask a peer; one that fails is left out from then on."""
+        try:
+            return running[name].tell("ask", question=question, top_k=TOP_K)
+        except PeerError as error:
+            self.leave_out(name, str(error))
+            running.pop(name).end()
+            return None
+
+    @staticmethod
+    def _summary(
+        rows: Sequence[Mapping[str, float]], ours: Sequence[Mapping[str, float]] | None
+    ) -> dict[str, float]:
+        times = [row["ms"] for row in rows]
+        found = {
+            "p50_ms": harness.percentile(times, 50),
+            "p95_ms": harness.percentile(times, 95),
+            "server_ms": fmean(row["server_ms"] for row in rows),
+            "client_ms": fmean(row["client_ms"] for row in rows),
+        }
+        database = [row["database_ms"] for row in rows if row["database_ms"] is not None]
+        if database:
+            found["database_ms"] = median(database)
+        if ours:
+            found["ratio"] = median(a["ms"] / b["ms"] for a, b in zip(rows, ours, strict=False))
+            spent = fmean(row["server_ms"] for row in ours)
+            found["server_ratio"] = found["server_ms"] / spent
+            if database and all(row["database_ms"] is not None for row in ours):
+                found["database_ratio"] = median(
+                    a["database_ms"] / b["database_ms"] for a, b in zip(rows, ours, strict=False)
+                )
+        return found
+
+    def _throughput(
+        self,
+        one: Set,
+        running: dict[str, Process],
+        questions: Sequence[dict[str, Any]],
+        clients: int,
+    ) -> None:
+        rates: dict[str, list[float]] = defaultdict(list)
+        bursts = 1 if self.options.smoke else BURSTS
+        for _ in range(bursts):
+            for name in list(running):
+                try:
+                    got = running[name].tell(
+                        "burst", questions=questions, clients=clients, burst_seconds=BURST_SECONDS
+                    )
+                except PeerError as error:
+                    self.leave_out(name, f"{clients} clients: {error}")
+                    running.pop(name).end()
+                    continue
+                rates[name].append(got["asked"] / got["seconds"])
+        ours = median(rates[OURS]) if OURS in running else None
+        for name in running:
+            rate = median(rates[name])
+            found = {f"clients_{clients}.per_s": rate}
+            if ours is not None:
+                found[f"clients_{clients}.ratio"] = ours / rate
+            self.keep(name, one.name, found)
+
+    def quality(self, one: Set) -> None:
+        """Ask what has known answers; who has answered all of it is not asked again."""
+        with self.peers(one) as running:
+            rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+            for question in one.questions:
+                for name in list(running):
+                    answer = self._ask(running, name, asdict(question))
+                    if answer is not None:
+                        rows[name].append(
+                            conversations.measures(answer["ids"], frozenset(question.relevant))
+                        )
+                if self.is_over():
+                    break
+            for name in running:
+                ndcg, recall, _ = (fmean(column) for column in zip(*rows[name], strict=True))
+                asked = len(rows[name])
+                self.keep(name, one.name, {"ndcg10": ndcg, "recall10": recall, "questions": asked})
+
+    def _read_earlier(self) -> dict[str, Any]:
+        """Return what the file of results has of this schema and these settings: it is added to."""
+        path: Path | None = self.options.json
+        if path is None or not path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        was = found["settings"], found["versions"].get("script")
+        return found if was == (self._settings(), SCRIPT) else {}
+
+    def _settings(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "server": options.settings,
+            "clients": options.clients,
+            "questions": options.questions,
+            "judged": options.judged or "all",
+            "load": options.load,
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Return what is written to a file of results."""
+        with psycopg.connect(self.server.url("postgres")) as connection:
+            row = connection.execute(
+                "select current_setting('server_version'),"
+                " (select default_version from pg_available_extensions where name = 'vector')"
+            ).fetchone()
+        assert row is not None
+        return {
+            "commit": self.commit,
+            "machine": harness.machine(),
+            "versions": {"postgresql": row[0], "pgvector": row[1], "script": SCRIPT},
+            "settings": self._settings(),
+            "peers": self._earlier.get("peers", {})
+            | {
+                name: {
+                    "title": PEERS[name].title,
+                    "how": PEERS[name].how,
+                    "versions": self.versions.get(name, {}),
+                    **({"not_run": self.not_run[name]} if name in self.not_run else {}),
+                }
+                for name in self.options.peers
+            },
+            "figures": self._earlier.get("figures", {}) | self.figures,
+        }
+
+
+def read_sets(options: argparse.Namespace) -> list[Set]:
+    """Return the judged sets, and those for speed, the largest last."""
+    speed = [sets.sentences(options.data, n, options.questions) for n in sorted(options.facts)]
+    facts, questions = (300, 10) if options.smoke else (None, options.judged)
+    quality = [sets.judged(options.data, name, facts, questions) for name in options.sets]
+    return [*speed[:1], *quality, *speed[1:]]
+
+
+def embed(folder: Path, given: Iterable[Set], models: Iterable[str]) -> None:
+    texts = set().union(*(one.texts() for one in given))
+    for model in dict.fromkeys(models):
+        embedder = MODELS[model](threads=1)
+        sets.embed_missing(folder / f"{model}.sqlite", texts, embedder.embed)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="little data, two minutes")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument(
+        "--earlier",
+        type=Path,
+        metavar="FOLDER",
+        help="pgrecall at another commit, after make build",
+    )
+    parser.add_argument("--facts", type=int, nargs="*", help="of a bank; default: 1000 10000")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, default=list(sets.QUALITY))
+    parser.add_argument("--questions", type=int, default=100, help="for speed, of each size")
+    parser.add_argument("--judged", type=int, help="questions of each judged set; default: all")
+    parser.add_argument("--settings", choices=environments.SERVERS, default="stock")
+    parser.add_argument("--minutes", type=float, default=180, help="nothing begins after these")
+    parser.add_argument("--cache", type=Path, help="where environments and data are kept")
+    parser.add_argument("--data", type=Path, default=harness.DATA, help="folder of the data")
+    parser.add_argument("--load", help="what else ran on the machine, for the reader")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args()
+    if options.earlier is not None:
+        checkout = options.earlier.resolve()
+        how = f"the same at another commit, {checkout.name}"
+        PEERS["earlier"] = replace(
+            PEERS[OURS], title="pgrecall, earlier", how=how, checkout=checkout
+        )
+        options.peers.append("earlier")
+    if options.facts is None:
+        options.facts = [300] if options.smoke else [1_000, 10_000]
+    if options.smoke:
+        options.questions = min(options.questions, 10)
+    if options.json is None and not options.smoke:
+        options.json = harness.RESULTS / "peers.json"
+    return options
+
+
+def main() -> None:
+    options = arguments()
+    signal(SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the server is stopped
+    folder = environments.place(options.cache)
+    folder.mkdir(parents=True, exist_ok=True)
+    given = read_sets(options)
+    embed(folder, given, (PEERS[name].model for name in options.peers))
+    with environments.only_one(folder), environments.server(folder, options.settings) as server:
+        run = Run(options, folder, server)
+        run.prepare()
+        for one in given:
+            run.measure(one)
+
+
+if __name__ == "__main__":
+    main()

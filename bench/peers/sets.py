@@ -1,0 +1,151 @@
+"""What is loaded and asked: facts with time and entities, questions, and vectors of all texts.
+
+The same for every peer. A set becomes a database of its own on the server. Sets of sentences are
+for speed, each fact with three of 200 made names, as often as by Zipf, a minute after the one
+before; the others are for what is found, and are those of bench/conversations.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bench import conversations, harness
+
+NAMES, OF_A_FACT = 200, 3
+QUALITY = ("locomo", "fiqa", "musique")
+BEGAN = datetime(2025, 1, 1, tzinfo=timezone.utc)
+
+Embed = Callable[[Sequence[str]], Iterable[Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class Fact:
+    id: str
+    text: str
+    entities: list[str]
+    at: str | None
+    type: str = "world"
+
+
+@dataclass(frozen=True)
+class Asked:
+    bank: str
+    text: str
+    asked_at: str | None
+    relevant: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Set:
+    """One set; names of banks are plain letters, digits and underscores."""
+
+    name: str
+    banks: dict[str, list[Fact]]
+    questions: list[Asked]
+
+    @property
+    def is_judged(self) -> bool:
+        return any(question.relevant for question in self.questions)
+
+    @property
+    def key(self) -> str:
+        """What tells it from the set of another run."""
+        text = json.dumps(
+            [(bank, [asdict(f) for f in facts]) for bank, facts in self.banks.items()]
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def texts(self) -> set[str]:
+        facts = {fact.text for facts in self.banks.values() for fact in facts}
+        return facts | {question.text for question in self.questions}
+
+
+def sentences(folder: Path, facts: int, questions: int) -> Set:
+    """Make the set of so many sentences, all in one bank."""
+    made = random.Random(11)
+    lines = harness.lines(harness.require(folder / "sentences.txt.xz"))
+    rows = []
+    for n, text in enumerate(islice(lines, facts)):
+        names = {f"Name{int((NAMES + 1) ** made.random())}" for _ in range(OF_A_FACT)}
+        at = BEGAN + timedelta(minutes=n)
+        rows.append(Fact(f"s{n}", text, sorted(names), at.isoformat()))
+    asked = list(harness.lines(harness.require(folder / "questions.txt")))
+    chosen = random.Random(7).sample(asked, min(questions, len(asked)))
+    end = (BEGAN + timedelta(minutes=facts)).isoformat()
+    return Set(str(facts), {"all": rows}, [Asked("all", text, end) for text in chosen])
+
+
+def judged(folder: Path, name: str, facts: int | None, questions: int | None) -> Set:
+    """Read a set with questions whose answers are known.
+
+    Args:
+        folder: Where its file is.
+        name: One of QUALITY.
+        facts: Read so many of a bank, the first, and what is asked of those. Default: all.
+        questions: Keep so many, evenly chosen. Default: all.
+
+    """
+    path = folder / f"{name}_dev.json"
+    found = _paragraphs(path) if name == "musique" else _conversations(path)
+    if facts is not None:
+        bank = next(iter(found.banks))
+        kept = found.banks[bank][:facts]
+        known = {fact.id for fact in kept}
+        asked = [q for q in found.questions if q.bank == bank and known.issuperset(q.relevant)]
+        found = Set(name, {bank: kept}, asked)
+    every = max(1, len(found.questions) // questions) if questions else 1
+    return Set(name, found.banks, found.questions[::every][:questions])
+
+
+def _conversations(path: Path) -> Set:
+    banks, asked = {}, []
+    for conversation in conversations.read(path):
+        bank = "".join(c if c.isalnum() else "_" for c in conversation.bank)
+        banks[bank] = [
+            Fact(
+                turn.turn_id,
+                turn.said[: harness.LONGEST],
+                [turn.speaker] if turn.speaker else [],
+                turn.at.isoformat() if turn.at else None,
+                "experience" if turn.speaker else "world",
+            )
+            for turn in conversation.turns
+        ]
+        for question in conversation.questions:
+            at = question.asked_at.isoformat() if question.asked_at else None
+            asked.append(Asked(bank, question.text, at, sorted(question.relevant)))
+    return Set(path.stem.removesuffix("_dev"), banks, asked)
+
+
+def _paragraphs(path: Path) -> Set:
+    data: dict[str, Any] = json.loads(harness.require(path).read_text(encoding="utf-8"))
+    facts = [Fact(row["fact_key"], row["text"], [], None) for row in data["facts"]]
+    asked = [Asked("all", row["question"], None, row["relevant"]) for row in data["questions"]]
+    return Set("musique", {"all": facts}, asked)
+
+
+def embed_missing(path: Path, texts: Iterable[str], embed: Embed) -> None:
+    """Put the vectors of the texts into a file of SQLite, those that it lacks."""
+    with sqlite3.connect(path) as database:
+        database.execute("create table if not exists vector (text text primary key, vector blob)")
+        known = {text for (text,) in database.execute("select text from vector")}
+        missing = sorted(set(texts) - known)
+        for start in range(0, len(missing), 256):
+            batch = missing[start : start + 256]
+            rows = zip(batch, embed(batch), strict=True)
+            database.executemany(
+                "insert or ignore into vector values (?, ?)",
+                [(text, array("f", vector).tobytes()) for text, vector in rows],
+            )
+            database.commit()
+            print(f"embedded {start + len(batch):,} of {len(missing):,} texts", flush=True)

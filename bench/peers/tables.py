@@ -1,0 +1,193 @@
+"""Tables and plots of bench/results/peers.json: for peers/README.md and sql/README.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+OURS = "pgrecall"
+NONE = "–"
+QUALITY = {"locomo": "LoCoMo", "fiqa": "FiQA", "musique": "MuSiQue"}
+WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 720, 420, 60, 50, 200, 20
+COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8d5a97", "#c77f1a", "#4a4a4a", "#008080", "#7a5230")
+
+Result = Mapping[str, Any]
+Line = tuple[str, Sequence[tuple[float, float]]]
+
+
+def sizes(result: Result) -> list[int]:
+    """Return the numbers of facts that were measured."""
+    axes = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
+    return sorted(int(axis) for axis in axes if axis.isdigit())
+
+
+def value(result: Result, peer: str, name: str) -> float | None:
+    figure: float | None = result["figures"].get(f"peers.{peer}.{name}")
+    return figure
+
+
+def shown(result: Result, peer: str, name: str, form: str = ".3g", best: float = math.nan) -> str:
+    """Return a figure as it stands in a table, bold where it is the best."""
+    figure = value(result, peer, name)
+    if figure is None:
+        return NONE
+    text = f"{figure:,.0f}" if figure >= 100 else format(figure, form)
+    return f"**{text}**" if figure == best else text
+
+
+def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def asked(result: Result, suffix: str) -> Iterator[tuple[str, str]]:
+    """Yield the peers that have a figure which ends so, and what they are called."""
+    for peer, about in result["peers"].items():
+        if any(n.startswith(f"peers.{peer}.") and n.endswith(suffix) for n in result["figures"]):
+            yield peer, about["title"]
+
+
+def speed(result: Result) -> str:
+    """Return a table for each number of facts."""
+    many = max((n for n in result["settings"]["clients"]), default=1)
+    head = ["", "ms p50", "p95", "database", "over ours", "server ms", "over ours", "client ms"]
+    head += [f"{many} clients, a second", "ours over it"]
+    names = ["p50_ms", "p95_ms", "database_ms", "ratio", "server_ms", "server_ratio", "client_ms"]
+    names += [f"clients_{many}.per_s", f"clients_{many}.ratio"]
+    parts = []
+    for size in sizes(result):
+        body = [
+            [title, *(shown(result, peer, f"{size}.{name}") for name in names)]
+            for peer, title in asked(result, f".{size}.p50_ms")
+        ]
+        parts.append(f"{size:,} facts:\n\n{rows(head, body)}")
+    return "\n\n".join(parts)
+
+
+def quality(result: Result) -> str:
+    """Return a table of what is found."""
+    sets = [one for one in QUALITY if value(result, OURS, f"{one}.ndcg10") is not None]
+    names = [f"{one}.{measure}" for one in sets for measure in ("ndcg10", "recall10")]
+    head = [f"{QUALITY[one]} {what}" for one in sets for what in ("nDCG@10", "recall@10")]
+    peers = list(asked(result, ".ndcg10"))
+    best = {n: max(v for p, _ in peers if (v := value(result, p, n)) is not None) for n in names}
+    body = [
+        [title, *(shown(result, peer, name, ".3f", best[name]) for name in names)]
+        for peer, title in peers
+    ]
+    counts = ", ".join(f"{QUALITY[s]} {value(result, OURS, f'{s}.questions'):,.0f}" for s in sets)
+    return f"Questions: {counts}.\n\n{rows(['', *head], body)}"
+
+
+def loading(result: Result) -> str:
+    """Return a table of loads."""
+    names, head = [], [""]
+    for size in sizes(result):
+        names += [f"{size}.{what}" for what in ("load_per_s", "load_server_ms", "megabytes")]
+        head += [f"{size:,}: facts a second", "server ms a fact", "MB"]
+    body = [
+        [title, *(shown(result, peer, name) for name in names)]
+        for peer, title in asked(result, ".load_per_s")
+    ]
+    return rows(head, body)
+
+
+def setup(result: Result) -> str:
+    """Return a table of the peers: versions, how they are set up, and why one did not run."""
+    body = []
+    for about in result["peers"].values():
+        versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if k != "plpgsql")
+        why = f" **Not run:** {about['not_run']}" if "not_run" in about else ""
+        body.append([about["title"], versions or NONE, about["how"] + why.replace("|", "\\|")])
+    return rows(["", "versions", "set up"], body)
+
+
+def compared(result: Result) -> str:
+    """Return one short table of all: for the reference."""
+    largest = max(sizes(result))
+    names = ["locomo.recall10", "fiqa.recall10", "musique.recall10"]
+    names += [f"{largest}.p50_ms", f"{largest}.server_ms", f"{largest}.load_server_ms"]
+    head = ["", "LoCoMo", "FiQA", "MuSiQue", "ms", "processor ms", "of a write", "MB"]
+    body = [
+        [
+            title,
+            *(shown(result, peer, name, ".3f" if "recall" in name else ".3g") for name in names),
+            shown(result, peer, f"{largest}.megabytes"),
+        ]
+        for peer, title in asked(result, ".recall10")
+    ]
+    return rows(head, body)
+
+
+TABLES = {each.__name__: each for each in (speed, quality, loading, setup, compared)}
+
+
+def latency_plot(result: Result) -> str:
+    """Return a plot of processor time against facts."""
+    lines = []
+    for peer, title in asked(result, ".server_ms"):
+        points = [(n, v) for n in sizes(result) if (v := value(result, peer, f"{n}.server_ms"))]
+        lines.append((title, points))
+    return plot(lines, "facts in the bank", "processor ms of the server a recall")
+
+
+def quality_plot(result: Result) -> str:
+    """Return a plot of what is found against what a recall takes."""
+    smallest = min(sizes(result))
+    lines = []
+    for peer, title in asked(result, ".locomo.ndcg10"):
+        taken = value(result, peer, f"{smallest}.server_ms")
+        found = value(result, peer, "locomo.ndcg10")
+        if taken and found:
+            lines.append((title, [(taken, found)]))
+    return plot(lines, f"processor ms of the server a recall, {smallest:,} facts", "LoCoMo nDCG@10")
+
+
+PLOTS = {"latency": latency_plot, "quality": quality_plot}
+
+
+def plot(lines: Sequence[Line], across: str, up: str) -> str:
+    """Draw lines, or dots, as SVG: across by its logarithm, up from 0."""
+    points = [point for _, line in lines for point in line]
+    low, high = (math.log10(f(x for x, _ in points)) for f in (min, max))
+    low, high = low - 0.1, high + 0.1
+    top = max(y for _, y in points) * 1.1
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        share = (math.log10(x) - low) / (high - low)
+        right = LEFT + share * (WIDTH - LEFT - RIGHT)
+        return right, HEIGHT - BOTTOM - y / top * (HEIGHT - BOTTOM - TOP)
+
+    end, ground = WIDTH - RIGHT, HEIGHT - BOTTOM
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<path d="M{LEFT} {TOP}V{ground}H{end}" fill="none" stroke="#444"/>',
+        f'<text x="{(LEFT + end) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{across}</text>',
+        f'<text transform="translate(14 {ground / 2}) rotate(-90)" text-anchor="middle">',
+        f"{up}</text>",
+    ]
+    marks = [m * 10.0**e for e in range(math.floor(low), math.ceil(high)) for m in (1, 2, 5)]
+    for x in marks:
+        if low <= math.log10(x) <= high:
+            right, _ = place(x, 0)
+            parts.append(
+                f'<text x="{right:.0f}" y="{ground + 16}" text-anchor="middle">{x:,g}</text>'
+            )
+    for n in range(1, 5):
+        _, height = place(10**low, top * n / 4.4)
+        parts.append(f'<text x="{LEFT - 6}" y="{height:.0f}" text-anchor="end">')
+        parts.append(f"{top * n / 4.4:.2g}</text>")
+    for n, (title, line) in enumerate(lines):
+        colour = COLOURS[n % len(COLOURS)]
+        drawn = [place(*point) for point in line]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in drawn)
+        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in drawn]
+        key = TOP + 18 * n
+        parts.append(f'<circle cx="{end + 15}" cy="{key}" r="4" fill="{colour}"/>')
+        parts.append(f'<text x="{end + 24}" y="{key + 4}">{escape(title)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,0 +1,151 @@
+"""Run one peer in an environment of its own: a line of JSON in, a line of JSON out.
+
+    ENVIRONMENT/bin/python bench/peers/worker.py ADAPTER DSN VECTORS
+
+The harness starts it. Nothing but the standard library and the adapter is imported, so that it runs
+wherever the peer does. An adapter is a file with a class Peer:
+
+* Peer(dsn, vectors, threads) connects to an empty or a filled database;
+* setup() makes what the peer needs in it; versions() names what it runs;
+* prepare(facts), where there is one, embeds what no other peer embeds: it is not measured;
+* load(bank, facts) stores facts, `{id, text, entities, at}`; finish() does what its documentation
+  advises after a load;
+* ask(bank, text, asked_at, top_k) returns the ids of what it finds, best first, and the
+  milliseconds of the database's part where the peer tells them. Several threads call it at once.
+
+A vector is looked up where the harness has put those of all texts: embedding is not measured.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sqlite3
+import sys
+import time
+import traceback
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+MOST_THREADS = 8
+
+
+class Vectors:
+    """The vectors of all texts of the benchmark.
+
+    Attributes:
+        embed: Makes those of other texts, such as ones that the peer has put words to, once each;
+            the adapter sets it where its peer does that.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._lock = Lock()
+        self.embed: Callable[[list[str]], Iterable[Iterable[float]]] | None = None
+        self._made: dict[str, list[float]] = {}
+
+    def __call__(self, text: str) -> list[float]:
+        return self.many([text])[0]
+
+    def many(self, texts: Sequence[str]) -> list[list[float]]:
+        found = {text: vector for text in texts if (vector := self._known(text)) is not None}
+        if missing := [text for text in dict.fromkeys(texts) if text not in found]:
+            if self.embed is None:
+                raise KeyError(f"no vector of {missing[0][:80]!r}")
+            made = [list(vector) for vector in self.embed(missing)]
+            self._made |= zip(missing, made, strict=True)
+            found |= {text: self._made[text] for text in missing}
+        return [found[text] for text in texts]
+
+    def _known(self, text: str) -> list[float] | None:
+        if text in self._made:
+            return self._made[text]
+        with self._lock:
+            row = self._database.execute(
+                "select vector from vector where text = ?", [text]
+            ).fetchone()
+        return array("f", row[0]).tolist() if row is not None else None
+
+
+class Worker:
+    """Does what the harness says."""
+
+    def __init__(self, adapter: str, dsn: str, vectors: Path) -> None:
+        sys.path.append(str(Path(__file__).parent / "adapters"))
+        self._vectors = Vectors(vectors)
+        self._peer = importlib.import_module(adapter).Peer(dsn, self._vectors, MOST_THREADS)
+
+    def setup(self) -> Any:
+        self._peer.setup()
+        return {"versions": self._peer.versions()}
+
+    def load(self, bank: str, path: str) -> Any:
+        with Path(path).open(encoding="utf-8") as file:
+            facts = [json.loads(line) for line in file]
+        if hasattr(self._peer, "prepare"):
+            self._peer.prepare(facts)
+        began = time.perf_counter()
+        self._peer.load(bank, facts)
+        return {"seconds": time.perf_counter() - began, "facts": len(facts)}
+
+    def finish(self) -> Any:
+        began = time.perf_counter()
+        self._peer.finish()
+        return {"seconds": time.perf_counter() - began}
+
+    def ask(self, question: dict[str, Any], top_k: int) -> Any:
+        began, spent = time.perf_counter(), time.process_time()
+        ids, database_ms = self._peer.ask(
+            question["bank"], question["text"], question["asked_at"], top_k
+        )
+        return {
+            "ms": (time.perf_counter() - began) * 1000,
+            "client_ms": (time.process_time() - spent) * 1000,
+            "database_ms": database_ms,
+            "ids": [str(one) for one in ids],
+        }
+
+    def burst(self, questions: list[dict[str, Any]], clients: int, burst_seconds: float) -> Any:
+        """Let clients ask one after the other for so long; what runs then is still waited for."""
+        began = time.perf_counter()
+        turn = count()
+
+        def client(_: int) -> int:
+            done = 0
+            while time.perf_counter() - began < burst_seconds:
+                self.ask(questions[next(turn) % len(questions)], 10)
+                done += 1
+            return done
+
+        with ThreadPoolExecutor(clients) as pool:
+            done = sum(pool.map(client, range(clients)))
+        return {"asked": done, "seconds": time.perf_counter() - began}
+
+
+def main() -> None:
+    # What libraries print must not get among the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    worker: Worker | None = None
+    for line in sys.stdin:
+        try:
+            told = json.loads(line)
+            if worker is None:
+                worker = Worker(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+            answer = getattr(worker, told.pop("do"))(**told)
+        except BaseException as error:  # is raised by the harness
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # whatever threads a peer has left behind
