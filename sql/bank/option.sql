@@ -109,6 +109,10 @@ begin atomic
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
        'words can: in a language, say, that the embedding model does not know.',
        0, 1, null, true),
+      ('known_words', 'number', '1', '0 to 1',
+       'Share of the words of the query that the embedding model knows, as its embedder tells: from '
+       '0.75 on the semantic arm has its weight, at 0.25 none.',
+       0, 1, null, false),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',
        -1, 1, null, true),
@@ -451,6 +455,21 @@ comment on function pgrecall_internal._bank_options is
 'Every option with its default in a bank: what the bank sets, before what its model does, which '
 'counts where a question has an embedding.';
 
+create or replace function pgrecall_internal._known_weights(
+  weights jsonb, known_words double precision)
+returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select weights || jsonb_object_agg(
+           a.arm, coalesce((weights ->> a.arm)::double precision, a.weight)
+                  * greatest(0, least(1, (known_words - 0.25) / 0.5)))
+  from   pgrecall.arms() as a
+  where  'embedding' = any (a.needs);
+end;
+comment on function pgrecall_internal._known_weights is
+'The weights, less of an arm that compares the embedding of the query where the model knows few of '
+'its words: all down to a share of 0.75, none from 0.25 on.';
+
 create or replace function pgrecall_internal._resolved_options(
   bank pgrecall.bank, options jsonb, is_embedded boolean)
 returns jsonb
@@ -472,6 +491,10 @@ begin
   -- A half-life set by the bank applies only with its own fusion.
   if given ->> 'fusion' <> 'linear' and options ->> 'recency_half_life' is null then
     given := given || '{"recency_half_life": null}';
+  end if;
+  if (given ->> 'known_words')::double precision < 0.75 then
+    given := jsonb_set(given, '{weights}', pgrecall_internal._known_weights(
+      given -> 'weights', (given ->> 'known_words')::double precision));
   end if;
   perform pgrecall_internal._check_recency(given);
   return given;

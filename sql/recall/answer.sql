@@ -48,9 +48,7 @@ begin
     end if;
     if share <= 0.2 then
       reports[n].hint := coalesce(
-        (reports[n]).hint,
-        'If the embedding model does not know the language, give the bank one that does: see '
-        'pgrecall reembed.');
+        (reports[n]).hint, pgrecall_internal._other_model_hint());
     end if;
   end loop;
   return reports;

@@ -25,13 +25,35 @@ $$;
 comment on function pgrecall_internal._index_scans is
 'Number of scans by this transaction of each index that the arms use; empty with track_counts off.';
 
+create or replace function pgrecall_internal._other_model_hint()
+returns text
+language sql immutable parallel safe
+return 'If the embedding model does not know the language, give the bank one that does: see '
+       'pgrecall reembed.';
+comment on function pgrecall_internal._other_model_hint is
+'The hint of an arm that loses most of its weight as embeddings tell little.';
+
+create or replace function pgrecall_internal._known_note(
+  request pgrecall_internal.request, arm pgrecall.arm)
+returns text
+language sql immutable parallel safe
+return case
+  when 'embedding' = any (arm.needs) and request.embedding is not null
+       and (request.options ->> 'known_words')::double precision < 0.75
+    then format('the embedding model knows %s%% of the words of the query',
+                round(100 * (request.options ->> 'known_words')::numeric))
+end;
+comment on function pgrecall_internal._known_note is
+'What a report says of an arm that loses weight, or is not run, as the model knows few words.';
+
 create or replace function pgrecall_internal._skip_reason(
   request pgrecall_internal.request, arm pgrecall.arm)
 returns text
 language sql immutable parallel safe
 return case
   when arm.arm <> all (request.arms) then 'not asked for'
-  when (request.options -> 'weights' ->> arm.arm)::double precision = 0 then 'its weight is 0'
+  when (request.options -> 'weights' ->> arm.arm)::double precision = 0
+    then coalesce(pgrecall_internal._known_note(request, arm), 'its weight is 0')
   when 'embedding' = any (arm.needs) and request.embedding is null then 'no embedding given'
   when 'hypothetical' = any (arm.needs) and request.hypothetical is null
     then 'no hypothetical answer given'
@@ -83,6 +105,7 @@ declare
   is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
   arm     text;
   reason  text;
+  note    text;
   result  pgrecall_internal.arm_result;
   found   pgrecall.arm_hit[];
   report  pgrecall.arm_report;
@@ -103,8 +126,9 @@ begin
   loop
     hits := '{}';
     reports := '{}';
-    for arm, reason in
-      select a.arm, pgrecall_internal._skip_reason(request, a)
+    for arm, reason, note in
+      select a.arm, pgrecall_internal._skip_reason(request, a),
+             pgrecall_internal._known_note(request, a)
       from   pgrecall.arms() as a
       order  by a.place
     loop
@@ -130,7 +154,7 @@ begin
             report.reason := case when request.arms is null then result.reason else 'asked for' end;
           else
             report.status := 'ran';
-            report.reason := nullif(concat_ws('; ', request.note, result.reason), '');
+            report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
             found := pgrecall_internal._arm_hits(arm, result);
           end if;
@@ -151,6 +175,9 @@ begin
           from   jsonb_each(pgrecall_internal._index_scans()) as i
           where  i.value is distinct from scans -> i.key;
         end if;
+      end if;
+      if note is not null and (request.options ->> 'known_words')::double precision <= 0.35 then
+        report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
         report.rows := cardinality(found);

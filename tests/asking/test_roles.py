@@ -6,7 +6,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -52,6 +52,41 @@ def recall(connection: Connection, prompted: PromptedEmbedder) -> Recall:
     recall = Recall(connection, embedder=prompted)
     recall.create_bank("b")
     return recall
+
+
+def test_an_embedder_says_how_many_words_it_knows(connection: Connection) -> None:
+    class Knowing(FunctionEmbedder):
+        asked: ClassVar[list[str]] = []
+
+        def known_words(self, text: str) -> float:
+            self.asked.append(text)
+            return 0.5
+
+    for embedder in (Knowing(toy_embed, "toy"), CachedEmbedder(Knowing(toy_embed, "toy"))):
+        recall = Recall(connection, embedder=embedder)
+        recall.create_bank("b", exist_ok=True)
+        recall.retain("b", ["Ana leads Atlas"])
+
+        (one,) = [arm for arm in recall.explain("b", "who leads what?") if arm.arm == "semantic"]
+        recall.recall_many("b", ["who leads what?", "who else?"])
+
+        assert "knows 50% of the words" in (one.reason or "")
+        assert Knowing.asked == ["who leads what?", "who leads what?", "who else?"]
+        Knowing.asked.clear()
+
+
+@pytest.mark.parametrize(
+    ("question", "least", "most"),
+    [
+        ("When did Melanie's brother sell the red bicycle?", 0.9, 1),
+        ("Wer hat gestern das rote Fahrrad verkauft?", 0.1, 0.6),
+        ("昨天是谁卖掉了那辆红色自行车？", 0, 0.25),
+    ],
+)
+def test_the_packaged_embedder_knows_words_of_its_language(
+    question: str, least: float, most: float
+) -> None:
+    assert least <= DEFAULT_EMBEDDER.known_words(question) <= most
 
 
 def test_facts_are_passages_and_queries_are_questions(recall: Recall, seen: list[str]) -> None:

@@ -438,6 +438,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "named_boost": (5, {}, "b"),
     "arm_timeout": ("1 microsecond", {}, "b"),
     "doubt": (0, {"query": "crate 7", "embedding": [1, 0, 0]}, "alike"),
+    "known_words": (0.5, {"query": "crate 7", "embedding": [1, 0, 0]}, "alike"),
     "similarity_floor": (0.94, {}, "b"),
     "hypothetical": ([0, 0, 1], {}, "b"),
     "explain": (True, {}, "b"),

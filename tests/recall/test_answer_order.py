@@ -280,6 +280,47 @@ def test_an_arm_that_words_outdo_says_what_it_counts(
     assert arms["lexical"].hint is None
 
 
+@pytest.mark.parametrize(
+    ("known", "share", "status", "is_hinted"),
+    [
+        (1, 1, "ran", False),
+        (0.75, 1, "ran", False),
+        (0.5, 0.5, "ran", False),
+        (0.3, 0.1, "ran", True),
+        (0.25, 0, "skipped", True),
+        (0, 0, "skipped", True),
+    ],
+)
+def test_an_arm_counts_as_much_as_its_model_knows_of_the_words(
+    connection: Connection, known: float, share: float, status: str, is_hinted: bool
+) -> None:
+    create(connection, embedding_dimensions=3)
+    retain(connection, [{"text": f"crate {n}", "embedding": [1, n / 100, 0]} for n in range(9)])
+    asked = {"bank": "b", "query": "crate 7", "embedding": [1, 0, 0]}
+
+    def contributions(**options: float) -> dict[int, float]:
+        hits = call(connection, "hybrid_recall", **asked, options={"doubt": 0, **options})
+        return {
+            hit.memory_id: hit.arms["semantic"]["contribution"]
+            for hit in hits
+            if "semantic" in hit.arms
+        }
+
+    whole, part = contributions(), contributions(known_words=known)
+    arms = {
+        row.arm: row
+        for row in call(connection, "explain_recall", **asked, options={"known_words": known})
+    }
+
+    assert part == pytest.approx({hit: share * one for hit, one in whole.items() if share})
+    assert arms["semantic"].status == status
+    assert (arms["semantic"].hint is not None) is is_hinted
+    assert (f"knows {100 * known:g}% of the words" in (arms["semantic"].reason or "")) is (
+        known < 0.75
+    )
+    assert arms["lexical"].status == "ran"
+
+
 def test_gates_of_the_bank_and_the_call_never_empty_an_answer(
     connection: Connection, bank: dict[int, Any]
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
+from pgrecall.inference.known_words import known_words
 from pgrecall.inference.vectors import embedded
 
 T = TypeVar("T")
@@ -68,6 +69,10 @@ class EmbeddedBefore:
         if self._error is not None:
             raise self._error
         return [self._vectors[text] for text in texts]
+
+    def known_words(self, text: str) -> float:
+        """Return the share of the words of a question that its model knows, 0 to 1."""
+        return known_words(self._embedder, text)
 
 
 def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:

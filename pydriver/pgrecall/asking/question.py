@@ -30,6 +30,7 @@ from pgrecall.connection import telemetry
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
 from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
+from pgrecall.inference.known_words import known_words
 from pgrecall.inference.prompts import embed_as, submit_as
 from pgrecall.inference.vectors import checked
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
@@ -246,6 +247,9 @@ class Question:
                 for name, vector in zip(names, read, strict=True):
                     if name == "embedding":
                         self._arguments[name] = array_text(vector)
+                        known = known_words(embedder, texts[name])
+                        if known < 1:
+                            options.setdefault("known_words", round(known, 4))
                     else:
                         options[name] = vector
                 self._arguments.setdefault("model", embedder.model)

@@ -17,6 +17,7 @@ from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.inference.interfaces import Embedder, Role, Vector
+from pgrecall.inference.known_words import known_words
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
 from pgrecall.retaining.streams import Progress
@@ -521,6 +522,10 @@ class CachedEmbedder:
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per question, in order."""
         return self._embed("query", texts)
+
+    def known_words(self, text: str) -> float:
+        """Return the share of the words of a question that its model knows, 0 to 1."""
+        return known_words(self._embedder, text)
 
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
         new = [text for text in unique(texts) if (role, text) not in self._known]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
 from pgrecall.inference.endpoints import OpenAIEmbedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
+from pgrecall.inference.known_words import known_share
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import cannot_embed, limit_torch, quiet_loading, settled
 from pgrecall.inference.worker import WORKER, Model, Reading
@@ -177,6 +178,15 @@ class _OnnxEmbedder:
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
         """Let the worker of the process embed texts, which have their prompts already."""
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
+
+    def known_words(self, text: str) -> float:
+        """Return the share of the words of a question that the model knows, 0 to 1.
+
+        Raises:
+            EmbedderUnavailable: a package or the weights are missing.
+
+        """
+        return known_share(self.load()[1], text)
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
         from numpy import array, int64
