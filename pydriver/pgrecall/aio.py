@@ -51,7 +51,7 @@ from pgrecall.inference.worker import on_own_thread
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -493,7 +493,22 @@ class AsyncRecall:
                 telemetry.stage("embed", perf_counter() - start)
                 if progress:
                     progress(len(chunk))
-            return await self._run(batch.call(bank, link, replace))
+            rows = await self._run(batch.call(bank, link, replace))
+            if batch.has_relations:
+                await self._embed_relations(settings, bank, strict)
+            return rows
+
+    async def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
+        """Embed the words of relations that the bank has none of, by which questions find them."""
+        if settings.embedder is None:
+            return
+        model = settings.embedder.model
+        texts = await self._run(calls.retain.relations_pending(bank, model=model))
+        vectors = await _compute(relation_vectors, settings.embedder, texts, is_strict)
+        if vectors:
+            await self._run(
+                calls.retain.embed_store(bank, model=model, texts=texts, vectors=vectors)
+            )
 
     async def retain_many(
         self,
@@ -610,6 +625,7 @@ class AsyncRecall:
                         await work.start(partial(write, batch))
                         if batch.start == 0:  # it fixes the model, and how long texts are
                             await work.idle()
+                await self._embed_relations(await self._settings_for(bank), bank, strict)
                 due = [] if link == "deferred" else await self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:

@@ -51,7 +51,7 @@ from pgrecall.inference.worker import on_this_thread
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -490,7 +490,20 @@ class Recall:
                 telemetry.stage("embed", perf_counter() - start)
                 if progress:
                     progress(len(chunk))
-            return self._run(batch.call(bank, link, replace))
+            rows = self._run(batch.call(bank, link, replace))
+            if batch.has_relations:
+                self._embed_relations(settings, bank, strict)
+            return rows
+
+    def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
+        """Embed the words of relations that the bank has none of, by which questions find them."""
+        if settings.embedder is None:
+            return
+        model = settings.embedder.model
+        texts = self._run(calls.retain.relations_pending(bank, model=model))
+        vectors = _compute(relation_vectors, settings.embedder, texts, is_strict)
+        if vectors:
+            self._run(calls.retain.embed_store(bank, model=model, texts=texts, vectors=vectors))
 
     def retain_many(
         self,
@@ -607,6 +620,7 @@ class Recall:
                         work.start(partial(write, batch))
                         if batch.start == 0:  # it fixes the model, and how long texts are
                             work.idle()
+                self._embed_relations(self._settings_for(bank), bank, strict)
                 due = [] if link == "deferred" else self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:

@@ -99,6 +99,7 @@ begin
       cross  join lateral (
         select v.embedding from pgrecall.embedding v
         where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
+          and  v.fact_type <> ''
       ) as e
       where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
       order  by 2

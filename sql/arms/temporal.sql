@@ -90,6 +90,7 @@ begin
                    as similarity
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
+            and  e.fact_type <> ''
             and  $6 is not null
         ) as v on true
         order  by 2 desc, u.memory_id desc

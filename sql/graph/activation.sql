@@ -7,11 +7,11 @@
 -- Andersen, Chung and Lang 2006), which bounds a step to 1 / least_flow flows, however large the
 -- bank is. The mass that arrives in a fact, weighed by how it came, is its score.
 --
--- What a question asks for conditions edges (word.sql): one that it asks for weighs a hundred times
--- as much, costs no step of option graph_steps, and is asked for once on each path. So chains of
--- relations, causes and their roots, facts that share a rare entity, and what was said just before
--- or after all come from one mechanism. Semantic links are left out: what they lead to, the
--- semantic arm finds, and spreading over them costs answers (bench/TRIED.md).
+-- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
+-- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
+-- for are walked (walk.sql). So chains of relations, causes and their roots, facts that share a rare
+-- entity, and what was said just before or after come from one graph. Semantic links are left out:
+-- what they lead to, the semantic arm finds, and spreading over them costs answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
@@ -30,22 +30,23 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   least_flow constant double precision := 0.002;
-  cause_bit  constant integer := 65536;
   bank       constant text := (request.bank).bank_id;
   is_former  constant boolean := request.options ->> 'prefer' = 'former';
   asked      record := pgrecall_internal._asked_edges(request);
+  walked     record := pgrecall_internal._walked(
+    request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
   ids          bigint[] := hit_ids || entity_ids;
   are_entities boolean[] := array_fill(false, array[cardinality(hit_ids)])
                             || array_fill(true, array[cardinality(entity_ids)]);
-  masks        integer[] := array_fill(0, array[cardinality(ids)]);  -- what was asked and found
-  unasked      integer[] := masks;                                   -- steps that nobody asked for
+  are_caused   boolean[] := array_fill(false, array[cardinality(ids)]);  -- by links asked for
+  unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
   ways         text[];
   -- Of all steps.
-  all_ids      bigint[] := '{}';
-  all_scores   double precision[] := '{}';
-  all_ways     text[] := '{}';
+  all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
+  all_scores   double precision[] := coalesce(walked.scores, '{}');
+  all_ways     text[] := coalesce(walked.paths, '{}');
 begin
   ways := array(select case when e then 'e' else 'f' end || i
                 from   unnest(ids, are_entities) with ordinality as u(i, e, n)
@@ -53,66 +54,62 @@ begin
   for step in 0 .. steps + 2 loop
     select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
            all_scores || array_agg(
-             u.mass * case when u.mask > 0 then 10 ^ bit_count(u.mask::bit(32))
+             u.mass * case when u.is_caused then 10
                            when u.unasked < steps then 0.3 * 0.7 ^ u.unasked
                            else 0.7 ^ steps end)
     into   all_ids, all_ways, all_scores
-    from   unnest(ids, are_entities, masks, unasked, masses, ways)
-             as u(id, is_entity, mask, unasked, mass, way)
+    from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
+             as u(id, is_entity, is_caused, unasked, mass, way)
     where  not u.is_entity;
     exit when step = steps + 2;
 
     with node as materialized (
-      select u.n, u.id, u.is_entity, u.mask, u.unasked, u.mass, u.way,
+      select u.n, u.id, u.is_entity, u.is_caused, u.unasked, u.mass, u.way,
              (ceil(u.mass / least_flow))::integer as most
-      from   unnest(ids, are_entities, masks, unasked, masses, ways) with ordinality
-               as u(id, is_entity, mask, unasked, mass, way, n)
-      where  u.mass >= least_flow
-        and  (u.unasked < steps or asked.keys <> '{}' or not u.is_entity)
+      from   unnest(ids, are_entities, are_caused, unasked, masses, ways) with ordinality
+               as u(id, is_entity, is_caused, unasked, mass, way, n)
+      where  u.mass >= least_flow and (u.unasked < steps or not u.is_entity)
     ),
     edge as materialized (
-      select n.n, n.mask, n.unasked, n.mass, n.way, x.id, x.is_entity, x.label, x.memory_id,
-             x.bit, x.is_asked, x.weight,
+      select n.n, n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
+             x.is_entity, x.label, x.memory_id, x.is_asked, x.weight,
              -- A fact keeps a share to itself: one with a single edge passes on half.
              sum(x.weight) over (partition by n.n) + (not n.is_entity)::integer as total
       from   node n
       cross  join lateral (
-        (select m.memory_id, false, null, null::bigint, 0, false, 1::double precision
+        (select m.memory_id, false, null, null::bigint, false, false, 1::double precision
          from   pgrecall.mention m
          where  n.is_entity and n.unasked < steps
            and  m.bank_id = bank and m.entity_id between n.id and n.id
          limit  n.most)
         union all
-        (select m.entity_id, true, null, null, 0, false, 1
+        (select m.entity_id, true, null, null, false, false, 1
          from   pgrecall.mention m
          where  not n.is_entity and n.unasked < steps
            and  m.bank_id = bank and m.memory_id = n.id
          limit  100)
         union all
-        select r.id, true, r.label, r.memory_id, f.free & -f.free, f.free <> 0,
-               case when f.free <> 0 then 100 else 1 end * r.confidence * case
+        select r.id, true, r.label, r.memory_id, false, false,
+               r.confidence * case
                  -- A relation that has ended by then, or whose fact has.
                  when is_former or (r.valid_to > request.as_of) is not false
                       and (m.valid_to > request.as_of) is not false then 1
                  else 0.3 end
         from (
           (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
-                  o.valid_to, lower(replace(o.kind, ' ', '_')) || '>' as key
+                  o.valid_to
            from   pgrecall.relation o
            where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
            order  by o.from_id desc, o.relation_id desc
            limit  n.most)
           union all
           (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
-                  i.valid_to, lower(replace(i.kind, ' ', '_')) || '<'
+                  i.valid_to
            from   pgrecall.relation i
            where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
            order  by i.to_id desc, i.relation_id desc
            limit  n.most)
         ) as r
-        cross  join lateral (
-          select coalesce(asked.bits[array_position(asked.keys, r.key)], 0) & ~n.mask as free
-        ) as f
         cross  join lateral (
           select x.valid_to
           from   pgrecall.memory x
@@ -122,8 +119,7 @@ begin
         where  n.is_entity and (r.valid_from is null or r.valid_from <= request.as_of)
         union all
         select l.id, false, l.label, null,
-               case when l.label = '*' || asked.causes then cause_bit & ~n.mask else 0 end,
-               l.label is not null,
+               coalesce(l.label = '*' || asked.causes, false), l.label is not null,
                l.weight * case when l.label is null then 3 when asked.causes is null then 10
                                when l.label = '*' || asked.causes then 100 else 3 end
         from (
@@ -146,20 +142,19 @@ begin
         where  l.label is not null or n.unasked < steps
         union all
         -- A root has nothing behind it: what arrives there stays.
-        select n.id, false, 'stay', null, 0, true, 10
-        where  asked.is_root and not n.is_entity and n.mask & cause_bit <> 0
-      ) as x(id, is_entity, label, memory_id, bit, is_asked, weight)
+        select n.id, false, 'stay', null, true, true, 10
+        where  asked.is_root and not n.is_entity and n.is_caused
+      ) as x(id, is_entity, label, memory_id, is_caused, is_asked, weight)
     )
-    select array_agg(t.id), array_agg(t.is_entity), array_agg(t.mask), array_agg(t.unasked),
-           array_agg(t.mass), array_agg(t.way)
-    into   ids, are_entities, masks, unasked, masses, ways
+    select array_agg(t.id), array_agg(t.is_entity), array_agg(t.is_caused),
+           array_agg(t.unasked), array_agg(t.mass), array_agg(t.way)
+    into   ids, are_entities, are_caused, unasked, masses, ways
     from (
-      select f.id, f.is_entity, f.mask, f.unasked, sum(f.flow) as mass,
+      select f.id, f.is_entity, f.is_caused, f.unasked, sum(f.flow) as mass,
              (array_agg(f.way order by f.flow desc))[1] as way
       from (
-        select v.id, v.is_entity, e.mask | e.bit as mask,
-               e.unasked + (not e.is_asked)::integer as unasked,
-               e.mass * e.weight / e.total * v.share as flow,
+        select e.id, e.is_entity, e.is_caused, e.unasked + (not e.is_asked)::integer as unasked,
+               e.mass * e.weight / e.total as flow,
                -- A path begins with who is named, and ends with what a fact states.
                case when e.label = 'stay' then e.way
                     when e.is_entity and e.label is null and e.id = any (entity_ids)
@@ -168,16 +163,10 @@ begin
                                    case when e.is_entity then 'e' else 'f' end || e.id) end
                  as way
         from   edge e
-        -- The fact that states what was asked for is as much an answer as whom it leads to.
-        cross  join lateral (
-          select e.id, e.is_entity, case when e.bit <> 0 and e.is_entity then 0.5 else 1 end
-          union all
-          select e.memory_id, false, 0.5 where e.bit <> 0 and e.is_entity
-        ) as v(id, is_entity, share)
         where  e.mass * e.weight / e.total >= least_flow
           and  e.unasked + (not e.is_asked)::integer <= steps
       ) as f
-      group  by f.id, f.is_entity, f.mask, f.unasked
+      group  by f.id, f.is_entity, f.is_caused, f.unasked
     ) as t;
     exit when ids is null;
   end loop;
@@ -196,6 +185,6 @@ $$;
 comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
 'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n '
-'steps that nobody asked for (0.7 ^ n after the last), and all of it, ten times for each relation '
-'or cause asked for, on a path that the question asks for. paths: the heaviest way to each. steps: '
-'how many steps that nobody asked for a path may have. Long, for it is one statement and its loop.';
+'steps that nobody asked for (0.7 ^ n after the last), ten times all of it along causes asked for, '
+'and what _walked() gives. paths: the heaviest way to each. steps: how many steps that nobody asked '
+'for a path may have. Long, for it is one statement and its loop.';

@@ -16,25 +16,32 @@ declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
-  -- In primary key order, with one lookup each: nothing is counted or sorted.
+  -- In primary key order, with one lookup each.
   return query
-  select m.memory_id, 'text'::text, 0::smallint, m.text
-  from   pgrecall.memory m
-  left   join lateral (
-    select true as is_there
-    from   pgrecall.embedding e
-    where  e.bank_id = embed_pending.bank and e.memory_id = m.memory_id
-      and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'text'
-    limit  1
-  ) as n on true
-  where  m.bank_id = embed_pending.bank and m.memory_id >= embed_pending.from_id
-    and  n.is_there is null
-  order  by m.memory_id
+  (select m.memory_id, 'text'::text, 0::smallint, m.text
+   from   pgrecall.memory m
+   left   join lateral (
+     select true as is_there
+     from   pgrecall.embedding e
+     where  e.bank_id = embed_pending.bank and e.memory_id = m.memory_id
+       and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'text'
+     limit  1
+   ) as n on true
+   where  m.bank_id = embed_pending.bank and m.memory_id >= embed_pending.from_id
+     and  n.is_there is null
+   order  by m.memory_id
+   limit  batch_size)
+  union all
+  select r.memory_id, r.kind, r.ordinal, r.text
+  from   pgrecall.relations_pending(embed_pending.bank) as r
+  where  r.memory_id >= embed_pending.from_id
+  order  by 1, 2 desc, 4
   limit  batch_size;
 end;
 $$;
 comment on function pgrecall.embed_pending is
-'Texts of memories without an embedding of the bank''s model, in order of memory_id, starting at '
+'Texts of memories without an embedding of the bank''s model, and the words of relations, as '
+'relations_pending() lists them, in order of memory_id, starting at '
 'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
 'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
 
@@ -50,6 +57,7 @@ declare
   place  text;
   item   jsonb;
   ids    bigint[];
+  worded bigint := 0;
 begin
   perform pgrecall_internal._check_array('embeddings', embeddings);
   select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
@@ -78,6 +86,7 @@ begin
                coalesce(v.item -> 'embedding', '""'), locked) as embedding,
              v.n
       from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+      where  v.item ->> 'kind' is distinct from 'relation'
     ) as i
     cross  join lateral (
       select x.fact_type
@@ -96,12 +105,25 @@ begin
     where  m.bank_id = embed_store.bank and m.memory_id = any (ids) and m.is_linked
     order  by m.memory_id
   ));
-  return cardinality(ids);
+  if embeddings @> '[{"kind": "relation"}]' then
+    select pgrecall_internal._store_relation_words(
+             locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
+    into   worded
+    from (
+      select (v.item ->> 'memory_id')::bigint as memory_id, v.item ->> 'text' as words,
+             pgrecall_internal._embedding_field(
+               format('embeddings[%s].embedding', v.n - 1),
+               coalesce(v.item -> 'embedding', '""'), locked) as embedding
+      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+      where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
+    ) as i;
+  end if;
+  return cardinality(ids) + worded;
 end;
 $$;
 comment on function pgrecall.embed_store is
-'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding"}; '
-'model names what made them and is pinned by the first embeddings of a bank. Returns how many it '
+'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding"}, '
+'of relations with "kind" and "text", too; model names what made them and is pinned by the first embeddings of a bank. Returns how many it '
 'stored; missing memories and those with an embedding are skipped. The memories are linked by '
 'similarity, unless their links are deferred. Errors: RC001, RC003, RC004, RC005 another model, '
 'RC006.';

@@ -314,6 +314,7 @@ begin
       'Pass is_lossy => true to do without them: their facts stay, and are found by their own '
       'text.');
   end if;
+  perform pgrecall_internal._refresh_usage(locked, locked.next_model);
   update pgrecall.bank b
   set    embedding_model      = locked.next_model,
          embedding_dimensions = locked.next_dimensions,

@@ -432,7 +432,11 @@ begin
     select from unnest(new_ids) as id
     where  hashint8(id) % greatest(least(coalesce(counted, 0), 5000) / 100, 1) = 0
   ) then
-    perform pgrecall_internal._refresh_when_due(locked, 'memory', 500 + cardinality(new_ids));
+    counted := pgrecall_internal._refresh_when_due(
+      locked, 'memory', 500 + cardinality(new_ids));
+    if counted > 0 then
+      perform pgrecall_internal._refresh_usage(locked, coalesce(locked.embedding_model, ''));
+    end if;
   end if;
 
   return query

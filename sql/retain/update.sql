@@ -175,7 +175,8 @@ begin
          x.embedding, x.text
   from   pgrecall.embedding x
   where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
-    and  case x.kind when 'text' then not changes ? 'text' else not changes ? 'questions' end
+    and  case x.kind when 'text' then not changes ? 'text'
+                     when 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
 end;
 $$;

@@ -87,12 +87,22 @@ def embed_pending(
     )
 
 
+def relations_pending(bank: str, *, model: str) -> Call[PendingText, list[PendingText]]:
+    """List the words of relations without an embedding."""
+    return call_records(PendingText, "relations_pending", {"bank": bank, "model": model})
+
+
 def embed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:
     """Store embeddings of such texts."""
     embeddings = [
-        {"memory_id": text.memory_id, "embedding": vector_text(vector)}
+        {
+            "memory_id": text.memory_id,
+            "kind": text.kind,
+            "text": text.text if text.kind == "relation" else None,
+            "embedding": vector_text(vector),
+        }
         for text, vector in zip(texts, vectors, strict=True)
     ]
     return call_value(

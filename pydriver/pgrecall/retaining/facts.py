@@ -12,9 +12,9 @@ from pgrecall import calls
 from pgrecall.calls.call import Call, then
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
-from pgrecall.inference.interfaces import Embedder
+from pgrecall.inference.interfaces import Embedder, Vector
 from pgrecall.inference.vectors import embedded
-from pgrecall.rows import Retained, StoredEmbedding
+from pgrecall.rows import PendingText, Retained, StoredEmbedding
 from pgrecall.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,13 @@ class FactBatch:
             or (settings.embedder is not None and place.get("embedding") is None)
             for fact in self.facts
             for place in _places(fact)
+        )
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether a fact has relations, and the embedder works."""
+        return not self._failed and any(
+            isinstance(fact, dict) and fact.get("relations") for fact in self.facts
         )
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
@@ -146,6 +153,26 @@ class FactBatch:
             replace(row, is_embedded=all(map(_has_embedding, _places(fact, is_all=True))))
             for row, fact in zip(rows, self.facts, strict=True)
         ]
+
+
+def relation_vectors(
+    embedder: Embedder, texts: Sequence[PendingText], is_strict: bool
+) -> list[Vector]:
+    """Embed the words of relations; none where the embedder fails, for the facts are stored.
+
+    Raises:
+        Exception: what the embedder raised, where that is wanted.
+
+    """
+    if not texts:
+        return []
+    try:
+        return list(embedded(embedder, [text.text for text in texts]))
+    except Exception as error:  # embed_pending() makes up for it
+        if is_strict:
+            raise
+        logger.warning("relations are stored without embedding: %s", said(error)[0])
+        return []
 
 
 def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:

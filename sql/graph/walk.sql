@@ -1,0 +1,131 @@
+-- Walks along relations from the entities that a question names, and from those that the best hits
+-- mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
+--
+-- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the entity,
+-- divided among the relations of that kind and direction, so that "Ana's boss" outweighs "whom Ana
+-- manages". How likely a path is tells the question itself: the sum of what the kinds on it mean
+-- (retain/usage.sql), each once, is compared with the embedding of the question. So a path is as
+-- near as its kinds cover the question together, whatever their words and their order, and a kind
+-- too many takes it away again. A word of the lexicon (word.sql) that asks for an edge counts four
+-- times, once on each path; without embeddings such edges alone are followed.
+--
+-- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number of
+-- relations whatever the bank. Each start counts apart: what two named entities lead to is their sum.
+create or replace function pgrecall_internal._walked(
+  request pgrecall_internal.request, keys text[], bits integer[],
+  hit_ids bigint[], hit_masses double precision[],
+  entity_ids bigint[], entity_masses double precision[],
+  out memory_ids bigint[], out scores double precision[], out paths text[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  bank      constant text := (request.bank).bank_id;
+  is_former constant boolean := request.options ->> 'prefer' = 'former';
+begin
+  with recursive kind as materialized (
+    select k.kind, k.embedding, k.nearness, max(k.nearness) over () as best
+    from (
+      select replace(x.text, ' ', '_') as kind, x.embedding,
+             1 - (x.embedding <=> request.embedding) as nearness
+      from   pgrecall.embedding x
+      where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
+        and  x.model = coalesce((request.bank).embedding_model, '')
+        and  request.embedding is not null
+    ) as k
+    order  by k.nearness desc
+    limit  32
+  ),
+  start as materialized (
+    select e.id, sum(e.mass) as mass, (array_agg(e.way order by e.mass desc))[1] as way
+    from (
+      select u.id, u.mass, 'e' || u.id as way from unnest(entity_ids, entity_masses) as u(id, mass)
+      union all
+      select m.entity_id, h.mass / (1 + count(*) over (partition by h.id)),
+             case when m.entity_id = any (entity_ids) then 'e' || m.entity_id
+                  else 'f' || h.id || E'\x1fe' || m.entity_id end
+      from   unnest(hit_ids, hit_masses) as h(id, mass)
+      cross  join lateral (
+        select x.entity_id from pgrecall.mention x
+        where  x.bank_id = bank and x.memory_id = h.id
+        limit  20
+      ) as m
+      where  h.mass >= 0.01
+    ) as e
+    where  keys <> '{}' or exists (select from kind)
+    group  by e.id
+    order  by 2 desc
+    limit  16
+  ),
+  walk as (
+    select s.id, 0 as steps, s.mass, 0 as words, '{}'::text[] as kinds, null::halfvec as meaning,
+           s.mass as score, s.way, null::bigint as memory_id
+    from   start s
+    union all
+    select e.id, w.steps + 1, e.mass, e.words, e.kinds, e.meaning,
+           3 * e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
+           * case when e.meaning is null then 1
+                  else (greatest(1 - (e.meaning <=> request.embedding), 0) / e.best) ^ 4 end,
+           concat_ws(E'\x1f', w.way, e.label || ':' || e.memory_id, 'e' || e.id), e.memory_id
+    from   (select x.* from walk x where x.steps < 3 order by x.score desc limit 16) as w
+    cross  join lateral (
+      select r.id, r.memory_id, r.label, k.best, f.bit <> 0 or k.kind is not null as is_likely,
+             w.mass * r.confidence / count(*) over (partition by r.label)
+             -- A relation that has ended by then.
+             * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
+               as mass,
+             w.words | (f.bit & -f.bit) as words,
+             case when r.kind = any (w.kinds) then w.kinds else w.kinds || r.kind end as kinds,
+             case when r.kind = any (w.kinds) then w.meaning
+                  else coalesce(w.meaning + k.embedding, k.embedding, w.meaning) end as meaning
+      from (
+        (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
+                o.valid_to, lower(replace(o.kind, ' ', '_')) as kind, '>' as way
+         from   pgrecall.relation o
+         where  o.bank_id = bank and o.from_id between w.id and w.id
+         order  by o.from_id desc, o.relation_id desc
+         limit  100)
+        union all
+        (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
+                i.valid_to, lower(replace(i.kind, ' ', '_')), '<'
+         from   pgrecall.relation i
+         where  i.bank_id = bank and i.to_id between w.id and w.id
+         order  by i.to_id desc, i.relation_id desc
+         limit  100)
+      ) as r
+      cross  join lateral (
+        select coalesce(bits[array_position(keys, r.kind || r.way)], 0) & ~w.words as bit
+      ) as f
+      left   join kind k on k.kind = r.kind
+      where  (r.valid_from is null or r.valid_from <= request.as_of)
+    ) as e
+    where  e.is_likely
+      -- No entity twice.
+      and  position('e' || e.id || E'\x1f' in w.way || E'\x1f') = 0
+  )
+  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+         array_agg(t.score order by t.score desc, t.memory_id desc),
+         array_agg(t.way order by t.score desc, t.memory_id desc)
+  into   memory_ids, scores, paths
+  from (
+    select w.memory_id, sum(w.score) as score, (array_agg(w.way order by w.score desc))[1] as way
+    from (
+      select distinct on (x.memory_id, split_part(x.way, E'\x1f', 1)) x.memory_id, x.score, x.way
+      from   walk x
+      where  x.memory_id is not null
+      order  by x.memory_id, split_part(x.way, E'\x1f', 1), x.score desc
+    ) as w
+    group  by w.memory_id
+  ) as t;
+end;
+$$;
+comment on function pgrecall_internal._walked is
+'The facts that state the relations on the way of a question, best first: score is the mass of the '
+'start over the relations of the same kind and direction at each entity, x 0.6 for each relation '
+'after the first, x 4 for each word that asks for one, x the fourth power of how near the kinds of '
+'the path are to the question, of the nearest kind alone. paths: as _activated() writes them. keys '
+'and bits: of _asked_edges().';

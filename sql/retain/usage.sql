@@ -1,0 +1,140 @@
+-- What kinds of relations mean: an embedding of the words of each kind, and of how facts say it.
+--
+-- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts that
+-- state reports_to are worded in as many ways, so the mean of their embeddings, with that of the
+-- words "reports to", is near to such a question whatever its words are. The names in them differ
+-- and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to other facts
+-- about Ana (bench/TRIED.md). The graph arm follows the kinds whose usage is near (graph/walk.sql).
+--
+-- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
+-- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of
+-- embedding at one of the facts that state the kind, of fact type '', so that dumps, transfers,
+-- policies and calibration know them. At most 500 kinds of a bank are considered, those of its
+-- latest 5,000 relations that most facts state, which bounds what a recall reads.
+create or replace function pgrecall_internal._kinds_stated(bank text)
+returns table (words text, memory_id bigint, memory_ids bigint[])
+language plpgsql stable parallel safe rows 20
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select lower(replace(r.kind, '_', ' ')), max(r.memory_id),
+         (array_agg(r.memory_id order by r.memory_id desc))[1:50]
+  from (
+    select x.kind, x.memory_id
+    from   pgrecall.relation x
+    where  x.bank_id = _kinds_stated.bank
+    order  by x.relation_id desc
+    limit  5000
+  ) as r
+  group  by 1
+  order  by count(*) desc, 1
+  limit  500;
+end;
+$$;
+comment on function pgrecall_internal._kinds_stated is
+'The kinds of relations of a bank as words, with the latest fact that states each, and up to 50.';
+
+create or replace function pgrecall_internal._refresh_usage(bank pgrecall.bank, model text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall.embedding as u
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+  select s.bank_id, s.memory_id, s.model, 'usage', s.ordinal, '',
+         coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec, s.embedding),
+         s.text
+  from   pgrecall.embedding s
+  left   join pgrecall_internal._kinds_stated(bank.bank_id) as k on k.words = s.text
+  left   join lateral (
+    select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.memory_id = any (k.memory_ids)
+      and  e.model = _refresh_usage.model and e.kind = 'text'
+  ) as f on true
+  where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
+    and  s.kind = 'relation'
+  on conflict on constraint embedding_pkey do update set embedding = excluded.embedding;
+end;
+$$;
+comment on function pgrecall_internal._refresh_usage is
+'Computes what kinds of relations mean by a model from their words and the facts that state them '
+'now.';
+
+create or replace function pgrecall.relations_pending(bank text, model text default null)
+returns setof pgrecall.pending_text
+language plpgsql stable parallel safe rows 20
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  if model <> searched.embedding_model then
+    return;
+  end if;
+  return query
+  select k.memory_id, 'relation'::text, 0::smallint, k.words
+  from   pgrecall_internal._kinds_stated(relations_pending.bank) as k
+  where  not exists (
+           select from pgrecall.embedding e
+           where  e.bank_id = relations_pending.bank and e.fact_type = ''
+             and  e.model = coalesce(searched.embedding_model, '')
+             and  e.kind = 'relation' and e.text = k.words)
+  order  by k.memory_id, k.words;
+end;
+$$;
+comment on function pgrecall.relations_pending is
+'The kinds of relations without an embedding of the bank''s model, as words, each at a fact that '
+'states it. Pass embeddings of them to embed_store(). None where model is another one than that of '
+'the bank. Errors: RC001.';
+
+create or replace function pgrecall_internal._store_relation_words(
+  bank pgrecall.bank, memory_ids bigint[], words text[], embeddings halfvec[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  named  text := coalesce(bank.embedding_model, '');
+  stored bigint;
+begin
+  with given as (
+    select distinct on (u.words) u.memory_id, u.words, u.embedding
+    from   unnest(memory_ids, words, embeddings) as u(memory_id, words, embedding)
+    where  exists (select from pgrecall.memory m
+                   where  m.bank_id = bank.bank_id and m.memory_id = u.memory_id)
+      and  not exists (
+             select from pgrecall.embedding e
+             where  e.bank_id = bank.bank_id and e.fact_type = ''
+               and  e.model = named
+               and  e.kind = 'relation' and e.text = u.words)
+    order  by u.words
+  ),
+  stored as (
+    insert into pgrecall.embedding
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+    select bank.bank_id, g.memory_id, named, 'relation',
+           coalesce(l.last, 0) + row_number() over (partition by g.memory_id order by g.words),
+           '', g.embedding, g.words
+    from   given g
+    cross  join lateral (
+      select max(e.ordinal) as last
+      from   pgrecall.embedding e
+      where  e.bank_id = bank.bank_id and e.memory_id = g.memory_id and e.kind = 'relation'
+    ) as l
+    returning 1
+  )
+  select count(*) into stored from stored;
+  perform pgrecall_internal._refresh_usage(bank, named);
+  return stored;
+end;
+$$;
+comment on function pgrecall_internal._store_relation_words is
+'Stores embeddings of the words of kinds of relations that have none, and what they mean; returns '
+'how many. The bank must be locked.';
