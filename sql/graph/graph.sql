@@ -86,7 +86,7 @@ as $$
 declare
   hit_share constant double precision := 0.6;
   seed   record := pgrecall_internal._hit_masses(
-    request, pgrecall_internal._named_hits(request, hits), pgrecall_internal._doubted_weights(
+    request, hits, pgrecall_internal._doubted_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
@@ -151,8 +151,9 @@ declare
 begin
   semantic := pgrecall_internal._semantic_arm(request, '{}', false);
   lexical := pgrecall_internal._lexical_arm(request, '{}', false);
-  return pgrecall_internal._arm_hits('semantic', semantic)
-         || pgrecall_internal._arm_hits('lexical', lexical);
+  return pgrecall_internal._named_hits(
+    request, pgrecall_internal._arm_hits('semantic', semantic)
+             || pgrecall_internal._arm_hits('lexical', lexical));
 end;
 $$;
 comment on function pgrecall_internal._graph_seeds is

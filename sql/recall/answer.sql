@@ -437,7 +437,7 @@ begin
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
       request.options := jsonb_set(request.options, '{weights}', weights);
     end if;
-    hits := pgrecall_internal._answer(request, pgrecall_internal._named_hits(request, run.hits));
+    hits := pgrecall_internal._answer(request, run.hits);
     if exists (select from unnest(hits) as h where h.via is not null) then
       hits := pgrecall_internal._with_path_texts(
         request, pgrecall_internal._told_paths(request, hits));

@@ -137,9 +137,7 @@ begin
     request.named := pgrecall_internal._named_entities(bank, request.query);
   end if;
   return query
-  select h.*
-  from   unnest(pgrecall_internal._named_hits(
-           request, (pgrecall_internal._run(request, false)).hits)) as h;
+  select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
 end;
 $$;
 comment on function pgrecall.arm_hits is

@@ -156,7 +156,8 @@ begin
             report.status := 'ran';
             report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
-            found := pgrecall_internal._arm_hits(arm, result);
+            found := pgrecall_internal._named_hits(
+              request, pgrecall_internal._arm_hits(arm, result));
           end if;
         exception when others then
           if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate in ('22023', '57014') then

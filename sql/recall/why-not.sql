@@ -228,7 +228,7 @@ begin
     kind := 'message';
   end if;
   run := pgrecall_internal._run(request, false);
-  hits := pgrecall_internal._named_hits(request, run.hits);
+  hits := run.hits;
   reason := case
     when kind = 'memory' then pgrecall_internal._invisible_reason(request, memory)
     when request.filter is not null then 'a filter is about memories, and it is a message'
