@@ -166,16 +166,15 @@ def folder_of_servers() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-@contextmanager
-def standby_of(data: Path, binaries: Path, copy: Path) -> Iterator[str]:
-    """Run a streaming standby of the embedded server in data, in copy; yields its dsn."""
+def base_backup(data: Path, binaries: Path, copy: Path, *more: str) -> None:
+    """Copy the running embedded server in data, as a standby or to recover from."""
     with (data / "pgrecall_hba.conf").open("a") as file:
         file.write("local replication all peer map=pgrecall\n")
     dsn = _own_socket(data)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("select pg_reload_conf()")
     program = binaries / "pg_basebackup"
-    arguments = ["-d", dsn, "-D", str(copy), "-R", "-c", "fast", "-X", "stream"]
+    arguments = ["-d", dsn, "-D", str(copy), "-c", "fast", "-X", "stream", *more]
     until = time.monotonic() + 30
     while True:  # the server reads its files some time after it was told to
         got = subprocess.run([program, *arguments], capture_output=True, text=True, cwd="/")
@@ -188,6 +187,12 @@ def standby_of(data: Path, binaries: Path, copy: Path) -> Iterator[str]:
         os.chown(path, owner.st_uid, owner.st_gid)
     for left in (".s.PGSQL.5432.lock", ".handle_pids.json"):
         (copy / left).unlink(missing_ok=True)
+
+
+@contextmanager
+def standby_of(data: Path, binaries: Path, copy: Path) -> Iterator[str]:
+    """Run a streaming standby of the embedded server in data, in copy; yields its dsn."""
+    base_backup(data, binaries, copy, "-R")
     with (copy / "postgresql.auto.conf").open("a") as file:
         file.write("max_standby_streaming_delay = 0\nhot_standby_feedback = off\n")
     with embedded_server(embedded_version(), copy) as standby:

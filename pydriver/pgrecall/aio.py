@@ -2105,8 +2105,7 @@ class AsyncRecall:
     async def _answered(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call to the primary, and retry it after a delay where that may help."""
         trace = trace or Trace()
-        delays = retry_delays()
-        while True:
+        for repetitions, delay in enumerate(retry_delays()):
             owner = True
             try:
                 async with self._connection(trace) as connection:
@@ -2116,14 +2115,14 @@ class AsyncRecall:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                may_help = owner and is_transient(error, call.is_repeatable, trace)
-                delay = next(delays, None) if may_help else None
-                if delay is None:
+                is_passing = is_transient(error, call.is_repeatable, trace, repetitions)
+                if not (owner and is_passing):
                     ours = from_database(error) or await self._version_error(error)
                     if ours is None:
                         raise
                     raise ours from error
             await asyncio.sleep(delay)
+        raise AssertionError("there is always another delay")
 
     async def _version_error(self, error: psycopg.Error) -> InstallError | None:
         """Compare the versions of driver and schema, where an error may come from them."""

@@ -199,10 +199,6 @@ declare
   found_bank pgrecall.bank;
   key        uuid;
 begin
-  -- A snapshot may be older than what other writers have added: who has one is alone.
-  if not pgrecall_internal._sees_commits() then
-    return pgrecall_internal._locked_bank(bank);
-  end if;
   found_bank := pgrecall_internal._bank(bank);
   if not has_table_privilege('pgrecall.memory', 'insert') then
     perform pgrecall_internal._raise_not_permitted(
@@ -210,7 +206,14 @@ begin
   end if;
   key := found_bank.fence_key;
   perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(found_bank));
-  select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
+  if pgrecall_internal._sees_commits() then
+    select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
+  else
+    -- Fails (40001) where a writer that was alone has committed since the snapshot. What others
+    -- that share have added meets where it must: at a name or key (name_lock), an equal fact.
+    select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank
+    for share;
+  end if;
   if not found or found_bank.fence_key <> key then
     perform pgrecall_internal._raise_replaced(bank);
   end if;

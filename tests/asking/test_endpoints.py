@@ -8,8 +8,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -398,3 +400,100 @@ def test_an_async_function_reranks(memory: Recall) -> None:
     asked = with_vectors(memory, reranker=rerank)
 
     assert asked.recall("b", "Who leads what?", strict=True)[0].rerank_score is not None
+
+
+# Endpoints that mean harm
+
+
+class Hostile:
+    """A server that sends one answer, chunk by chunk, as long as somebody reads.
+
+    Attributes:
+        url: Where it is.
+        asked: Number of requests.
+        sent: Bytes of answers that were taken.
+
+    """
+
+    def __init__(self, head: str, chunks: Callable[[], Iterator[bytes]]) -> None:
+        self.asked = self.sent = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                outer.asked += 1
+                self.wfile.write(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode())
+                with suppress(OSError):
+                    for chunk in chunks():
+                        self.wfile.write(chunk)
+                        outer.sent += len(chunk)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+JSON_HEAD = "200 OK\r\nContent-Type: application/json"
+
+
+def drops() -> Iterator[bytes]:
+    """Send a little, again and again, so that no single wait is long."""
+    while True:
+        yield b" "
+        time.sleep(0.02)
+
+
+def vector() -> Iterator[bytes]:
+    yield b'{"object": "list", "model": "m", "data": [{"index": 0, "embedding": [0.5'
+    for _ in range(1000):
+        yield b",0.512345678" * 10_000
+    yield b"]}]}"
+
+
+ANSWERS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
+    "endless": (JSON_HEAD, lambda: repeat(b"[" + b" " * 65536)),
+    "endless error": ("500 Error", lambda: repeat(b"no " * 20000)),
+    "drops": (JSON_HEAD, drops),
+    "drops of an error": ("500 Error", drops),
+    "deep": (JSON_HEAD, lambda: iter([b"[" * 100_000 + b"]" * 100_000])),
+    "no JSON": (JSON_HEAD, lambda: iter([b"<html>" * 100])),
+    "wrong JSON": (JSON_HEAD, lambda: iter([b'{"data": [{"index": "x", "embedding": {}}]}'])),
+    "a number": (JSON_HEAD, lambda: iter([b"9" * 5000])),
+    "null": (JSON_HEAD, lambda: iter([b"null"])),
+    "redirect": ("307 Moved\r\nLocation: http://127.0.0.1:1/", lambda: iter([])),
+    "busy": ("429 Busy\r\nRetry-After: 0", lambda: iter([])),
+    "10 million numbers": (JSON_HEAD, vector),
+}
+
+
+@pytest.fixture(params=ANSWERS)
+def hostile(request: pytest.FixtureRequest) -> Iterator[Hostile]:
+    server = Hostile(*ANSWERS[request.param])
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
+
+
+def test_no_answer_of_a_reranker_does_harm(hostile: Hostile) -> None:
+    reranker = HttpReranker(hostile.url, timeout=1)
+
+    with pytest.raises(RerankerUnavailable, match=hostile.url):
+        reranker.scores("q", ["a"])
+
+    assert hostile.asked <= 3
+    assert hostile.sent < 40 * 2**20  # what was read, and what the sockets held
+
+
+@needs_openai
+def test_no_answer_of_an_embedder_does_harm(hostile: Hostile) -> None:
+    embedder = OpenAIEmbedder("m", base_url=hostile.url, timeout=1, max_retries=1)
+
+    with pytest.raises(EmbedderUnavailable, match=hostile.url):
+        embedder.embed(["a"])
+
+    assert hostile.asked <= 2
+    assert hostile.sent < 2 * 100 * 2**20

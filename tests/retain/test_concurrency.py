@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from pgrecall import Recall
 from sqlcalls import Connection, column, contents, retain, retained, rows, value, waiting
 
 T = TypeVar("T")
@@ -447,3 +449,62 @@ def test_a_writer_with_an_old_snapshot_fails_rather_than_names_an_entity_twice(
         retain(late, [late_fact])
 
     assert_is_whole(bank)
+
+
+def test_writers_at_repeatable_read_meet_only_in_the_same_thing(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+
+    def work(connection: Connection, n: int) -> int:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        failed = 0
+        for k in range(10):
+            number = 1000 + 10 * n + k
+            try:
+                retain(connection, [{**fact(number), "fact_key": None}])
+            except psycopg.errors.SerializationFailure:
+                failed += 1
+        return failed
+
+    failures = together(database, work, workers=8)
+
+    assert sum(failures) == 0
+    assert value(bank, "select count(*) from pgrecall.memory") == 120
+    assert_is_whole(bank)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_the_driver_sends_again_what_failed_for_what_others_committed(
+    database: str, bank: Connection, level: str
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    dsn = make_conninfo(
+        database, options=f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}"
+    )
+
+    def work(n: int) -> None:
+        with Recall.connect(dsn, embedder=None) as memory:
+            for k in range(5):  # each names somebody new, whom others name as well
+                memory.retain("b", [{"text": f"{n} met {k}", "entities": [f"New {k}"]}])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+    assert value(bank, "select count(*) from pgrecall.memory") == 60
+    assert_is_whole(bank)
+
+
+@pytest.mark.parametrize("call", ["configure_bank", "forget", "supersede"])
+def test_a_snapshot_from_before_a_writer_that_was_alone_adds_nothing(
+    database: str, bank: Connection, call: str
+) -> None:
+    (memory,) = retain(bank, ["known"])
+    arguments = {"configure_bank": "'{}'", "forget": f"'{{{memory}}}'", "supersede": f"{memory}"}
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select 1 from pgrecall.bank")
+        bank.execute(f"select pgrecall.{call}('b', {arguments[call]})".encode())
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            retain(late, ["late"])

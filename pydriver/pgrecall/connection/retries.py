@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import psycopg
 
 from pgrecall.connection.tracing import Trace
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
+_TRIES = 3  # after the first
+_CONFLICT_TRIES = 12  # of what others' commits made fail: somebody else got on
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
 _CONNECTION_LOST = ("08", "57P01", "57P02")
 _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
@@ -18,13 +21,17 @@ _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection 
 
 def retry_delays() -> Iterator[float]:
     """Give the seconds to wait before each repetition, a little at random."""
-    for seconds in _RETRY_SECONDS:
+    for seconds in chain(_RETRY_SECONDS, repeat(_RETRY_SECONDS[-1])):
         yield seconds * random.uniform(0.5, 1.5)
 
 
-def is_transient(error: psycopg.Error, is_repeatable: bool, trace: Trace) -> bool:
-    """Tell whether repeating a call may succeed and is safe."""
+def is_transient(
+    error: psycopg.Error, is_repeatable: bool, trace: Trace, repetitions: int = 0
+) -> bool:
+    """Tell whether repeating a call may succeed and is safe, after so many repetitions."""
     state = error.sqlstate or ""
+    if repetitions >= (_CONFLICT_TRIES if state == "40001" else _TRIES):
+        return False
     if not trace.is_sent:
         return _may_connect(error)
     if state in _ROLLED_BACK:

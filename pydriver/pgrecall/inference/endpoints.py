@@ -1,4 +1,8 @@
-"""Models behind an endpoint: embedders and rerankers that answer over HTTP."""
+"""Models behind an endpoint: embedders and rerankers that answer over HTTP.
+
+An endpoint is trusted with texts, not with this process: an answer has a bounded size and time, as
+it comes, redirects are not followed, and what is no answer of a model is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -17,6 +21,59 @@ from pgrecall._version import __version__
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RerankerUnavailable
 from pgrecall.inference.interfaces import Vector
 from pgrecall.inference.runtime import cannot_embed
+
+_ANSWER_BYTES = 64 * 1024 * 1024  # 128 embeddings of 4,000 numbers, written at length, have 13
+_SCORES_BYTES = 4 * 1024 * 1024
+_READ_BYTES = 65536
+_SAID_BYTES = 500
+
+
+def bounded(chunks: Iterable[bytes], most: int, seconds: float, *, is_cut: bool = False) -> bytes:
+    """Read an answer up to its end.
+
+    Args:
+        chunks: What comes of it.
+        most: How many bytes it may have.
+        seconds: How long it may take, however often a little comes.
+        is_cut: Whether to leave out what is behind, rather than to refuse all.
+
+    Raises:
+        ValueError: it is longer.
+        TimeoutError: it takes longer.
+
+    """
+    end = time.monotonic() + seconds
+    read = bytearray()
+    for chunk in chunks:
+        read += chunk
+        if len(read) > most and is_cut:
+            break
+        if len(read) > most:
+            raise ValueError(f"its answer is longer than {most:,} bytes")
+        if time.monotonic() > end:
+            raise TimeoutError(f"its answer does not end within {seconds:g} s")
+    return bytes(read[:most])
+
+
+def _bounded_client(timeout: float) -> Any:
+    """Make the HTTP client of an OpenAI client, whose answers are bounded."""
+    import openai
+
+    class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
+        def send(self, request: Any, **given: Any) -> Any:
+            """Send a request, and read all of its answer."""
+            response = super().send(request, **{**given, "stream": True})
+            try:
+                body = bounded(response.iter_bytes(), _ANSWER_BYTES, timeout)
+            finally:
+                response.close()
+            coding = ("content-encoding", "content-length", "transfer-encoding")
+            headers = [(k, v) for k, v in response.headers.items() if k.lower() not in coding]
+            return type(response)(
+                response.status_code, headers=headers, content=body, request=request
+            )
+
+    return Bounded(follow_redirects=False, timeout=timeout)
 
 
 class OpenAIEmbedder:
@@ -62,7 +119,7 @@ class OpenAIEmbedder:
         self.model = model
         self.dimensions = dimensions
         self._endpoint = {"base_url": base_url, "api_key": api_key}
-        self._limits = {"timeout": timeout, "max_retries": max_retries}
+        self._limits: dict[str, Any] = {"timeout": timeout, "max_retries": max_retries}
         self._batch_size = batch_size
         self._pause = 1 / rate if rate else 0.0
         self._next = 0.0
@@ -88,14 +145,24 @@ class OpenAIEmbedder:
                 answer = client.embeddings.create(
                     model=self.model, input=batch, encoding_format="float", **size
                 )
+                found = sorted(answer.data, key=lambda one: one.index)
+                if not all(isinstance(one.embedding, list) for one in found):
+                    raise TypeError
+                vectors += [one.embedding for one in found]
             except openai.OpenAIError as error:
-                raise EmbedderUnavailable(
-                    f'the embedder "{self.model}" at {client.base_url} failed: {error}',
-                    hint="Check the endpoint, the name of the model and OPENAI_API_KEY.",
-                ) from error
-            found = sorted(answer.data, key=lambda one: one.index)
-            vectors += [one.embedding for one in found]
+                why = f"{error} {error.__cause__ or ''}".strip()
+                raise self._failed(client, why) from error
+            except TimeoutError as error:
+                raise self._failed(client, str(error)) from error
+            except (AttributeError, TypeError, ValueError, RecursionError) as error:
+                raise self._failed(client, "it did not answer with embeddings") from error
         return vectors
+
+    def _failed(self, client: Any, why: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable(
+            f'the embedder "{self.model}" at {client.base_url} failed: {why}',
+            hint="Check the endpoint, the name of the model and OPENAI_API_KEY.",
+        )
 
     def _connected(self) -> Any:
         with self._lock:
@@ -108,7 +175,11 @@ class OpenAIEmbedder:
                 if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
                     given.setdefault("api_key", "none")
                 try:
-                    self._client = openai.OpenAI(**given, **self._limits)
+                    self._client = openai.OpenAI(
+                        **given,
+                        **self._limits,
+                        http_client=_bounded_client(self._limits["timeout"]),
+                    )
                 except openai.OpenAIError as error:
                     raise EmbedderUnavailable(
                         f'the embedder "{self.model}" cannot be used: {error}',
@@ -214,16 +285,17 @@ class HttpReranker:
             request = Request(self.url, body, headers)
             try:
                 with _OPENER.open(request, timeout=limit) as response:
-                    return json.load(response)
+                    return json.loads(bounded(_chunks(response), _SCORES_BYTES, limit))
             except HTTPError as error:
                 with error:
-                    said = error.read(500).decode(errors="replace").strip()
+                    part = bounded(_chunks(error), _SAID_BYTES, limit, is_cut=True)
+                    said = part.decode(errors="replace").strip()
                 if error.code not in _BUSY or pause is None or time.monotonic() + pause > end:
                     raise self._failed(f"HTTP {error.code} {error.reason}: {said}") from error
                 time.sleep(pause)
             except TimeoutError:
                 raise
-            except (OSError, ValueError, HTTPException) as error:
+            except (OSError, ValueError, RecursionError, HTTPException) as error:
                 if isinstance(getattr(error, "reason", None), TimeoutError):
                     raise TimeoutError from error
                 raise self._failed(str(error)) from error
@@ -234,6 +306,11 @@ class HttpReranker:
             f"the reranker at {self.url} failed: {reason}",
             hint=f"Check the URL with its path, and {KEY_SETTING} where it needs a key.",
         )
+
+
+def _chunks(response: Any) -> Iterator[bytes]:
+    """Give what comes of an answer, without waiting for more."""
+    return iter(lambda: response.read1(_READ_BYTES), b"")
 
 
 class _NoRedirects(HTTPRedirectHandler):
