@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
-from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
@@ -163,24 +162,24 @@ def bank(asked: Asked) -> Page:
     memory, name = asked.memory, asked.bank
     statistics = memory.bank_statistics(name)
     unit = asked.choice("unit", ("month", *UNITS))
-    counts = memory._run(browsing.memory_counts(name, unit=unit, basis="stored", filter=None))
+    counts = memory._run(browsing.memory_counts(name, unit=unit, basis="said", filter=None))
     options = memory.bank_options(name)
     found = next((one for one in memory.banks() if one.bank_id == name), None)
-    types = {
-        kind: (sum(c.memories for c in of_kind), sum(c.current_memories for c in of_kind))
-        for kind, of_kind in groupby(sorted(counts, key=lambda c: c.fact_type), _type_of)
-    }
+    types: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for count in counts:
+        types[count.fact_type][0] += count.memories
+        types[count.fact_type][1] += count.current_memories
     return Page(
         "bank.html",
         {
             "about": found,
-            "types": types,
+            "types": dict(sorted(types.items())),
             "unit": unit,
             "units": UNITS,
             "plot": _plot(counts, is_sum=True),
             "statistics": statistics,
             "pending": memory.pending_links(name),
-            "drift": memory.vocabulary_drift(name),
+            "alike": memory.vocabulary_drift(name),
             "settings": explain.changed(memory.recall_options(), options),
             "reembedding": memory.reembed_status(name),
             "entities": memory._run(browsing.list_entities(name, top_k=8)),
@@ -664,10 +663,6 @@ def _entity_page(asked: Asked, entity_id: int) -> Moved:
 
 def _query(**values: object) -> str:
     return urlencode(values)
-
-
-def _type_of(count: MemoryCount) -> str:
-    return count.fact_type
 
 
 def _time_of(occurred: Period | None, said: datetime | None) -> datetime:

@@ -18,6 +18,7 @@
       width: (node) => 14 + 7 * Math.log2(1 + node.data("mentions")),
       height: (node) => 14 + 7 * Math.log2(1 + node.data("mentions")) } },
     { selector: 'node[kind = "memory"]', style: {
+      label: (node) => node.cy().nodes().length > 60 ? "" : short(node.data("name")),
       shape: "round-rectangle", width: 13, height: 13, "background-color": colour("--fact"),
       color: colour("--faint"), "font-size": 10 } },
     { selector: "node[?is_begin]", style: {
@@ -43,8 +44,11 @@
     const elements = await answer.json();
     const cy = cytoscape({
       container: place, elements, style: style(), minZoom: 0.2, maxZoom: 3,
-      layout: { name: "cose", animate: false, padding: 36, nodeRepulsion: () => 9000,
-        idealEdgeLength: () => 70, nodeOverlap: 16, randomize: false, numIter: 800 },
+      layout: { name: "cose", animate: false, padding: 40, randomize: false, numIter: 900,
+        nodeDimensionsIncludeLabels: true, componentSpacing: 60, gravity: 0.4, nodeOverlap: 24,
+        nodeRepulsion: (node) => node.data("kind") === "entity" ? 40000 : 12000,
+        idealEdgeLength: (edge) => edge.data("kind") === "mentions" ? 50 : 110,
+        boundingBox: { x1: 0, y1: 0, w: place.clientWidth * 1.2, h: place.clientHeight } },
     });
     cy.edges().forEach((edge) => {
       const kind = edge.data("kind");

@@ -27,7 +27,7 @@
       cursor: { points: { show: false }, drag: { x: false, y: false } },
       scales: { x: { range: (_, low, high) => {
         const step = data.times.length > 1 ? data.times[1] - data.times[0] : 86400 * 15;
-        return data.is_sum && low < high ? [low, high] : [low - step, high + step];
+        return data.is_sum && low < high ? [low, high] : [data.times[0] - step, data.times.at(-1) + step];
       } }, y: { range: (_, __, high) => [0, Math.max(high * 1.08, 1)] } },
       axes: [axis, { ...axis, size: 46 }],
       series: [{ value: (_, ts) => ts == null ? "" : new Date(ts * 1000).toISOString().slice(0, 10) },
