@@ -25,7 +25,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release pgxn all clean lock locked sbom audit
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release release-check dist deb checksums pgxn all clean lock locked sbom audit
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,19 @@ release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
 	$(MAKE) check
 	$(PYTHON) -I pydriver/pgrecall/server/build.py --release $(VERSION)
 	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make pgxn."
+
+dist: $(DEVELOPED) $(BUILT) ## Build the driver and the package of the models, sdist and wheel, into pydriver/dist
+	@$(BIN)/python pydriver/dist.py driver
+	@$(BIN)/python pydriver/dist.py models
+
+deb: $(DEVELOPED) $(BUILT) ## Build a Debian package of the extension for each version of PostgreSQL
+	@$(BIN)/python pydriver/dist.py deb
+
+checksums: $(DEVELOPED) ## Write the checksums of pydriver/dist
+	@$(BIN)/python pydriver/dist.py checksums
+
+release-check: $(DEVELOPED) $(BUILT) ## Build and check all that a release consists of, and print one table
+	@$(BIN)/python pydriver/dist.py check
 
 pgxn: ## Write the archive for PGXN into pydriver/dist
 	@mkdir -p pydriver/dist

@@ -49,7 +49,8 @@ class PackageHook(BuildHookInterface):  # type: ignore[misc]
         if not control.is_file():
             raise FileNotFoundError(f"{control} is missing, and so are sql/ and migrations/")
         weights = package / "minilm" / "weights"
-        if not weights.is_dir():
+        # A release has the models in a package of their own.
+        if weights.parent.is_dir() and not weights.is_dir():
             try:
                 _get_weights(weights)
             except (OSError, subprocess.CalledProcessError) as error:

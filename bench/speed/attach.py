@@ -71,9 +71,9 @@ def statements(connection: psycopg.Connection[Any], count: int, rows: int) -> ha
 
 def sync(connection: psycopg.Connection[Any]) -> None:
     """Sync until nothing is left."""
-    while not connection.execute(
+    while connection.execute(
         "select bool_and(is_complete) from pgrecall.sync_table('b')"
-    ).fetchone() == (True,):
+    ).fetchone() != (True,):
         pass
 
 

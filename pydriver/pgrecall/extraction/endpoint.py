@@ -1,0 +1,113 @@
+"""Facts by a language model behind an endpoint with the API of OpenAI."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from pgrecall.errors import InvalidArgument
+from pgrecall.extraction.schema import FACTS_SCHEMA, plain
+from pgrecall.extraction.talk import Message
+
+INSTRUCTIONS = (
+    "Read the conversation and list what is worth remembering, as facts. Each fact is understood"
+    " alone: write names instead of pronouns, and dates instead of words such as yesterday,"
+    " reckoned from when the message was sent. Leave out greetings and questions."
+    " Add nothing that was not said."
+)
+
+
+class OpenAIExtractor:
+    """Asks a model for facts as structured output, by the official client.
+
+    The client tries again what failed for a passing reason, and waits as long as it is told to.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        instructions: str = INSTRUCTIONS,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+        **settings: object,
+    ) -> None:
+        """Choose a model; nothing is imported or sent yet.
+
+        Args:
+            model: Its name at the endpoint.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
+                else that of OpenAI.
+            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
+            instructions: What the model is told; the schema says what it answers.
+            timeout: Seconds for one request.
+            max_retries: How often a request is tried again.
+            settings: What else the endpoint takes, such as temperature=0.
+
+        """
+        self.model = model
+        self._instructions = instructions
+        self._settings = settings
+        self._endpoint = {"base_url": base_url, "api_key": api_key}
+        self._limits = {"timeout": timeout, "max_retries": max_retries}
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def __call__(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the facts that the model finds in messages.
+
+        Raises:
+            InvalidArgument: the package is missing, or no key is known.
+            ValueError: the answer is not what the schema says.
+            Exception: what the client raises where the endpoint refuses or is out of reach.
+
+        """
+        answer = self._connected().chat.completions.create(
+            model=self.model,
+            messages=[
+                {"role": "system", "content": self._instructions},
+                {"role": "user", "content": "\n".join(map(_line, messages))},
+            ],
+            response_format={
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "facts",
+                    "strict": True,
+                    "schema": {k: v for k, v in FACTS_SCHEMA.items() if k != "$schema"},
+                },
+            },
+            **self._settings,
+        )
+        said = answer.choices[0].message
+        if not said.content:
+            raise ValueError(f"the model answered nothing: {getattr(said, 'refusal', None)}")
+        found = json.loads(said.content)
+        if not isinstance(found, dict) or not isinstance(found.get("facts"), list):
+            raise ValueError(f"the answer has no list of facts: {said.content[:80]!r}")
+        return [plain(fact) for fact in found["facts"]]
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                try:
+                    import openai
+                except ImportError as error:
+                    raise InvalidArgument(
+                        f"an extractor behind an endpoint needs package {error.name}",
+                        hint="Run: pip install 'pgrecall[openai]'",
+                    ) from error
+                given = {name: value for name, value in self._endpoint.items() if value}
+                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
+                    given.setdefault("api_key", "none")
+                self._client = openai.OpenAI(**given, **self._limits)
+            return self._client
+
+
+def _line(message: Message) -> str:
+    said = f"{message.get('speaker') or message.get('role') or 'user'}: {message.get('text')}"
+    return f"[{message['sent_at']}] {said}" if message.get("sent_at") else said

@@ -1,0 +1,226 @@
+"""Facts without a model: a sentence is a fact, and what stands in it is read by rules.
+
+Names are runs of capitalised words. A word at the start of a sentence is one only where the same
+messages have it with a capital elsewhere, or as a speaker, or it begins a run whose first word they
+never write small. Nothing is a list of words but the particles that names join their parts with.
+Times are read as in questions, relative to when the message was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.extraction.talk import Message, moment
+
+Names = Callable[[str], Iterable[str]]
+"""Finds the names in a text."""
+
+_PARTICLES = frozenset(
+    "of the de del della di da do dos du la le les el van von der den al bin".split()
+)
+_WORD = re.compile(r"[^\W_][\w'’&.-]*[^\W_]|[^\W_]")
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\Wa-z_])|\n+")
+# "Dr.", "J.", "U.S.": short, with a capital, or with a period inside; no sentence ends there.
+_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_a-z]\w?|(?:\w\.)+\w)\.$")
+_LEAST_WORDS = 3
+_LEAST_SURE = 0.7  # of a date; below it is a fuzzy word such as "recently"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleExtractor:
+    """Makes a fact of each sentence, with its speaker, the names in it and the time it names.
+
+    Deterministic, without a model. Questions and sentences of one or two words are left out.
+
+    Attributes:
+        aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are found
+            wherever they stand, also where they are written small.
+        names: Finds further names in a text; see :func:`spacy_names` and :func:`gliner_names`.
+        language: Code of the language that dates are read in.
+
+    """
+
+    aliases: Mapping[str, Sequence[str]] | None = None
+    names: Names | None = None
+    language: str = "en"
+
+    def __call__(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the facts in messages."""
+        return [fact for facts in self.by_message(messages) for fact in facts]
+
+    def by_message(self, messages: Sequence[Message]) -> list[list[dict[str, Any]]]:
+        """Return the facts in each message; what is a name is read from all of them."""
+        texts = [str(message.get("text") or "") for message in messages]
+        inner, small = _written(texts)
+        # Who speaks is a name, also where others begin a sentence with it.
+        known = self._known(str(m["speaker"]) for m in messages if m.get("speaker"))
+        return [
+            [
+                self._fact(sentence, message, inner, small, known)
+                for sentence in sentences(text)
+                if not sentence.endswith("?") and len(_WORD.findall(sentence)) >= _LEAST_WORDS
+            ]
+            for message, text in zip(messages, texts, strict=True)
+        ]
+
+    def names_in(self, text: str) -> list[str]:
+        """Return the names in a text, in the order in which they stand."""
+        inner, small = _written([text])
+        return [
+            name
+            for sentence in sentences(text)
+            for name in self._names_in(sentence, inner, small, self._known())
+        ]
+
+    def _known(self, names: Iterable[str] = ()) -> dict[str, str]:
+        """Return names that are known, by each of their aliases in small letters."""
+        aliases = {name.casefold(): name for name in names}
+        for name, others in (self.aliases or {}).items():
+            aliases |= {alias.casefold(): name for alias in (name, *others)}
+        return aliases
+
+    def _fact(
+        self,
+        sentence: str,
+        message: Message,
+        inner: set[str],
+        small: set[str],
+        known: Mapping[str, str],
+    ) -> dict[str, Any]:
+        names = list(self._names_in(sentence, inner, small, known))
+        speaker = message.get("speaker")
+        if isinstance(speaker, str) and speaker:
+            names.insert(0, speaker)
+        fact: dict[str, Any] = {
+            "text": sentence,
+            "entities": [self._entity(name) for name in dict.fromkeys(names)],
+        }
+        if speaker:
+            fact["context"] = speaker
+        sent = moment(message)
+        if sent is not None:
+            fact["mentioned_at"] = sent
+        occurred = self._occurred(sentence, sent)
+        if occurred is not None:
+            fact |= {"occurred": occurred, "fact_type": "event"}
+        return fact
+
+    def _entity(self, name: str) -> object:
+        aliases = (self.aliases or {}).get(name)
+        return {"name": name, "aliases": list(aliases)} if aliases else name
+
+    def _names_in(
+        self, sentence: str, inner: set[str], small: set[str], known: Mapping[str, str]
+    ) -> Iterator[str]:
+        found = dict.fromkeys(_runs(sentence, inner, small, known))
+        for alias, name in known.items():
+            if re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", sentence.casefold()):
+                found.setdefault(name)
+        if self.names is not None:
+            found |= dict.fromkeys(self.names(sentence))
+        yield from dict.fromkeys(known.get(name.casefold(), name) for name in found)
+
+    def _occurred(self, sentence: str, sent: datetime | None) -> list[datetime | None] | None:
+        at = sent or datetime.now(timezone.utc)
+        when = extract_temporal_constraint(sentence, at, language=self.language)
+        if when is None or when.confidence < _LEAST_SURE or when.start is None or when.end is None:
+            return None
+        return [when.start, when.end]
+
+
+def sentences(text: str) -> list[str]:
+    """Cut a text into sentences."""
+    found: list[str] = []
+    start = 0
+    for end in _END.finditer(text):
+        piece = text[start : end.start()]
+        if "\n" not in end.group() and _ABBREVIATED.search(piece):
+            continue
+        found.append(piece.strip())
+        start = end.end()
+    return [piece for piece in [*found, text[start:].strip()] if piece]
+
+
+def _written(texts: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the words with a capital inside of sentences, and those that begin small."""
+    inner: set[str] = set()
+    small: set[str] = set()
+    for text in texts:
+        for sentence in sentences(text):
+            for found in _WORD.finditer(sentence):
+                word = found.group()
+                if word[0].islower():
+                    small.add(word)
+                elif word[0].isupper() and not _begins(sentence, found):
+                    inner.add(word)
+    return inner, small
+
+
+def _begins(sentence: str, word: re.Match[str]) -> bool:
+    """Return whether a word may have its capital from where it stands."""
+    return not re.search(r"\w[^\w:\"“”‘(\[]*$", sentence[: word.start()])
+
+
+def _runs(
+    sentence: str, inner: set[str], small: set[str], known: Mapping[str, str]
+) -> Iterator[str]:
+    """Return runs of capitalised words."""
+    run: list[re.Match[str]] = []
+    words = [*_WORD.finditer(sentence)]
+    for n, word in enumerate(words):
+        text = word.group()
+        is_capital = text[0].isupper() and (bool(run) or not re.match(r"I\b(?!\.)", text))
+        is_near = bool(run) and not re.search(
+            r"[,;:.!?()\"“”]", sentence[run[-1].end() : word.start()]
+        )
+        if run and not (is_near and (is_capital or text in _PARTICLES or text.isdigit())):
+            yield from _name(sentence, run, inner, small, known)
+            run = []
+        if is_capital or run:
+            run.append(word)
+        if n == len(words) - 1 and run:
+            yield from _name(sentence, run, inner, small, known)
+
+
+def _name(
+    sentence: str,
+    run: list[re.Match[str]],
+    inner: set[str],
+    small: set[str],
+    known: Mapping[str, str],
+) -> Iterator[str]:
+    while run and run[-1].group() in _PARTICLES:
+        run = run[:-1]
+    if run and _begins(sentence, run[0]):
+        first = run[0].group()
+        rest = sentence[run[1].start() : run[-1].end()] if run[1:] else ""
+        if rest.casefold() in known:  # "Hey Melanie"
+            run = run[1:]
+            first = rest
+        is_sure = first in inner or first.casefold() in known or first.isupper()
+        if not is_sure and (len(run) == 1 or first.lower() in small or first.lower() in _PARTICLES):
+            run = run[1:]
+            while run and run[0].group() in _PARTICLES:
+                run = run[1:]
+    if run:
+        name = sentence[run[0].start() : run[-1].end()]
+        name = re.sub(r"['’]s$", "", name)
+        if len(name) > 1:
+            yield name
+
+
+def spacy_names(pipeline: Any) -> Names:
+    """Find names by a pipeline of spaCy that has been loaded, such as en_core_web_sm."""
+    return lambda text: [entity.text for entity in pipeline(text).ents]
+
+
+def gliner_names(
+    model: Any, labels: Sequence[str] = ("person", "organization", "location", "product", "event")
+) -> Names:
+    """Find names by a model of GLiNER that has been loaded."""
+    return lambda text: [entity["text"] for entity in model.predict_entities(text, list(labels))]

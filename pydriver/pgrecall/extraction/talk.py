@@ -1,0 +1,83 @@
+"""How an extractor is called: batch by batch, again where it failed, and what is kept of failures.
+
+The messages themselves are stored first, so that what no fact was made of is still found by the
+message arm. An extractor that fails is called again, later each time; one that returns what is no
+fact costs that fact alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pgrecall.connection.retries import retry_delays
+from pgrecall.retaining.facts import Fact
+from pgrecall.rows import ExtractionFailure
+
+Message = Mapping[str, object]
+"""A message as retain_messages takes it: text, speaker, role, session, sent_at."""
+
+Extractor = Callable[[Sequence[Message]], Iterable[Fact]]
+"""Makes facts of messages, in retain's format."""
+
+MESSAGES_AT_ONCE = 20
+
+logger = logging.getLogger(__name__)
+
+
+def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Sequence[Message]]]:
+    """Cut messages into pieces of one session and at most that many; with each its position."""
+    start = 0
+    for n in range(1, len(messages) + 1):
+        is_cut = n == len(messages) or messages[n].get("session") != messages[start].get("session")
+        if is_cut or n - start == size:
+            yield start, messages[start:n]
+            start = n
+
+
+def extracted(
+    extract: Extractor, messages: Sequence[Message]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Call an extractor, again where it fails.
+
+    Returns:
+        Facts, each with the session and the time of the messages where it names none, and why
+        there are none; None where all went well.
+
+    """
+    delays = retry_delays()
+    while True:
+        try:
+            facts = [_with_origin(fact, messages) for fact in extract(messages)]
+        except Exception as error:  # of somebody's function: any
+            problem = f"{type(error).__name__}: {error}"
+            delay = next(delays, None)
+            logger.debug("extractor failed: %s", type(error).__name__)
+            if delay is None:
+                return [], problem
+            time.sleep(delay)
+        else:
+            return facts, None
+
+
+def _with_origin(fact: Fact, messages: Sequence[Message]) -> dict[str, Any]:
+    last = messages[-1]
+    origin = {"source_id": last.get("session"), "mentioned_at": last.get("sent_at")}
+    known = {"text": fact} if isinstance(fact, str) else dict(fact)
+    return {name: value for name, value in origin.items() if value is not None} | known
+
+
+def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
+    """Say what no fact was made of."""
+    return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
+
+
+def moment(message: Message) -> datetime | None:
+    """Return when a message was sent; None where it does not say."""
+    sent = message.get("sent_at")
+    if isinstance(sent, str):
+        return datetime.fromisoformat(sent.replace("Z", "+00:00"))
+    return sent if isinstance(sent, datetime) else None

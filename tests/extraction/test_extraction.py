@@ -1,0 +1,264 @@
+"""Facts from talk: by rules, by any function, by an endpoint; and what is kept where that fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pgrecall import InvalidFact, Recall
+from pgrecall.command import main
+from pgrecall.extraction import (
+    FACTS_SCHEMA,
+    OpenAIExtractor,
+    RuleExtractor,
+    gliner_names,
+    spacy_names,
+    talk,
+)
+from pgrecall.extraction.rules import sentences
+
+jsonschema = pytest.importorskip("jsonschema")
+
+SENT = "2026-03-05T12:00:00Z"
+TALK = [
+    {"session": "s1", "speaker": "Ana", "text": "Hi!", "sent_at": SENT},
+    {
+        "session": "s1",
+        "speaker": "Ana",
+        "text": "I went to Porto with Mel yesterday. Do you know Porto?",
+        "sent_at": SENT,
+    },
+    {"session": "s2", "speaker": "Bo", "text": "The Atlas Project leads Ana.", "sent_at": SENT},
+]
+
+
+@pytest.fixture
+def memory(pgrecall: Recall) -> Recall:
+    pgrecall.create_bank("b")
+    return Recall(pgrecall._source, embedder=None)
+
+
+@pytest.fixture(autouse=True)
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "retry_delays", lambda: iter((0.0, 0.0)))
+
+
+# By rules
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Ana left. She came back.", ["Ana left.", "She came back."]),
+        ("Dr. Silva met J. Smith in the U.S. in May. It rained.",
+         ["Dr. Silva met J. Smith in the U.S. in May.", "It rained."]),
+        ("It cost 3.5 euros! “Really?” he said.", ["It cost 3.5 euros!", "“Really?” he said."]),
+        ("one\ntwo", ["one", "two"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_into_sentences(text: str, found: list[str]) -> None:
+    assert sentences(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("The dog met Ana Silva and Bo.", ["Ana Silva", "Bo"]),
+        ("The University of Porto won. They like the University.", ["University of Porto",
+                                                                   "University"]),
+        ("She was in World War I, and I was not.", ["World War I"]),
+        ("We visited Ana's house, NASA and Apollo 11.", ["Ana", "NASA", "Apollo 11"]),
+        ("Ana, Bo and Cy met.", ["Bo", "Cy"]),  # who begins a sentence may be any word
+        ("nothing here at all.", []),
+    ],
+)  # fmt: skip
+def test_names_are_runs_of_capitals(text: str, names: list[str]) -> None:
+    assert RuleExtractor().names_in(text) == names
+
+
+def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
+    facts = RuleExtractor(aliases={"Melanie": ["Mel"]})(TALK)
+
+    assert facts == [
+        {
+            "text": "I went to Porto with Mel yesterday.",
+            "context": "Ana",
+            "entities": ["Ana", "Porto", {"name": "Melanie", "aliases": ["Mel"]}],
+            "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
+            "occurred": [
+                datetime(2026, 3, 4, tzinfo=timezone.utc),
+                datetime(2026, 3, 5, tzinfo=timezone.utc),
+            ],
+            "fact_type": "event",
+        },
+        {
+            "text": "The Atlas Project leads Ana.",
+            "context": "Bo",
+            "entities": ["Bo", "Atlas Project", "Ana"],
+            "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
+        },
+    ]
+
+
+def test_models_for_names_can_be_handed_over() -> None:
+    def pipeline(text: str) -> object:
+        return SimpleNamespace(ents=[SimpleNamespace(text=text.split()[0])])
+
+    class Model:
+        def predict_entities(self, text: str, labels: list[str]) -> list[dict[str, str]]:
+            return [{"text": text.split()[-1], "label": labels[0]}]
+
+    assert RuleExtractor(names=spacy_names(pipeline)).names_in("one two three") == ["one"]
+    assert RuleExtractor(names=gliner_names(Model())).names_in("one two three") == ["three"]
+
+
+# In the driver
+
+
+def test_messages_and_their_facts_are_stored_and_found(memory: Recall) -> None:
+    done = memory.retain_conversation("b", TALK, extract=RuleExtractor())
+    again = memory.retain_conversation("b", TALK, extract=RuleExtractor())
+
+    assert (len(done.messages), len(done.facts), done.failures) == (3, 2, [])
+    assert not any(fact.is_new for fact in again.facts)
+    (hit, *_) = memory.recall("b", "Who was in Porto?", top_k=1)
+    assert (hit.text, hit.source_id) == ("I went to Porto with Mel yesterday.", "s1")
+
+
+def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:
+    seen: list[Sequence[Mapping[str, object]]] = []
+
+    def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        seen.append(messages)
+        return [f"{len(messages)} said."]
+
+    done = memory.retain_conversation("b", TALK, extract=extract, messages_at_once=1)
+
+    assert [len(batch) for batch in seen] == [1, 1, 1]
+    assert list(talk.batches(TALK, 20)) == [(0, TALK[:2]), (2, TALK[2:])]
+    assert len(done.facts) == 3
+
+
+def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:
+    calls = 0
+
+    def extract(messages: Sequence[Mapping[str, object]]) -> list[Any]:
+        nonlocal calls
+        calls += 1
+        if messages[0]["session"] == "s1":
+            raise OSError("out of reach")
+        return ["Kept.", {"text": "Bad.", "fact_type": "rumour"}, {"colour": 1}, "Kept too."]
+
+    done = memory.retain_conversation("b", TALK, extract=extract)
+
+    assert calls == 4  # three times for the first session
+    assert [(f.first, f.last, f.fact) for f in done.failures] == [
+        (0, 1, None),
+        (2, 2, {"text": "Bad.", "fact_type": "rumour", "source_id": "s2", "mentioned_at": SENT}),
+        (2, 2, {"colour": 1, "source_id": "s2", "mentioned_at": SENT}),
+    ]
+    assert done.failures[0].problem == "OSError: out of reach"
+    assert len(done.facts) == 2
+    assert [hit.kind for hit in memory.recall("b", "Porto yesterday", top_k=1)] == ["message"]
+
+
+def test_a_malformed_message_stores_nothing(memory: Recall) -> None:
+    with pytest.raises(InvalidFact):
+        memory.retain_conversation("b", [{"words": "x"}], extract=RuleExtractor())
+
+
+# By an endpoint
+
+
+@pytest.fixture
+def endpoint() -> Iterator[SimpleNamespace]:
+    state = SimpleNamespace(asked=[], answers=[])
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            state.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            code, content = state.answers.pop(0)
+            message = {"role": "assistant", "content": content}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            answer = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+            data = json.dumps(answer | {"choices": [choice]}).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{server.server_port}/v1"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+FACT = {
+    "text": "Ana went to Porto on 4 March 2026.",
+    "fact_type": "event",
+    "occurred": ["2026-03-04", "2026-03-05"],
+    "confidence": None,
+    "entities": [{"name": "Ana", "kind": "person", "aliases": []}],
+    "relations": [{"from": "Ana", "kind": "went_to", "to": "Porto"}],
+}
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("openai") is None,
+    reason="openai is not installed: pip install 'pgrecall[openai]'",
+)
+def test_an_endpoint_is_asked_by_the_schema_and_asked_again(
+    memory: Recall, endpoint: SimpleNamespace
+) -> None:
+    jsonschema.validate({"facts": [FACT]}, FACTS_SCHEMA)
+    endpoint.answers = [
+        (500, ""),
+        (200, "no JSON"),
+        (200, json.dumps({"facts": [FACT]})),
+        (200, json.dumps({"facts": []})),
+    ]
+    extract = OpenAIExtractor("m", base_url=endpoint.url, max_retries=0, temperature=0)
+
+    done = memory.retain_conversation("b", TALK, extract=extract)
+
+    assert (len(done.facts), done.failures, len(endpoint.asked)) == (1, [], 4)
+    asked = endpoint.asked[0]
+    assert asked["temperature"] == 0
+    assert asked["response_format"]["json_schema"]["strict"] is True
+    assert asked["messages"][1]["content"].splitlines()[0] == f"[{SENT}] Ana: Hi!"
+    (entity,) = memory.query_entities("b", "Ana")
+    assert entity.name == "Ana"
+
+
+def test_the_schema_is_printed_and_strict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "facts"]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
+
+    assert printed == FACTS_SCHEMA
+    jsonschema.Draft202012Validator.check_schema(printed)
+
+    def objects(part: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(part, dict):
+            if part.get("type") == "object":
+                yield part
+            for inner in part.values():
+                yield from objects(inner)
+
+    for one in objects(printed):
+        assert one["required"] == list(one["properties"])
+        assert one["additionalProperties"] is False
