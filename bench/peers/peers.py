@@ -57,6 +57,7 @@ from pgrecall.server import build
 OURS = "pgrecall"
 TOP_K = 10
 BURSTS, BURST_SECONDS = 4, 2.0
+SMOKE_FACTS = 120
 LOAD_SHARE = 0.6  # of the time left
 SCRIPT = hashlib.sha256(build.full_script().encode()).hexdigest()[:12]  # of the schema of pgrecall
 MODELS: Mapping[str, Any] = {
@@ -186,7 +187,7 @@ class Process:
         self._log = log.open("a", encoding="utf-8")
         worker = environments.HERE / "worker.py"
         self._process = subprocess.Popen(
-            [python, worker, peer.adapter, dsn, vectors],
+            [python, worker, peer.adapter, vectors],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -194,6 +195,7 @@ class Process:
             cwd=log.parent,
             env={
                 **os.environ,
+                "PGRECALL_BENCH_DSN": dsn,  # an argument would show the password to others
                 "PGRECALL_BENCH_MODEL": peer.model,
                 "OMP_NUM_THREADS": "1",
                 "HOME": str(log.parent),  # where some peers keep files of their own
@@ -556,16 +558,21 @@ class Run:
 def read_sets(options: argparse.Namespace) -> list[Set]:
     """Return the judged sets, and those for speed, the largest last."""
     speed = [sets.sentences(options.data, n, options.questions) for n in sorted(options.facts)]
-    facts, questions = (300, 10) if options.smoke else (None, options.judged)
+    facts, questions = (SMOKE_FACTS, 5) if options.smoke else (None, options.judged)
     quality = [sets.judged(options.data, name, facts, questions) for name in options.sets]
     return [*speed[:1], *quality, *speed[1:]]
 
 
-def embed(folder: Path, given: Iterable[Set], models: Iterable[str]) -> None:
-    texts = set().union(*(one.texts() for one in given))
+def embed(folder: Path, given: Sequence[Set], models: Iterable[str]) -> None:
+    facts = {fact.text for one in given for bank in one.banks.values() for fact in bank}
+    questions = {question.text for one in given for question in one.questions}
     for model in dict.fromkeys(models):
         embedder = MODELS[model](threads=1)
-        sets.embed_missing(folder / f"{model}.sqlite", texts, embedder.embed)
+        path = folder / f"{model}.sqlite"
+        sets.embed_missing(path, facts, embedder.embed)
+        prefix = sets.prompt(embedder)
+        embed_query = embedder.embed_query if prefix else embedder.embed
+        sets.embed_missing(path, questions, embed_query, prefix)
 
 
 def arguments() -> argparse.Namespace:
@@ -598,7 +605,7 @@ def arguments() -> argparse.Namespace:
         )
         options.peers.append("earlier")
     if options.facts is None:
-        options.facts = [300] if options.smoke else [1_000, 10_000]
+        options.facts = [SMOKE_FACTS] if options.smoke else [1_000, 10_000]
     if options.smoke:
         options.questions = min(options.questions, 10)
     if options.json is None and not options.smoke:

@@ -12,7 +12,7 @@ import json
 import random
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from itertools import islice
@@ -64,10 +64,6 @@ class Set:
             [(bank, [asdict(f) for f in facts]) for bank, facts in self.banks.items()]
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def texts(self) -> set[str]:
-        facts = {fact.text for facts in self.banks.values() for fact in facts}
-        return facts | {question.text for question in self.questions}
 
 
 def sentences(folder: Path, facts: int, questions: int) -> Set:
@@ -134,18 +130,32 @@ def _paragraphs(path: Path) -> Set:
     return Set("musique", {"all": facts}, asked)
 
 
-def embed_missing(path: Path, texts: Iterable[str], embed: Embed) -> None:
-    """Put the vectors of the texts into a file of SQLite, those that it lacks."""
+def prompt(embedder: Any) -> str:
+    """Return what a model has before questions: their vectors are kept under the text with it."""
+    prompts: Mapping[str, str] = getattr(embedder, "prompts", {})
+    return prompts.get("query", "")
+
+
+def embed_missing(path: Path, texts: Iterable[str], embed: Embed, prefix: str = "") -> None:
+    """Put the vectors of the texts into a file of SQLite, those that it lacks.
+
+    Args:
+        path: The file.
+        texts: What to embed.
+        embed: Embeds them.
+        prefix: Under which they are kept.
+
+    """
     with sqlite3.connect(path) as database:
         database.execute("create table if not exists vector (text text primary key, vector blob)")
         known = {text for (text,) in database.execute("select text from vector")}
-        missing = sorted(set(texts) - known)
+        missing = sorted(text for text in set(texts) if prefix + text not in known)
         for start in range(0, len(missing), 256):
             batch = missing[start : start + 256]
             rows = zip(batch, embed(batch), strict=True)
             database.executemany(
                 "insert or ignore into vector values (?, ?)",
-                [(text, array("f", vector).tobytes()) for text, vector in rows],
+                [(prefix + text, array("f", vector).tobytes()) for text, vector in rows],
             )
             database.commit()
             print(f"embedded {start + len(batch):,} of {len(missing):,} texts", flush=True)

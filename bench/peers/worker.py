@@ -1,6 +1,6 @@
 """Run one peer in an environment of its own: a line of JSON in, a line of JSON out.
 
-    ENVIRONMENT/bin/python bench/peers/worker.py ADAPTER DSN VECTORS
+    PGRECALL_BENCH_DSN=... ENVIRONMENT/bin/python bench/peers/worker.py ADAPTER VECTORS
 
 The harness starts it. Nothing but the standard library and the adapter is imported, so that it runs
 wherever the peer does. An adapter is a file with a class Peer:
@@ -42,6 +42,7 @@ class Vectors:
     Attributes:
         embed: Makes those of other texts, such as ones that the peer has put words to, once each;
             the adapter sets it where its peer does that.
+        spent: Seconds that this has taken, by the wall and of the processor.
 
     """
 
@@ -49,6 +50,7 @@ class Vectors:
         self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
         self._lock = Lock()
         self.embed: Callable[[list[str]], Iterable[Iterable[float]]] | None = None
+        self.spent = (0.0, 0.0)
         self._made: dict[str, list[float]] = {}
 
     def __call__(self, text: str) -> list[float]:
@@ -59,8 +61,14 @@ class Vectors:
         if missing := [text for text in dict.fromkeys(texts) if text not in found]:
             if self.embed is None:
                 raise KeyError(f"no vector of {missing[0][:80]!r}")
+            began, spent = time.perf_counter(), time.process_time()
             made = [list(vector) for vector in self.embed(missing)]
             self._made |= zip(missing, made, strict=True)
+            seconds, processor = self.spent
+            self.spent = (
+                seconds + time.perf_counter() - began,
+                processor + time.process_time() - spent,
+            )
             found |= {text: self._made[text] for text in missing}
         return [found[text] for text in texts]
 
@@ -101,13 +109,16 @@ class Worker:
         return {"seconds": time.perf_counter() - began}
 
     def ask(self, question: dict[str, Any], top_k: int) -> Any:
-        began, spent = time.perf_counter(), time.process_time()
+        """Ask; what it took to embed parts of the question is no part of the time."""
+        began, spent, embedding = time.perf_counter(), time.process_time(), self._vectors.spent
         ids, database_ms = self._peer.ask(
             question["bank"], question["text"], question["asked_at"], top_k
         )
+        seconds = time.perf_counter() - began - (self._vectors.spent[0] - embedding[0])
+        processor = time.process_time() - spent - (self._vectors.spent[1] - embedding[1])
         return {
-            "ms": (time.perf_counter() - began) * 1000,
-            "client_ms": (time.process_time() - spent) * 1000,
+            "ms": seconds * 1000,
+            "client_ms": processor * 1000,
             "database_ms": database_ms,
             "ids": [str(one) for one in ids],
         }
@@ -138,7 +149,9 @@ def main() -> None:
         try:
             told = json.loads(line)
             if worker is None:
-                worker = Worker(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+                worker = Worker(
+                    sys.argv[1], os.environ.pop("PGRECALL_BENCH_DSN"), Path(sys.argv[2])
+                )
             answer = getattr(worker, told.pop("do"))(**told)
         except BaseException as error:  # is raised by the harness
             traceback.print_exc()

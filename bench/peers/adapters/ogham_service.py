@@ -2,7 +2,8 @@
 
 Its PostgreSQL backend and its schema, one profile a bank. Facts bring their entities as tags; it
 finds dates and further entities in texts by itself, and links what is alike. No reranker, as it
-comes. A search records what it found, and embeds parts of some questions, both within its time.
+comes. A search records what it found, within its time. Texts under ten characters it refuses, and
+they are left out.
 """
 
 from __future__ import annotations
@@ -59,7 +60,12 @@ class Peer:
         return {"ogham-mcp": version("ogham-mcp")}
 
     def load(self, bank: str, facts: Sequence[dict[str, Any]]) -> None:
-        for fact in facts:
+        refused = sum(not self._store(bank, fact) for fact in facts)
+        print(f"{bank}: {refused} of {len(facts)} texts refused")
+
+    def _store(self, bank: str, fact: dict[str, Any]) -> bool:
+        """Store a fact, unless it is refused for being short."""
+        try:
             self._service.store_memory_enriched(
                 fact["text"],
                 bank,
@@ -67,6 +73,11 @@ class Peer:
                 metadata={"source_id": fact["id"], **({"at": fact["at"]} if fact["at"] else {})},
                 embedding=self._vectors(fact["text"]),
             )
+        except ValueError as error:
+            if "too short" not in str(error):
+                raise
+            return False
+        return True
 
     def finish(self) -> None:
         """Links are written with the memories."""

@@ -1,20 +1,57 @@
 """pgrecall, as a Python program uses it: retain_bulk(), and recall() without the reranker.
 
-PGRECALL_BENCH_MODEL names the model whose vectors are handed over.
+PGRECALL_BENCH_MODEL names the model. What the driver embeds is looked up; of some questions it is
+not the whole text, for it leaves out names that the bank knows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import psycopg
 
 from pgrecall import Recall, schema
+from pgrecall.embedders import MiniLMEmbedder, PackagedEmbedder
 
-MODEL = os.environ.get("PGRECALL_BENCH_MODEL", "all-MiniLM-L6-v2")
+MODELS = {"all-MiniLM-L6-v2": MiniLMEmbedder, "pgrecall-small-1": PackagedEmbedder}
+
+
+class Given:
+    """The vectors that are there already, those of questions under the prompt of the model."""
+
+    prompts: Mapping[str, str] = {}
+    dimensions = 384
+
+    def __init__(self, vectors: Any) -> None:
+        embedder: Any = MODELS[os.environ["PGRECALL_BENCH_MODEL"]](threads=1)
+        self.model = embedder.model
+        self._prefix = getattr(embedder, "prompts", self.prompts).get("query", "")
+        self._vectors = vectors
+
+        def embed(keys: Sequence[str]) -> list[Any]:
+            return [
+                *(
+                    next(iter(embedder.embed_query([key.removeprefix(self._prefix)])))
+                    if self._prefix and key.startswith(self._prefix)
+                    else next(iter(embedder.embed([key])))
+                    for key in keys
+                )
+            ]
+
+        vectors.embed = embed
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        found: list[list[float]] = self._vectors.many(texts)
+        return found
+
+    def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
+        return self.embed_documents([self._prefix + text for text in texts])
 
 
 class Peer:
@@ -28,7 +65,7 @@ class Peer:
             connection.execute("create extension if not exists vector")
             schema.migrate(connection)
         self._recall = Recall.connect(
-            self._dsn, embedder=None, reranker=None, model=MODEL, pool_size=self._threads
+            self._dsn, embedder=Given(self._vectors), reranker=None, pool_size=self._threads
         )
 
     def versions(self) -> dict[str, str]:
@@ -45,12 +82,11 @@ class Peer:
                 "source_id": fact["id"],
                 "fact_type": fact["type"],
                 "entities": fact["entities"],
-                "embedding": self._vectors(fact["text"]),
                 **({"occurred": fact["at"], "mentioned_at": fact["at"]} if fact["at"] else {}),
             }
             for fact in facts
         )
-        self._recall.retain_bulk(bank, given, model=MODEL, workers=1)
+        self._recall.retain_bulk(bank, given, workers=1)
 
     def finish(self) -> None:
         """Indexes and links are part of retain_bulk()."""
@@ -61,8 +97,6 @@ class Peer:
         report = self._recall.recall_report(
             bank,
             text,
-            embedding=self._vectors(text),
-            model=MODEL,
             reference_time=datetime.fromisoformat(asked_at) if asked_at else None,
             rerank=False,
             top_k=top_k,
