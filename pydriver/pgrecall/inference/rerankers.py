@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgrecall.errors import RerankerUnavailable
 from pgrecall.inference.endpoints import HttpReranker
+from pgrecall.inference.english import is_of_another_language
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
 from pgrecall.inference.worker import WORKER, Model, Reading
@@ -42,7 +43,6 @@ _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
 _PARTS = 3  # in which a text is read that is longer than what is read at once
 _OVERLAP = 24  # tokens of a part that the next one begins with
-_FOREIGN = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
 _UNKNOWN = "[UNK]"
 CONTEXT = " (context: "
 
@@ -224,7 +224,7 @@ class CrossEncoderReranker(_Model):
 class OnnxReranker(_Model):
     """A cross-encoder as ONNX model, run by onnxruntime; without a path the packaged one.
 
-    The packaged one reads English, and declines a query with too many words it does not know.
+    The packaged one reads English, and declines a query that is certainly of another language.
 
     Each pair runs alone, several at a time, on the threads of the worker: that costs no more than
     batches, needs no padding, can stop after any pair, and the score of a quantised model does not
@@ -260,9 +260,11 @@ class OnnxReranker(_Model):
 
     def _begin(self, query: str) -> None:
         _, tokenizer = self.load()
-        if self.name_or_path == PACKAGED and _foreign_share(tokenizer, query) > _FOREIGN:
+        if self.name_or_path == PACKAGED and is_of_another_language(
+            query[:_CHARACTERS], _odd_share(tokenizer, query)
+        ):
             raise RerankerUnavailable(
-                "the packaged reranker reads English, and the query does not look like it",
+                "the packaged reranker reads English, and the query is of another language",
                 hint=f"Set {SETTING} to a cross-encoder of that language, or to {NONE}.",
             )
 
@@ -370,7 +372,7 @@ def _parts(tokenizer: Any, query: str, text: str) -> Iterator[Any]:
         start += read[-_OVERLAP][0]
 
 
-def _foreign_share(tokenizer: Any, query: str) -> float:
+def _odd_share(tokenizer: Any, query: str) -> float:
     """Return the share of a query's words, without names, that the model does not know."""
     read = tokenizer.encode(query[:_CHARACTERS], add_special_tokens=False)
     words = [list(pieces) for _, pieces in groupby(range(len(read)), read.word_ids.__getitem__)]
