@@ -32,6 +32,7 @@ from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, rep
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
+    ClientClosed,
     InstallError,
     InvalidArgument,
     MemoryNotFound,
@@ -51,7 +52,7 @@ from pgrecall.inference.worker import on_own_thread
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, several
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -157,6 +158,7 @@ class AsyncRecall:
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, AsyncRecall] = {}
         self._pool_size: int | None = None
+        self._is_closed = False
 
     @classmethod
     async def connect(
@@ -227,6 +229,7 @@ class AsyncRecall:
             if self._log is not None:
                 await _compute(self._log.close)
             await cast("Connection", self._source).close()
+            self._is_closed = True
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -442,7 +445,7 @@ class AsyncRecall:
     async def retain(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -454,8 +457,9 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            facts: Mappings in the documented format, or texts. Facts without embedding are
-                embedded here, unless the bank knows the fact. Times without a zone are UTC.
+            facts: Mappings in the documented format, or texts; one alone will do. Facts without
+                embedding are embedded here, unless the bank knows the fact. Times without a zone
+                are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts these end from when they were said: "key" those of the same
@@ -495,7 +499,7 @@ class AsyncRecall:
     async def retain_many(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -524,7 +528,7 @@ class AsyncRecall:
 
         """
         stream = Stream()
-        for batch in stream.batches(facts, batch_size):
+        for batch in stream.batches(several(facts), batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
                 rows = await self.retain(
@@ -542,7 +546,7 @@ class AsyncRecall:
     async def retain_bulk(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -1961,6 +1965,8 @@ class AsyncRecall:
         self, trace: Trace, at_most: float | None = None
     ) -> AsyncIterator[Connection]:
         """Lend a connection; one of a pool is waited for at_most so many seconds."""
+        if self._is_closed:
+            raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
         source = self._source
