@@ -202,9 +202,10 @@ create type pgrecall_internal.arm_result as (
 );
 create type pgrecall_internal.period as range (subtype = timestamptz);
 create type pgrecall.retained as (
-  index     integer,
-  memory_id bigint,
-  is_new    boolean
+  index       integer,
+  memory_id   bigint,
+  is_new      boolean,
+  is_embedded boolean
 );
 create type pgrecall.retained_message as (
   index      integer,

@@ -118,14 +118,15 @@ def retained(
 ) -> list[Any]:
     """Retain facts, a text or an object each. Returns index, memory_id, is_new of each."""
     objects = [{"text": fact} if isinstance(fact, str) else fact for fact in facts]
-    return call(connection, "retain", bank=bank, facts=objects, **arguments)
+    found = call(connection, "retain", bank=bank, facts=objects, **arguments)
+    return [(row.index, row.memory_id, row.is_new) for row in found]
 
 
 def retain(
     connection: Connection, facts: Iterable[object], bank: str = "b", **arguments: Any
 ) -> list[int]:
     """Retain facts, a text or an object each; returns their ids in order."""
-    return [row.memory_id for row in retained(connection, facts, bank, **arguments)]
+    return [memory_id for _, memory_id, _ in retained(connection, facts, bank, **arguments)]
 
 
 def planned(connection: Connection, **arguments: Any) -> list[Any]:

@@ -32,6 +32,7 @@ from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, rep
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
+    ClientClosed,
     InstallError,
     InvalidArgument,
     InvalidFact,
@@ -55,7 +56,7 @@ from pgrecall.inference.worker import on_own_thread
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors, several
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -166,6 +167,7 @@ class AsyncRecall:
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, AsyncRecall] = {}
         self._pool_size: int | None = None
+        self._is_closed = False
 
     @classmethod
     async def connect(
@@ -236,6 +238,7 @@ class AsyncRecall:
             if self._log is not None:
                 await _compute(self._log.close)
             await cast("Connection", self._source).close()
+            self._is_closed = True
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -451,7 +454,7 @@ class AsyncRecall:
     async def retain(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -463,8 +466,9 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            facts: Mappings in the documented format, or texts. Facts without embedding are
-                embedded here, unless the bank knows the fact. Times without a zone are UTC.
+            facts: Mappings in the documented format, or texts; one alone will do. Facts without
+                embedding are embedded here, unless the bank knows the fact. Times without a zone
+                are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts these end from when they were said: "key" those of the same
@@ -519,7 +523,7 @@ class AsyncRecall:
     async def retain_many(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -548,7 +552,7 @@ class AsyncRecall:
 
         """
         stream = Stream()
-        for batch in stream.batches(facts, batch_size):
+        for batch in stream.batches(several(facts), batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
                 rows = await self.retain(
@@ -566,7 +570,7 @@ class AsyncRecall:
     async def retain_bulk(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -2239,6 +2243,8 @@ class AsyncRecall:
         self, trace: Trace, at_most: float | None = None
     ) -> AsyncIterator[Connection]:
         """Lend a connection; one of a pool is waited for at_most so many seconds."""
+        if self._is_closed:
+            raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
         source = self._source

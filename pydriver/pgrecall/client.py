@@ -32,6 +32,7 @@ from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, rep
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import (
+    ClientClosed,
     InstallError,
     InvalidArgument,
     InvalidFact,
@@ -55,7 +56,7 @@ from pgrecall.inference.worker import on_this_thread
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors
+from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors, several
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -165,6 +166,7 @@ class Recall:
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, Recall] = {}
         self._pool_size: int | None = None
+        self._is_closed = False
 
     @classmethod
     def connect(
@@ -235,6 +237,7 @@ class Recall:
             if self._log is not None:
                 _compute(self._log.close)
             cast("Connection", self._source).close()
+            self._is_closed = True
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -448,7 +451,7 @@ class Recall:
     def retain(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -460,8 +463,9 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            facts: Mappings in the documented format, or texts. Facts without embedding are
-                embedded here, unless the bank knows the fact. Times without a zone are UTC.
+            facts: Mappings in the documented format, or texts; one alone will do. Facts without
+                embedding are embedded here, unless the bank knows the fact. Times without a zone
+                are UTC.
             model: Name of the model of the embeddings that are handed over.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts these end from when they were said: "key" those of the same
@@ -514,7 +518,7 @@ class Recall:
     def retain_many(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -543,7 +547,7 @@ class Recall:
 
         """
         stream = Stream()
-        for batch in stream.batches(facts, batch_size):
+        for batch in stream.batches(several(facts), batch_size):
             with stream.positions():
                 relinked = stream.relinked(batch)
                 rows = self.retain(
@@ -561,7 +565,7 @@ class Recall:
     def retain_bulk(
         self,
         bank: str,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         *,
         model: str | None = None,
         link: str | None = None,
@@ -2140,6 +2144,8 @@ class Recall:
     @contextmanager
     def _connection(self, trace: Trace, at_most: float | None = None) -> Iterator[Connection]:
         """Lend a connection; one of a pool is waited for at_most so many seconds."""
+        if self._is_closed:
+            raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
         source = self._source

@@ -114,6 +114,10 @@ class NotPermitted(RecallError):
     """The role may not write, or not create that bank; the hint names the roles that may."""
 
 
+class ClientClosed(RecallError):
+    """The client was closed before."""
+
+
 class EmbedderUnavailable(RecallError):
     """Texts cannot be embedded: a package or a model is missing."""
 

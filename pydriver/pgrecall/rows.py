@@ -107,15 +107,15 @@ class Retained:
         index: Position of the fact in the batch, from 0.
         memory_id: Key of the memory.
         is_new: False where the bank held the fact already.
-        is_embedded: False where it, or a question of it, has no embedding because the embedder
-            failed. Retain the same fact again to give it one.
+        is_embedded: False where it has no embedding, or where the embedder failed at a question of
+            it. Retain the same fact again, with an embedder, to give it one.
 
     """
 
     index: int
     memory_id: int
     is_new: bool
-    is_embedded: bool = True
+    is_embedded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class Retention:
     Attributes:
         total: How many were given.
         new: How many of them the bank did not hold before.
-        unembedded: How many facts were stored without embedding because the embedder failed.
+        unembedded: How many facts have no embedding, or lack one of a question.
 
     """
 
@@ -301,7 +301,7 @@ class BulkRetention:
         new: How many of them the bank did not hold before.
         known: How many it held, or were given twice.
         refused: How many were refused.
-        unembedded: How many were stored without embedding because the embedder failed.
+        unembedded: How many have no embedding, or lack one of a question.
         linked: How many facts were linked, those of an earlier load that broke off included.
         indexed: How many statements were run that build vector indexes.
         due: Those that could not be, since the role does not own the tables. The facts are linked

@@ -351,6 +351,32 @@ comment on function pgrecall_internal._store_embeddings is
 'Writes the embeddings of facts and of their questions: of the bank''s model, and of the next one '
 'while the bank is being re-embedded.';
 
+create or replace function pgrecall_internal._facts(facts jsonb)
+returns jsonb
+language plpgsql immutable parallel safe
+as $$
+begin
+  if jsonb_typeof(facts) in ('object', 'string') then
+    facts := jsonb_build_array(facts);
+  end if;
+  perform pgrecall_internal._check_array('facts', facts);
+  if jsonb_path_exists(facts, 'strict $[*] ? (@.type() == "string")') then
+    return (
+      select jsonb_agg(
+               case jsonb_typeof(f.fact)
+                 when 'string' then jsonb_build_object('text', f.fact)
+                 else f.fact
+               end order by f.n)
+      from   jsonb_array_elements(facts) with ordinality as f(fact, n)
+    );
+  end if;
+  return facts;
+end;
+$$;
+comment on function pgrecall_internal._facts is
+'Facts as an array of objects: one fact alone becomes an array, a text becomes a fact. Error: '
+'RC003.';
+
 create or replace function pgrecall.retain(
   bank    text,
   facts   jsonb,
@@ -374,6 +400,7 @@ declare
   new_ids    bigint[];
   memory_ids bigint[];
 begin
+  facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -385,7 +412,6 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  perform pgrecall_internal._check_array('facts', facts);
   if link is null or link not in ('now', 'deferred') then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -441,13 +467,15 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1
+         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
+         exists (select from pgrecall.embedding e
+                 where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text')
   from   unnest(memory_ids) with ordinality as u(id, n)
   order  by u.n;
 end;
 $$;
 comment on function pgrecall.retain is
-'Writes facts, an array of objects: text (required), fact_type (world), context, fact_key, '
+'Writes facts, an array of texts or of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
 'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
 'embeddings ({"model": embedding}). All or nothing. A fact that is already stored is not stored '
@@ -476,7 +504,7 @@ declare
     order  by 1
   );
 begin
-  perform pgrecall_internal._check_array('facts', facts);
+  facts := pgrecall_internal._facts(facts);
   if searched.embedding_dimensions is null then
     return;
   end if;

@@ -7,14 +7,15 @@
 -- one that exists keeps its name, its type and its meaning.
 
 create type pgrecall.retained as (
-  index     integer,
-  memory_id bigint,
-  is_new    boolean
+  index       integer,
+  memory_id   bigint,
+  is_new      boolean,
+  is_embedded boolean
 );
 comment on type pgrecall.retained is
 'A row of retain(), one for each fact. index: position of the fact in the array, from 0. '
 'memory_id: the memory that holds it. is_new: this call stored it; false: it was already stored, '
-'or occurs earlier in the array.';
+'or occurs earlier in the array. is_embedded: it has an embedding, of this call or from before.';
 
 create type pgrecall.retained_message as (
   index      integer,

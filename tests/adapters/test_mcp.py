@@ -26,6 +26,7 @@ from pgrecall.server import build
 REASON = "the MCP SDK is not installed: pip install 'pgrecall[mcp]'"
 mcp = pytest.importorskip("mcp", reason=REASON)
 transport = pytest.importorskip("mcp.client.streamable_http", reason=REASON)
+mcp_server = pytest.importorskip("pgrecall.adapters.mcp_server", reason=REASON)
 
 T = TypeVar("T")
 Session = Any
@@ -200,6 +201,52 @@ def test_calls_at_once_are_answered_each(database: str) -> None:
     assert len({answer["text"] for answer in run(body)}) == 1
 
 
+def test_a_text_is_a_fact(database: str) -> None:
+    async def body() -> Any:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            await called(session, "retain", facts=["Maya leads Atlas.", {"text": "Ben rows."}])
+            await called(session, "retain", facts="Cem sails.")
+            return await called(session, "list")
+
+    listed = run(body)["result"]
+
+    assert [one["text"] for one in listed] == ["Cem sails.", "Ben rows.", "Maya leads Atlas."]
+
+
+def test_a_client_reads_that_the_bank_is_missing_and_what_creates_it(database: str) -> None:
+    async def body() -> str:
+        async with over_stdio(database, "--bank", "nowhere") as session:
+            return await refused(session, "recall", question="Who leads Atlas?")
+
+    said = run(body)
+
+    assert 'bank "nowhere" does not exist' in said
+    assert "--create" in said
+
+
+def test_a_server_says_its_version_and_nothing_else_on_standard_error(
+    database: str, tmp_path: Path
+) -> None:
+    async def body() -> Any:
+        command, *arguments = [*PROGRAM, "--bank", "b", "--create"]
+        server = mcp.StdioServerParameters(
+            command=command, args=arguments, env=environment(PGRECALL_DSN=database)
+        )
+        with (tmp_path / "err").open("w") as err:
+            async with (
+                mcp.stdio_client(server, err) as streams,
+                mcp.ClientSession(*streams) as session,
+            ):
+                started = await session.initialize()
+                await session.call_tool("retain", {"facts": 5})
+                return member(started, "server_info", "serverInfo").version
+
+    version = run(body)
+
+    assert mcp_server.IS_FIRST or version == __version__
+    assert (tmp_path / "err").read_text() == ""
+
+
 def test_a_read_only_server_offers_nothing_that_writes(database: str) -> None:
     async def body() -> dict[str, Any]:
         async with over_stdio(database, "--bank", "b", "--create", "--read-only") as session:
@@ -273,17 +320,16 @@ def test_the_reasons_of_the_server_stay_there(database: str) -> None:
     assert "relation" not in said
 
 
-def test_without_a_bank_nothing_is_served(
+def test_without_the_name_of_a_bank_nothing_is_served(
     database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("PGRECALL_BANK", raising=False)
 
-    codes = [main(["mcp", "--dsn", database]), main(["mcp", "--bank", "no", "--dsn", database])]
+    code = main(["mcp", "--dsn", database])
 
     said = capsys.readouterr()
-    assert codes == [1, 1]
+    assert code == 1
     assert "Add --bank, or set PGRECALL_BANK." in said.err
-    assert 'bank "no" does not exist' in said.err
     assert said.out == ""
 
 
@@ -330,8 +376,37 @@ def test_init_enters_the_bank_at_every_agent(tmp_path: Path) -> None:
         assert group["hooks"][0]["command"].endswith("hook --bank b")
 
 
+@pytest.mark.parametrize(
+    ("found", "words", "command"),
+    [
+        (["pgrecall", "uvx"], [], ["pgrecall", "mcp"]),
+        (["uvx", "pipx"], [], ["uvx", "--from", "pgrecall[all]", "pgrecall", "mcp"]),
+        (["pipx"], [], ["pipx", "run", "--spec", "pgrecall[all]", "pgrecall", "mcp"]),
+        ([], [], ["pgrecall", "mcp"]),
+        (["pgrecall"], ["--run", "uvx"], ["uvx", "--from", "pgrecall[all]", "pgrecall", "mcp"]),
+        (["pgrecall"], ["--run", "python"], [sys.executable, "-m", "pgrecall", "mcp"]),
+    ],
+)
+def test_init_writes_what_other_machines_have_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    found: list[str],
+    words: list[str],
+    command: list[str],
+) -> None:
+    for name in found:
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert main(["init", "cursor", "--bank", "b", "--directory", str(tmp_path), *words]) == 0
+
+    entry = servers(tmp_path / ".cursor/mcp.json")["pgrecall"]
+    assert [entry["command"], *entry["args"]] == [*command, "--bank", "b", "--create"]
+
+
 def test_what_init_writes_starts_the_server(database: str, tmp_path: Path) -> None:
-    assert main(["init", "claude-code", "--bank", "b", "--directory", str(tmp_path)]) == 0
+    where = ["--bank", "b", "--directory", str(tmp_path), "--run", "python"]
+    assert main(["init", "claude-code", *where]) == 0
     entry = servers(tmp_path / ".mcp.json")["pgrecall"]
 
     async def body() -> Any:

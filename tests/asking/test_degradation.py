@@ -289,6 +289,18 @@ def test_facts_are_stored_without_embedding_and_get_it_with_the_next_retain(
     assert stored == (4, 1)
 
 
+def test_a_client_without_an_embedder_says_that_facts_have_no_embedding(
+    connection: Connection,
+) -> None:
+    bare, working = Recall(connection, embedder=None), Recall(connection, embedder=toy_embed)
+    bare.create_bank("b")
+    working.retain("b", ["Ana leads Atlas"])
+
+    rows = bare.retain("b", ["Ana leads Atlas", "Ben leads Borealis"])
+
+    assert [(row.is_new, row.is_embedded) for row in rows] == [(False, True), (True, False)]
+
+
 def test_a_failing_embedder_is_asked_once_a_batch(connection: Connection) -> None:
     asked: list[int] = []
 

@@ -224,14 +224,21 @@ def test_the_packaged_reranker_knows_an_answer_from_a_question_of_the_same_words
 
 
 @pytest.mark.parametrize(
-    "query", ["Wer leitet das Atlas-Projekt in Norddeutschland?", "谁负责这个项目？", "Кто это?"]
+    "query",
+    [
+        "Wer leitet das Atlas-Projekt in Norddeutschland?",
+        "wo ist der Schlüssel?",
+        "¿Dónde está la llave?",
+        "谁负责 Atlas 项目？",
+        "Кто это?",
+    ],
 )
 def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
     with pytest.raises(RerankerUnavailable) as caught:
         OnnxReranker().scores(query, ["Maya leitet Atlas"])
 
     assert caught.value.message == (
-        "the packaged reranker reads English, and the query does not look like it"
+        "the packaged reranker reads English, and the query is of another language"
     )
 
 
@@ -243,10 +250,50 @@ def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
         "café?",
         "PG-1200 🙂",
         "",
+        "padlock code",
+        "Kvalvik",
+        "release checklist",
+        "ops.runbook.7",
+        "ORA-00942",
+        "hat size",
+        "Zwaluwdiep hydrologist",
+        "Ana de la Cruz",
+        "Who is Ana de la Cruz?",
     ],
 )
 def test_the_packaged_reranker_reads_names_it_does_not_know(query: str) -> None:
     assert len(OnnxReranker().scores(query, ["Maya leads Atlas"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "least"),
+    [("de", 0.84), ("es", 0.94), ("fr", 0.97), ("it", 0.95), ("nl", 0.92), ("pt", 0.95)],
+)
+def test_most_questions_of_another_language_are_declined(language: str, least: float) -> None:
+    cases = Path(__file__).parent / "temporal" / f"plain_{language}.txt"
+    questions = cases.read_text(encoding="utf-8").splitlines()
+
+    declined = [*map(is_declined, questions)]
+
+    assert sum(declined) / len(questions) >= least
+
+
+def test_no_question_in_english_is_declined_not_even_a_few_of_its_words() -> None:
+    cases = Path(__file__).parent / "temporal" / "plain_en.txt"
+    words = [question.split() for question in cases.read_text(encoding="utf-8").splitlines()]
+    asked = [
+        " ".join(part) for all_ in words for n in range(1, 9) for part in (all_[:n], all_[-n:])
+    ]
+
+    assert [query for query in asked if is_declined(query)] == []
+
+
+def is_declined(query: str) -> bool:
+    try:
+        DEFAULT_RERANKER.scores_within(query, ["Maya leads Atlas"], 0)
+    except RerankerUnavailable:
+        return True
+    return False
 
 
 def test_the_packaged_reranker_reads_a_long_text_in_parts() -> None:

@@ -446,6 +446,16 @@ def test_a_report_says_how_long_each_stage_took(recall: Recall) -> None:
     assert timings.total == pytest.approx(sum(stages))
 
 
+@pytest.mark.parametrize("fact", ["Ana rows.", {"text": "Ana rows."}])
+def test_one_fact_alone_is_retained_by_every_way_in(pgrecall: Recall, fact: Fact) -> None:
+    pgrecall.create_bank("b")
+
+    pgrecall.retain("b", fact)
+    pgrecall.retain_many("b", fact)
+
+    assert [memory.text for memory in pgrecall.list_memories("b")] == ["Ana rows."]
+
+
 def test_a_report_explains_every_arm_when_asked(recall: Recall) -> None:
     recall.retain("b", ["Ana leads Atlas"])
 

@@ -72,6 +72,21 @@ def test_a_file_is_retained_and_asked(run: Run, facts: str) -> None:
     assert re.search(r"dates [\d.]+, embedding 0.0, connection [\d.]+, database [\d.]+", asked[1])
 
 
+def test_a_line_may_be_just_a_text(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "facts.jsonl", '"Ana leads Atlas"', {"text": "Ben leads Borealis"})
+
+    run("retain", file, "--bank", "b", "--create", "--no-embed")
+
+    listed = json.loads(run("list", "b", "--json")[1])
+    assert [memory["text"] for memory in listed] == ["Ben leads Borealis", "Ana leads Atlas"]
+
+
+def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str) -> None:
+    asked = run("recall", bank, "who leads Borealis?", "--no-embed")
+
+    assert re.search(r"Ben leads Borealis +said \d{4}-\d\d-\d\d ", asked[1])
+
+
 def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
     code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
 

@@ -25,7 +25,16 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgrecall import AsyncRecall, InstallError, InvalidArgument, OutOfTime, Recall, calls, schema
+from pgrecall import (
+    AsyncRecall,
+    ClientClosed,
+    InstallError,
+    InvalidArgument,
+    OutOfTime,
+    Recall,
+    calls,
+    schema,
+)
 from pgrecall._version import __version__
 from pgrecall.connection import tracing
 from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS
@@ -149,8 +158,13 @@ def test_what_is_closed_stays_closed(database: str, pool_size: int | None) -> No
     memory.close()
     memory.close()
 
-    with pytest.raises(psycopg.OperationalError, match="closed"):
+    with pytest.raises(ClientClosed) as caught:
         memory.banks()
+
+    assert (caught.value.message, caught.value.hint) == (
+        "this client is closed",
+        "Make another: Recall.connect().",
+    )
 
 
 class Refusing:

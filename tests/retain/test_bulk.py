@@ -455,7 +455,7 @@ def test_the_command_loads_a_file(
         "new": 0,
         "known": 12,
         "refused": 0,
-        "unembedded": 0,
+        "unembedded": 12,
         "linked": 0,
         "indexed": 0,
         "due": [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 from random import Random
@@ -264,6 +265,26 @@ def test_what_was_said_earlier_holds_from_then_and_what_comes_holds_from_now(
     assert rows(
         bank, "select valid_from = mentioned_at, valid_from = now() from pgrecall.memory order by 1"
     ) == [(False, True), (True, False)]
+
+
+@pytest.mark.parametrize("facts", ['"Ana rows"', ["Ana rows"], {"text": "Ana rows"}])
+def test_a_text_is_a_fact_and_one_fact_needs_no_array(bank: Connection, facts: Any) -> None:
+    given = facts if isinstance(facts, str) else json.dumps(facts)
+
+    bank.execute("select pgrecall.retain('b', %s)", [given])
+
+    assert value(bank, "select text from pgrecall.memory") == "Ana rows"
+
+
+def test_a_row_says_whether_the_fact_has_an_embedding(bank: Connection) -> None:
+    retain(bank, [{"text": "a", "embedding": [1, 0, 0]}])
+
+    facts = json.dumps(["a", "b"])
+
+    assert rows(bank, f"select is_new, is_embedded from pgrecall.retain('b', '{facts}')") == [
+        (False, True),
+        (True, False),
+    ]
 
 
 @pytest.mark.parametrize("embedding", [[0.5, -1, 2e-3], "[0.5,-1,0.002]", " [0.5, -1, 2e-3] "])

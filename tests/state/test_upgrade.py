@@ -462,6 +462,7 @@ def test_the_command_shows_the_plan_and_the_script(
 
     assert plan.startswith(f"would upgrade pgrecall from {OLDEST} to {__version__}")
     assert "   pgrecall.memory: access exclusive lock" in plan
+    assert "None" not in plan
     assert "create index concurrently if not exists" in plan
     assert script == build.upgrade_script(OLDEST)
     assert value(old_database, "select pgrecall.version()") == OLDEST

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import psycopg
 from typing_extensions import NotRequired, TypedDict
@@ -29,13 +29,15 @@ except ImportError as error:
         f"package {error.name} is missing. Run: pip install 'pgrecall[mcp]'", name=error.name
     ) from error
 
+from pgrecall._version import __version__
 from pgrecall.asking.context import likely_hits, make_context
-from pgrecall.errors import RecallError
+from pgrecall.errors import BankNotFound, RecallError
 from pgrecall.server.bounds import Bounds
 from pgrecall.server.doors import LOCAL_HOSTS, Doors
 
 if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
+    from pgrecall.retaining.facts import Fact
     from pgrecall.rows import Memory
 
 T = TypeVar("T")
@@ -46,6 +48,7 @@ INSTRUCTIONS = (
     "Long-term memory. Call recall before you answer what earlier conversations may have settled;"
     " call retain when something is worth knowing next time: decisions, preferences, facts, events."
 )
+CREATE = "Start the server with --create, or create the bank with: pgrecall bank create NAME"
 READING = {"readOnlyHint": True, "openWorldHint": False}
 ADDING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 ERASING = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
@@ -114,7 +117,11 @@ def make_server(
         settings: Further arguments of the SDK's server.
 
     """
-    server = MCPServer("pgrecall", instructions=INSTRUCTIONS, **settings)
+    if not IS_FIRST:  # there a server has no version to set
+        settings = {"version": __version__, **settings}
+    server = MCPServer(
+        "pgrecall", instructions=INSTRUCTIONS, **{"log_level": "WARNING", **settings}
+    )
 
     async def recall(
         question: Annotated[str, Field(description="The question, in words.")],
@@ -154,9 +161,9 @@ def make_server(
         )
         return [_listed(one) for one in found]
 
-    async def retain(facts: list[NewFact]) -> list[Stored]:
+    async def retain(facts: list[str | NewFact] | str | NewFact) -> list[Stored]:
         """Remember facts: all or, when one is refused, none. Known ones stay as they are."""
-        rows = await memory.retain(bank, [{**fact} for fact in facts])
+        rows = await memory.retain(bank, cast("list[Fact]", facts))
         return [{"memory_id": row.memory_id, "is_new": row.is_new} for row in rows]
 
     async def forget(memory_ids: list[int]) -> int:
@@ -224,6 +231,8 @@ def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[
     async def tool(*arguments: Any, **named: Any) -> T:
         try:
             return await function(*arguments, **named)
+        except BankNotFound as error:
+            raise ToolError(f"{error.message}\nhint: {CREATE}") from error
         except RecallError as error:
             raise ToolError(str(error)) from error
         except psycopg.Error as error:

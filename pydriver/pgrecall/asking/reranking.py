@@ -17,6 +17,12 @@ from pgrecall.options import TOP_K
 from pgrecall.rows import Degradation, Hit, Period
 from pgrecall.settings import Settings
 
+_SLOW = "Allow more time with rerank_seconds=..., or ask for fewer candidates=..."
+_CROWDED = (
+    "All callers of a process share its models. Ask from several processes, have a server rerank"
+    ' (Recall(..., reranker="https://...")), or leave it out: rerank=False.'
+)
+
 
 class Reranking:
     """How an answer is reranked, and which page of it is returned.
@@ -149,11 +155,12 @@ class Reranking:
         """
         wanted, read = len(self._texts), len(scores)
         if read < wanted and not (self._first and self._first.are_settled):
-            crowd = f" of {self._limit:.3g}, since many callers wait" if limit < self._limit else ""
+            is_crowded = limit < self._limit
+            crowd = f" of {self._limit:.3g}, since many callers wait" if is_crowded else ""
             self.degradation = Degradation(
                 "reranker",
                 f"{read} of {wanted} candidates were read in {min(limit, self._limit):.3g} s"
                 f"{crowd}; the others keep their order behind them",
-                "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
+                _CROWDED if is_crowded else _SLOW,
             )
         return self._order.hits(scores)

@@ -184,7 +184,7 @@ def _print_retention(
         also = f"; {known:,} were known already" if known else ""
         what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
-        if done.unembedded:
+        if done.unembedded and not options.no_embed:
             console.print(
                 f"{done.unembedded:,} have no embedding, since the embedder failed: retain the same"
                 " file again once it works",

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
 from pgrecall.command.running import command_line, fail
-from pgrecall.errors import InvalidArgument, RecallError
+from pgrecall.errors import BankNotFound, InvalidArgument, RecallError
 from pgrecall.server.doors import LOCAL_HOSTS
 
 Change = Callable[[str], "str | None"]
@@ -67,6 +67,15 @@ AGENTS: Mapping[str, Agent] = {
 }
 
 
+RUNS: Mapping[str, Sequence[str]] = {
+    "path": [NAME],
+    "uvx": ["uvx", "--from", "pgrecall[all]", NAME],
+    "pipx": ["pipx", "run", "--spec", "pgrecall[all]", NAME],
+    "python": [sys.executable, "-m", NAME],
+}
+"""How an agent starts the command."""
+
+
 def serve(options: SimpleNamespace, console: Console) -> int:
     """Serve a bank to MCP clients."""
     from pgrecall.adapters import mcp_server
@@ -77,7 +86,10 @@ def serve(options: SimpleNamespace, console: Console) -> int:
         ) as memory:
             if options.create:
                 await memory.create_bank(bank, exist_ok=True)
-            await memory.bank_options(bank)  # there is such a bank
+            try:
+                await memory.bank_options(bank)
+            except BankNotFound as error:  # the tools say so: a client shows no exit of its server
+                fail(error.message, mcp_server.CREATE)
             address = (options.host, options.port) if options.http else None
             await mcp_server.serve(
                 memory, bank, is_read_only=options.read_only, address=address, **doors
@@ -142,7 +154,7 @@ def hook(options: SimpleNamespace, console: Console) -> int:
 def init(options: SimpleNamespace, console: Console) -> int:
     """Enter a bank at coding agents: merge it into their files, or say what would be merged."""
     bank = options.bank or os.environ.get(BANK_VARIABLE) or options.directory.resolve().name
-    program = _program()
+    program = _program(options.run)
     where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
     words = ["mcp", "--bank", bank, "--create", *where]
     asks = command_line([*program, "hook", "--bank", bank, *where])
@@ -245,9 +257,16 @@ def _object(text: str) -> dict[str, object]:
     return content
 
 
-def _program() -> list[str]:
-    """Return how others start the command: by its name, where that is found."""
-    return [NAME] if shutil.which(NAME) else [sys.executable, "-m", NAME]
+def _program(run: str | None) -> list[str]:
+    """Return how the agents of everybody who shares the files start the command.
+
+    Args:
+        run: A word of RUNS. Default: the first whose program is found here, else "path"; never
+            "python", which no other machine has in that place.
+
+    """
+    found = (name for name in ("path", "uvx", "pipx") if shutil.which(RUNS[name][0]))
+    return [*RUNS[run or next(found, "path")]]
 
 
 def _safe_dsn(dsn: str) -> str:

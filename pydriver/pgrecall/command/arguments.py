@@ -699,6 +699,12 @@ Command(
         help="Of the project; this one.",
     ),
     flag("--hooks", help="Ask the bank before each prompt, too."),
+    option(
+        "--run",
+        type=click.Choice(("path", "uvx", "pipx", "python")),
+        help="How agents start pgrecall: by its name, uvx, pipx, or the Python of this environment."
+        " Default: the first that is found, but never python, which other machines lack.",
+    ),
     flag("--dry-run", help="Only say what would be written."),
 )
 Command(

@@ -33,7 +33,10 @@ def opened(path: Path, *, is_copied: bool = True) -> Iterator[BinaryIO]:
 
 
 class JsonLines:
-    """The objects of a JSONL file, one a line, which can say on which line each stood."""
+    """The objects of a JSONL file, one a line, which can say on which line each stood.
+
+    A line that is a text stands for an object with that text.
+    """
 
     def __init__(
         self,
@@ -104,6 +107,8 @@ class JsonLines:
         else:
             if isinstance(value, dict):
                 return value
+            if isinstance(value, str):
+                return {"text": value}
             problem = "not an object"
         raise InvalidFact(
             f"{self._path}, line {number}: {problem}",

@@ -78,9 +78,11 @@ def day(moment: datetime | None) -> str:
 
 
 def when(hit: Hit) -> str:
-    """Write when a hit happened, or else when it was said."""
+    """Write when a hit happened, or else when it was said, which is not the same."""
     start, end = hit.occurred or (None, None)
-    return day(start or end or hit.mentioned_at)
+    if start or end:
+        return day(start or end)
+    return f"said {day(hit.mentioned_at)}" if hit.mentioned_at else ""
 
 
 def path(hit: Hit) -> str:

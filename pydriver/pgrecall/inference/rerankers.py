@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pgrecall.errors import RerankerUnavailable
 from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import HttpReranker
+from pgrecall.inference.english import is_of_another_language
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.known_words import known_share
 from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
@@ -43,7 +44,6 @@ _TOKENS = 192
 _CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
 _PARTS = 3  # in which a text is read that is longer than what is read at once
 _OVERLAP = 24  # tokens of a part that the next one begins with
-_KNOWN = 0.75  # below are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
 CONTEXT = " (context: "
 
 Pair = tuple[str, str]
@@ -224,7 +224,7 @@ class CrossEncoderReranker(_Model):
 class OnnxReranker(_Model):
     """A cross-encoder as ONNX model, run by onnxruntime; without a path the packaged one.
 
-    The packaged one reads English, and declines a query with too many words it does not know.
+    The packaged one reads English, and declines a query that is certainly of another language.
 
     Each pair runs alone, several at a time, on the threads of the worker: that costs no more than
     batches, needs no padding, can stop after any pair, and the score of a quantised model does not
@@ -260,9 +260,12 @@ class OnnxReranker(_Model):
 
     def _begin(self, query: str) -> None:
         _, tokenizer = self.load()
-        if self.name_or_path == PACKAGED and known_share(tokenizer, query[:_CHARACTERS]) < _KNOWN:
+        asked = query[:_CHARACTERS]
+        if self.name_or_path == PACKAGED and is_of_another_language(
+            asked, 1 - known_share(tokenizer, asked)
+        ):
             raise RerankerUnavailable(
-                "the packaged reranker reads English, and the query does not look like it",
+                "the packaged reranker reads English, and the query is of another language",
                 hint=f"Set {SETTING} to a cross-encoder of that language, or to {NONE}.",
             )
 

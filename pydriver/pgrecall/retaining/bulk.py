@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Lock
 
 from pgrecall.errors import InvalidArgument, RecallError, moved
-from pgrecall.retaining.facts import Fact, FactBatch
+from pgrecall.retaining.facts import Fact, FactBatch, several
 from pgrecall.retaining.streams import relinked
 from pgrecall.rows import BulkRetention, Retained
 
@@ -83,11 +83,9 @@ class Load:
         self._ids = array("q")  # by position; 0 where nothing is stored
         self._counts = dict.fromkeys(("new", "unembedded", "refused", "linked", "indexed"), 0)
 
-    def batches(self, facts: Iterable[Fact]) -> Iterator[Part]:
+    def batches(self, facts: Iterable[Fact] | Fact) -> Iterator[Part]:
         """Cut the stream, which is read as far as it is written."""
-        if isinstance(facts, str | Mapping):
-            facts = [facts]
-        remaining = iter(facts)
+        remaining = iter(several(facts))
         # An empty one too: it is refused by a missing bank.
         batch = list(islice(remaining, self._batch_size))
         while batch or not self._ids:

@@ -25,6 +25,11 @@ Fact = Mapping[str, object] | str
 EMBED_BATCH = 64
 
 
+def several(facts: Iterable[Fact] | Fact) -> Iterable[Fact]:
+    """Return facts, also where there is one alone."""
+    return [facts] if isinstance(facts, str | Mapping) else facts
+
+
 class FactBatch:
     """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded.
 
@@ -41,7 +46,7 @@ class FactBatch:
     def __init__(
         self,
         settings: Settings,
-        facts: Iterable[Fact],
+        facts: Iterable[Fact] | Fact,
         model: str | None,
         is_strict: bool = False,
     ) -> None:
@@ -51,9 +56,7 @@ class FactBatch:
             InvalidFact: a fact holds what it cannot.
 
         """
-        if isinstance(facts, str | Mapping):
-            facts = [facts]
-        self.facts = plain_facts(facts)
+        self.facts = plain_facts(several(facts))
         self._settings = settings
         self.model = model or settings.model
         self._is_strict = is_strict
@@ -148,7 +151,7 @@ class FactBatch:
         return call if not self._failed else then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
-        """Mark the facts that lack an embedding since the embedder failed."""
+        """Mark the facts that lack the embedding of a question since the embedder failed."""
         return [
             replace(row, is_embedded=all(map(_has_embedding, _places(fact, is_all=True))))
             for row, fact in zip(rows, self.facts, strict=True)

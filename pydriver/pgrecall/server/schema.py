@@ -161,7 +161,7 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
         return f"would install pgrecall {__version__}; no table is there that could be locked\n"
     lines = [f"would upgrade pgrecall from {before} to {__version__}, in one transaction", ""]
     lines.append("1. Readers go on. Writers to these tables wait until the upgrade commits:")
-    built = [step for step in steps if step.phase == "build"]
+    built = [step for step in steps if step.phase == "build" and step.lock]
     for step in built:
         first = " ".join(step.statement.split())
         lines.append(f"   {step.table}: {step.lock} lock, about {step.seconds:.1f} s")
