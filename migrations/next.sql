@@ -41,6 +41,7 @@ alter type pgrecall.recalled add attribute occurred_start timestamptz;
 alter type pgrecall.recalled add attribute occurred_end timestamptz;
 alter type pgrecall.recalled add attribute via jsonb;
 alter type pgrecall.recalled add attribute conflicts_with bigint[];
+alter type pgrecall.recalled add attribute tokens bytea;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -253,7 +254,8 @@ create type pgrecall.stored_embedding as (
   kind      text,
   ordinal   smallint,
   model     text,
-  embedding halfvec
+  embedding halfvec,
+  tokens    bytea
 );
 create type pgrecall.reembedding as (
   model           text,
@@ -364,7 +366,8 @@ create type pgrecall_internal.fact_vector as (
   kind      text,
   ordinal   smallint,
   embedding halfvec,
-  text      text
+  text      text,
+  tokens    bytea
 );
 create type pgrecall_internal.fact_row as (
   n            integer,
@@ -615,6 +618,8 @@ alter table pgrecall.bank add constraint bank_next_dimensions_check
 alter table pgrecall.bank add constraint bank_next_check
   check ((next_model is null) = (next_dimensions is null));
 alter table pgrecall.embedding add column text text;
+alter table pgrecall.embedding add column tokens bytea;
+alter table pgrecall.embedding alter column tokens set storage external;
 
 -- A bank may be searched by pg_textsearch.
 alter table pgrecall.bank add column lexical_backend text not null default 'sparsevec';

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,8 @@ class Hit:
             facts before it say); None where no arm followed one.
         conflicts_with: Keys of memories, found or not, that contradict it: under the same key, or
             by a relation of which there can be but one.
+        tokens: The vectors of the text's tokens where with_tokens asks for them, as for late
+            interaction; else None.
 
     """
 
@@ -91,6 +93,7 @@ class Hit:
     proof_count: int | None = None
     via: Mapping[str, object] | None = None
     conflicts_with: tuple[int, ...] = ()
+    tokens: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +459,7 @@ class StoredEmbedding:
         ordinal: Which question, from 0.
         model: Name of the model; empty when that is not known.
         embedding: As the connection reads it: a vector's text, or an object of pgvector's.
+        tokens: The vectors of the text's tokens, or None.
 
     """
 
@@ -464,6 +468,7 @@ class StoredEmbedding:
     ordinal: int
     model: str
     embedding: object
+    tokens: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

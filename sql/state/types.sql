@@ -77,7 +77,8 @@ create type pgrecall.recalled as (
   occurred_start timestamptz,
   occurred_end   timestamptz,
   via            jsonb,
-  conflicts_with bigint[]
+  conflicts_with bigint[],
+  tokens         bytea
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -90,7 +91,8 @@ comment on type pgrecall.recalled is
 'direction (cause or effect), text (what the facts before it on the path say, up to four, '
 '200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
 'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
-'relation that leads elsewhere (single_relations of the bank); null: none.';
+'relation that leads elsewhere (single_relations of the bank); null: none. tokens: with option '
+'with_tokens, the token vectors of a memory as table embedding has them; else null.';
 
 create type pgrecall.arm_report as (
   arm          text,
