@@ -44,6 +44,7 @@ alter type pgrecall.recalled add attribute conflicts_with bigint[];
 alter type pgrecall.recalled add attribute written_by text;
 alter type pgrecall.recalled add attribute stored_at timestamptz;
 alter type pgrecall.recalled add attribute trust double precision;
+alter type pgrecall.recalled add attribute tokens bytea;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -257,7 +258,8 @@ create type pgrecall.stored_embedding as (
   kind      text,
   ordinal   smallint,
   model     text,
-  embedding halfvec
+  embedding halfvec,
+  tokens    bytea
 );
 create type pgrecall.reembedding as (
   model           text,
@@ -413,7 +415,8 @@ create type pgrecall_internal.fact_vector as (
   kind      text,
   ordinal   smallint,
   embedding halfvec,
-  text      text
+  text      text,
+  tokens    bytea
 );
 create type pgrecall_internal.fact_row as (
   n            integer,
@@ -758,6 +761,8 @@ alter table pgrecall.bank add constraint bank_next_dimensions_check
 alter table pgrecall.bank add constraint bank_next_check
   check ((next_model is null) = (next_dimensions is null));
 alter table pgrecall.embedding add column text text;
+alter table pgrecall.embedding add column tokens bytea;
+alter table pgrecall.embedding alter column tokens set storage external;
 
 -- A bank may be searched by pg_textsearch.
 alter table pgrecall.bank add column lexical_backend text not null default 'sparsevec';

@@ -50,6 +50,7 @@ from pgrecall.extraction.talk import Extractor
 from pgrecall.inference.calibration import Calibration
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
+from pgrecall.inference.late_interaction import makes_tokens
 from pgrecall.inference.rerankers import DEFAULT_RERANKER
 from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_this_thread
@@ -138,10 +139,12 @@ class Recall:
             embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of
                 an endpoint with the API of OpenAI, of which model is the model. None to do without:
                 then only facts and queries that bring an embedding are searched by it.
-            reranker: A cross-encoder: its directory or name, the URL of a ``/rerank`` endpoint, an
-                object, or a function from query and texts to relevances from 0 to 1. None or "none"
-                to keep the fused order. Default: what PGRECALL_RERANKER names, or else the one that
-                comes with it.
+            reranker: "late-interaction", which compares token vectors where the embedder makes
+                them; "cross-encoder" for the packaged one; another cross-encoder: its directory or
+                name, the URL of a ``/rerank`` endpoint, an object, or a function from query and
+                texts to relevances from 0 to 1. None or "none" to keep the fused order. Default:
+                what PGRECALL_RERANKER names, or else late interaction, and the packaged
+                cross-encoder with an embedder without token vectors.
             timezone: Where "today" is, and what times without a zone are in. Default: UTC.
             model: Name of the model of embeddings that are handed over, or of the function.
             next_embedder: Of the model that banks are re-embedded with: facts are then embedded
@@ -1487,7 +1490,8 @@ class Recall:
     ) -> int:
         """Embed the memories that have no embedding, such as those retained in SQL.
 
-        Goes on where it was interrupted. On a pool or in autocommit mode each batch is kept.
+        With an embedder that makes token vectors also those that have none of these. Goes on where
+        it was interrupted. On a pool or in autocommit mode each batch is kept.
 
         Args:
             bank: Name of an existing bank.
@@ -1496,7 +1500,7 @@ class Recall:
             progress: Called with how many more texts have been embedded.
 
         Returns:
-            How many embeddings were made.
+            How many embeddings or token vectors were stored.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1511,20 +1515,20 @@ class Recall:
                 "the client has no embedder", hint="Make it with embedder=..., not None."
             )
         done = 0
-        while True:
-            texts = self._run(
-                calls.retain.embed_pending(bank, from_id=from_id, batch_size=batch_size)
-            )
-            if not texts:
-                return done
-            vectors = _compute(embedded, embedder, [text.text for text in texts])
-            call = calls.retain.embed_store(
-                bank, model=embedder.model, texts=texts, vectors=vectors
-            )
-            done += self._run(call)
-            from_id = texts[-1].memory_id + 1
-            if progress:
-                progress(len(texts))
+        lists = [calls.retain.embed_pending]
+        lists += [calls.retain.tokens_pending] if makes_tokens(embedder) else []
+        for pending in lists:
+            start = from_id
+            while texts := self._run(pending(bank, from_id=start, batch_size=batch_size)):
+                vectors = _compute(embedded, embedder, [text.text for text in texts])
+                call = calls.retain.embed_store(
+                    bank, model=embedder.model, texts=texts, vectors=vectors
+                )
+                done += self._run(call)
+                start = texts[-1].memory_id + 1
+                if progress:
+                    progress(len(texts))
+        return done
 
     def calibrate_bank(
         self, bank: str, calibration: Calibration | Mapping[str, object] | None

@@ -25,6 +25,8 @@ class RecallReport:
             relevance, 0 to 1; 0 without hits.
         reranked: How many hits the reranker read. Where that is fewer than candidates and nothing
             was left out, no other one could have come among the first three.
+        reranking: How much late interaction counted on this question, or why it kept out; None
+            where it did not rerank.
 
     """
 
@@ -36,6 +38,7 @@ class RecallReport:
     arms: tuple[ArmReport, ...]
     confidence: float = 0.0
     reranked: int = 0
+    reranking: str | None = None
 
     def prompt(
         self, *, max_tokens: int = 2000, count_tokens: Callable[[str], int] | None = None

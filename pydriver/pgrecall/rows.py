@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,8 @@ class Hit:
         written_by: Role of the database that stored it; None for a message, and where not known.
         stored_at: When that was.
         trust: That of its source, 0 to 1; see source_trust of the bank.
+        tokens: The vectors of the text's tokens where with_tokens asks for them, as for late
+            interaction; else None.
 
     """
 
@@ -97,6 +99,7 @@ class Hit:
     written_by: str | None = None
     stored_at: datetime | None = None
     trust: float = 1.0
+    tokens: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +492,7 @@ class StoredEmbedding:
         ordinal: Which question, from 0.
         model: Name of the model; empty when that is not known.
         embedding: As the connection reads it: a vector's text, or an object of pgvector's.
+        tokens: The vectors of the text's tokens, or None.
 
     """
 
@@ -497,6 +501,7 @@ class StoredEmbedding:
     ordinal: int
     model: str
     embedding: object
+    tokens: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,9 @@ begin atomic
       ('explain', 'boolean', 'false', 'true, false',
        'Counts the index scans of each arm for its report.',
        null, null, null, false),
+      ('with_tokens', 'boolean', 'false', 'true, false',
+       'Returns the token vectors of memories, by which the driver reranks; it sets this itself.',
+       null, null, null, false),
       ('keys', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Keys of facts that the key arm finds, each as a whole, before those that stand in the '
        'query. A query may then be empty.',

@@ -86,7 +86,7 @@ begin
        where  a.value ? 'via'
        order  by (a.value ->> 'contribution')::double precision desc, a.key
        limit  1), null, r.written_by, r.stored_at,
-      pgrecall_internal._trust(sources, r.source_id))::pgrecall.recalled
+      pgrecall_internal._trust(sources, r.source_id), null)::pgrecall.recalled
     from (
       select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
              m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
@@ -319,6 +319,38 @@ comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
 'weights of the request are those after _doubted_weights().';
 
+create or replace function pgrecall_internal._with_tokens(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
+returns pgrecall.recalled[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select (
+      h.rank, h.memory_id, h.kind, h.fact_type, h.text, h.context, h.fact_key, h.source_id, h.tags,
+      h.metadata, h.occurred, h.mentioned_at, h.confidence, h.score, h.arms, h.relevance,
+      h.proof_count, h.occurred_start, h.occurred_end, h.via, h.conflicts_with, e.tokens
+      )::pgrecall.recalled
+    from   unnest(hits) as h
+    left   join lateral (
+      select x.tokens
+      from   pgrecall.embedding x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+        and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
+        and  h.kind = 'memory'
+      limit  1
+    ) as e on true
+    order  by h.rank
+  );
+end;
+$$;
+comment on function pgrecall_internal._with_tokens is
+'The rows of an answer with the token vectors of their memories.';
+
 create or replace function pgrecall_internal._fence_key(bank text)
 returns uuid
 language plpgsql stable parallel safe
@@ -441,6 +473,9 @@ begin
     if exists (select from unnest(hits) as h where h.via is not null) then
       hits := pgrecall_internal._with_path_texts(
         request, pgrecall_internal._told_paths(request, hits));
+    end if;
+    if (request.options ->> 'with_tokens')::boolean then
+      hits := pgrecall_internal._with_tokens(request, hits);
     end if;
     if request.options -> 'gates' <> '{}' then
       arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');

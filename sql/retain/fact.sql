@@ -154,6 +154,43 @@ comment on function pgrecall_internal._vector is
 'The embedding of a fact or question for a model: under its name in embeddings; for the bank''s '
 'own model (is_own) also field embedding, which takes precedence. Null: none.';
 
+create or replace function pgrecall_internal._tokens_field(
+  place text, item jsonb, model text, is_own boolean)
+returns bytea
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  value  jsonb := nullif(item -> 'tokens', 'null');
+  tokens bytea;
+begin
+  if jsonb_typeof(value) = 'object' then
+    value := nullif(value -> model, 'null');
+  elsif not is_own then
+    value := null;
+  end if;
+  if value is null then
+    return null;
+  end if;
+  begin
+    tokens := decode(pgrecall_internal._string_field(place || '.tokens', value), 'base64');
+  exception when data_exception then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.tokens', format('it is not base64: %s', left(value::text, 80)),
+      'Pass what the driver makes, or none.');
+  end;
+  if octet_length(tokens) > 3072 then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.tokens', format('%s bytes are more than 3072', octet_length(tokens)),
+      'Keep the vectors of fewer tokens.');
+  end if;
+  return tokens;
+end;
+$$;
+comment on function pgrecall_internal._tokens_field is
+'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
+'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
+
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
 returns pgrecall_internal.fact_vector[]
@@ -190,6 +227,9 @@ begin
   own.ordinal := ordinal;
   own.embedding := pgrecall_internal._embedding_field(place || '.embedding', own_json, bank);
   own.text := content;
+  if kind = 'text' then
+    own.tokens := pgrecall_internal._tokens_field(place, item, bank.embedding_model, true);
+  end if;
   if bank.next_model is not null then
     bank := pgrecall_internal._as_next(bank);
     following := own;
@@ -197,6 +237,9 @@ begin
     following.embedding := pgrecall_internal._embedding_field(
       format('%s.embeddings.%s', place, bank.next_model),
       pgrecall_internal._vector(item, bank.next_model, false), bank);
+    if kind = 'text' then
+      following.tokens := pgrecall_internal._tokens_field(place, item, bank.next_model, false);
+    end if;
     if following.embedding is not null then
       return array[own, following];
     end if;
@@ -262,7 +305,7 @@ begin
   perform pgrecall_internal._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
     'mentioned_at', 'confidence', 'proof_count', 'entities', 'relations', 'links', 'questions',
-    'embedding', 'embeddings', 'expires_at']);
+    'embedding', 'embeddings', 'tokens', 'expires_at']);
   read.n := index + 1;
   read.text := pgrecall_internal._string_field(place || '.text', fact -> 'text', true);
   read.context := pgrecall_internal._string_field(place || '.context', fact -> 'context');

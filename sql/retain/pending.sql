@@ -45,6 +45,37 @@ comment on function pgrecall.embed_pending is
 'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
 'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
 
+create or replace function pgrecall.tokens_pending(
+  bank text, from_id bigint default 0, batch_size integer default 1000)
+returns setof pgrecall.pending_text
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
+  return query
+  select e.memory_id, 'text'::text, 0::smallint, m.text
+  from   pgrecall.embedding e
+  cross  join lateral (
+    select x.text
+    from   pgrecall.memory x
+    where  x.bank_id = tokens_pending.bank and x.memory_id = e.memory_id
+    limit  1
+  ) as m
+  where  e.bank_id = tokens_pending.bank and e.memory_id >= tokens_pending.from_id
+    and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'text'
+    and  e.tokens is null
+  order  by e.memory_id
+  limit  batch_size;
+end;
+$$;
+comment on function pgrecall.tokens_pending is
+'Texts of memories whose embedding came without token vectors, as embed_pending() lists those '
+'without an embedding. embed_store() takes their "tokens" beside "embedding". Errors: RC001, 22023.';
+
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)
 returns bigint
@@ -56,6 +87,7 @@ declare
   locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
   place  text;
   item   jsonb;
+  bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
 begin
@@ -71,19 +103,30 @@ begin
       'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
   end if;
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
+  bare := array(
+    select (v.item ->> 'memory_id')::bigint
+    from   jsonb_array_elements(embeddings) as v(item)
+    where  not exists (
+             select from pgrecall.embedding e
+             where  e.bank_id = embed_store.bank
+               and  e.memory_id = (v.item ->> 'memory_id')::bigint
+               and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
+  );
   -- Memories forgotten in the meantime are skipped, and what has an embedding by now keeps it.
   with stored as (
     insert into pgrecall.embedding as s
-           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, tokens)
     select distinct on (i.memory_id)
            embed_store.bank, i.memory_id, coalesce(locked.embedding_model, ''), 'text', 0,
-           m.fact_type, i.embedding
+           m.fact_type, i.embedding, i.tokens
     from (
       select (v.item ->> 'memory_id')::bigint as memory_id,
              pgrecall_internal._embedding_field(
                format('embeddings[%s].embedding', v.n - 1),
                -- A missing embedding gets the same error as an empty one.
                coalesce(v.item -> 'embedding', '""'), locked) as embedding,
+             pgrecall_internal._tokens_field(
+               format('embeddings[%s]', v.n - 1), v.item, locked.embedding_model, true) as tokens,
              v.n
       from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
       where  v.item ->> 'kind' is distinct from 'relation'
@@ -95,14 +138,17 @@ begin
       limit  1
     ) as m
     order  by i.memory_id, i.n desc
-    on conflict on constraint embedding_pkey do nothing
+    on conflict on constraint embedding_pkey do update
+    set tokens = excluded.tokens
+    where s.tokens is null and excluded.tokens is not null
     returning s.memory_id
   )
   select coalesce(array_agg(s.memory_id), '{}') into ids from stored s;
   -- Facts whose links were deferred are left to link_pending().
   perform pgrecall_internal._link_memories(bank, array(
     select m.memory_id from pgrecall.memory m
-    where  m.bank_id = embed_store.bank and m.memory_id = any (ids) and m.is_linked
+    where  m.bank_id = embed_store.bank and m.memory_id = any (ids)
+      and  m.memory_id = any (bare) and m.is_linked
     order  by m.memory_id
   ));
   if embeddings @> '[{"kind": "relation"}]' then
@@ -122,8 +168,9 @@ begin
 end;
 $$;
 comment on function pgrecall.embed_store is
-'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding"}, '
-'of relations with "kind" and "text", too; model names what made them and is pinned by the first embeddings of a bank. Returns how many it '
-'stored; missing memories and those with an embedding are skipped. The memories are linked by '
-'similarity, unless their links are deferred. Errors: RC001, RC003, RC004, RC005 another model, '
-'RC006.';
+'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
+'"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
+'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
+'those with an embedding unless they lack tokens that are given, which are then stored alone. New '
+'ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
+'RC005 another model, RC006.';

@@ -189,10 +189,10 @@ begin
   -- Memories forgotten in the meantime are skipped.
   with stored as (
     insert into pgrecall.embedding as s
-           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
     select distinct on (i.memory_id, i.kind, i.ordinal)
            reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
-           i.embedding, e.text
+           i.embedding, e.text, i.tokens
     from (
       select (v.item ->> 'memory_id')::bigint              as memory_id,
              coalesce(v.item ->> 'kind', 'text')           as kind,
@@ -201,6 +201,8 @@ begin
                format('embeddings[%s].embedding', v.n - 1),
                -- A missing embedding gets the same error as an empty one.
                coalesce(v.item -> 'embedding', '""'), next) as embedding,
+             pgrecall_internal._tokens_field(
+               format('embeddings[%s]', v.n - 1), v.item, next.embedding_model, true) as tokens,
              v.n
       from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
     ) as i
@@ -213,7 +215,8 @@ begin
       limit  1
     ) as e
     order  by i.memory_id, i.kind, i.ordinal, i.n desc
-    on conflict on constraint embedding_pkey do update set embedding = excluded.embedding
+    on conflict on constraint embedding_pkey do update
+    set embedding = excluded.embedding, tokens = excluded.tokens
     returning 1
   )
   select count(*) into stored from stored;
@@ -221,8 +224,8 @@ begin
 end;
 $$;
 comment on function pgrecall.reembed_store is
-'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding"}, '
-'as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how many it '
+'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding", '
+'"tokens"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how many it '
 'stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another model, '
 'RC006, RC014 the bank is not being re-embedded.';
 

@@ -339,9 +339,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   insert into pgrecall.embedding
-         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
   select _store_embeddings.bank, memory_ids[f.n], v.model, v.kind, v.ordinal, f.fact_type,
-         v.embedding, v.text
+         v.embedding, v.text, v.tokens
   from   unnest(facts) as f
   cross  join lateral unnest(f.vectors) as v
   on conflict on constraint embedding_pkey do nothing;
@@ -478,7 +478,8 @@ comment on function pgrecall.retain is
 'Writes facts, an array of texts or of objects: text (required), fact_type (world), context, fact_key, '
 'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
 'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
-'embeddings ({"model": embedding}). All or nothing. A fact that is already stored is not stored '
+'embeddings ({"model": embedding}), tokens (token vectors in base64, or {"model": tokens}). All '
+'or nothing. A fact that is already stored is not stored '
 'again, but a greater proof_count and a new expires_at are kept. Returns one row per fact, in '
 'order; index counts from 0. model names the model of the embeddings. Embeddings of the bank''s '
 'model and of the one that it is being re-embedded with are stored, others are not. link => '
@@ -509,13 +510,14 @@ begin
     return;
   end if;
   return query
-  select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding
+  select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding, e.tokens
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral pgrecall_internal._read_fact(
            case jsonb_typeof(f.fact)
              -- Only the fields that identify a fact: retain() checks the rest.
              when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
-                                               'metadata', 'questions', 'embedding', 'embeddings']
+                                               'metadata', 'questions', 'embedding', 'embeddings',
+                                               'tokens']
              else f.fact
            end,
            f.n::integer - 1, jsonb_array_length(facts), searched, fact_types) as read
@@ -532,7 +534,7 @@ begin
            coalesce(x.embedding + case x.model
              when searched.embedding_model then searched.embedding_mean
              else (searched.calibrations -> x.model ->> 'mean')::halfvec
-           end, x.embedding) as embedding
+           end, x.embedding) as embedding, x.tokens
     from   pgrecall.embedding x
     where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
       and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])

@@ -170,9 +170,9 @@ begin
     and  x.kind not in ('semantic', 'temporal') and x.from_id <> _copy_parts.to_id
   on conflict on constraint link_pkey do nothing;
   insert into pgrecall.embedding
-         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
   select bank.bank_id, _copy_parts.to_id, x.model, x.kind, x.ordinal, version.fact_type,
-         x.embedding, x.text
+         x.embedding, x.text, x.tokens
   from   pgrecall.embedding x
   where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
     and  case x.kind when 'text' then not changes ? 'text'

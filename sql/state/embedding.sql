@@ -15,6 +15,7 @@ create table pgrecall.embedding (
   fact_type text not null,
   embedding halfvec not null,
   text      text,
+  tokens    bytea,
   constraint embedding_pkey primary key (bank_id, memory_id, model, kind, ordinal),
   constraint embedding_bank_id_memory_id_fkey
     foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
@@ -38,9 +39,14 @@ comment on column pgrecall.embedding.fact_type is
 comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, and for a question whose text '
 'was not given, which cannot be re-embedded.';
+comment on column pgrecall.embedding.tokens is
+'Of the text of a memory, where the model makes them: the vectors of its tokens in signed bytes, '
+'by which a driver reranks; at most 3072 bytes. Null: none.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;
+-- Such bytes do not compress, and an exact search need not read past them.
+alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
   on pgrecall.embedding (bank_id, fact_type, model);

@@ -48,11 +48,12 @@ create type pgrecall_internal.fact_vector as (
   kind      text,
   ordinal   smallint,
   embedding halfvec,
-  text      text
+  text      text,
+  tokens    bytea
 );
 comment on type pgrecall_internal.fact_vector is
 'An embedding of a fact (kind text) or of a question that it answers (kind question, ordinal from '
-'0, text if given), as table embedding stores it.';
+'0, text if given), as table embedding stores it, with the token vectors of a text.';
 
 create type pgrecall_internal.fact_row as (
   n            integer,

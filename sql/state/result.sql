@@ -121,12 +121,14 @@ create type pgrecall.stored_embedding as (
   kind      text,
   ordinal   smallint,
   model     text,
-  embedding halfvec
+  embedding halfvec,
+  tokens    bytea
 );
 comment on type pgrecall.stored_embedding is
 'A row of stored_embeddings(), a stored embedding. index: position of the fact in the array, from '
 '0. kind: text for the fact itself, question for a question that it answers. ordinal: number of '
-'the question, from 0. model: the model that made the embedding; empty: unknown.';
+'the question, from 0. model: the model that made the embedding; empty: unknown. tokens: as in '
+'table embedding.';
 
 create type pgrecall.reembedding as (
   model           text,

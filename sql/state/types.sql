@@ -80,7 +80,8 @@ create type pgrecall.recalled as (
   conflicts_with bigint[],
   written_by     text,
   stored_at      timestamptz,
-  trust          double precision
+  trust          double precision,
+  tokens         bytea
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -95,7 +96,8 @@ comment on type pgrecall.recalled is
 'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
 'relation that leads elsewhere (single_relations of the bank); null: none. written_by, '
 'stored_at: the role that stored the memory, and when; null for a message. trust: that of its '
-'source, see source_trust of the bank; 1 where that says nothing.';
+'source, see source_trust of the bank; 1 where that says nothing. tokens: with option with_tokens, '
+'the token vectors of a memory as table embedding has them; else null.';
 
 create type pgrecall.arm_report as (
   arm          text,

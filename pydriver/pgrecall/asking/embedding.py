@@ -9,9 +9,11 @@ from typing import Generic, TypeVar
 
 from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
 from pgrecall.inference.known_words import known_words
+from pgrecall.inference.late_interaction import Embedded, makes_tokens
 from pgrecall.inference.vectors import embedded
 
 T = TypeVar("T")
+_OF_QUERY = ("embedding", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +48,26 @@ class EmbeddedBefore:
     prompts: Mapping[str, str] = {}
 
     def __init__(
-        self, embedder: Embedder, vectors: Mapping[str, list[float]], error: Exception | None
+        self, embedder: Embedder, vectors: Mapping[str, Embedded], error: Exception | None
     ) -> None:
         self.model = embedder.model
         self.dimensions = None
+        self.makes_tokens = makes_tokens(embedder)
         self._embedder = embedder
         self._vectors = vectors
         self._error = error
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str]) -> list[Embedded]:
         """Return one embedding per text, in order, as of passages."""
         return self.embed_documents(texts)
 
-    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed_documents(self, texts: Sequence[str]) -> list[Embedded]:
         """Return one embedding per passage, in order."""
         if self._error is not None:
             raise self._error
         return embedded(self._embedder, texts)
 
-    def embed_query(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed_query(self, texts: Sequence[str]) -> list[Embedded]:
         """Return the embedding that each question has got, in order."""
         if self._error is not None:
             raise self._error
@@ -84,7 +87,7 @@ def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role
         if texts:
             yield "query", [*texts]
         return
-    if "embedding" in texts:
-        yield "query", ["embedding"]
-    if answers := [name for name in texts if name != "embedding"]:
+    if asked := [name for name in texts if name in _OF_QUERY]:
+        yield "query", asked
+    if answers := [name for name in texts if name not in _OF_QUERY]:
         yield "document", answers

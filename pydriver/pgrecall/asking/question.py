@@ -31,6 +31,7 @@ from pgrecall.connection.tracing import Trace
 from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
 from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
 from pgrecall.inference.known_words import known_words
+from pgrecall.inference.late_interaction import Embedded, tokens_of
 from pgrecall.inference.prompts import embed_as, submit_as
 from pgrecall.inference.vectors import checked
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
@@ -50,6 +51,7 @@ from pgrecall.settings import Settings
 
 MOST_QUERIES = 1000
 _LAST_SESSION = "last_session"
+_TOKENS = "tokens"  # of the whole question: names count in them
 
 
 class Question:
@@ -134,6 +136,7 @@ class Question:
             or (self._reads_time and is_query)
             or (settings.depends_on_bank and (has_embedding or bool(self._texts)))
         )
+        self._reranking.choose(settings, embeds_query=self._embeds_query)
 
     def _name_model(self) -> None:
         """Name the model of an embedding that the caller gave without one."""
@@ -155,6 +158,7 @@ class Question:
         """
         self._settings = self._settings.for_bank(preparation)
         self._name_model()
+        self._reranking.choose(self._settings, embeds_query=self._embeds_query)
         self._embedded_text = preparation.embedded_text
         self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
@@ -236,6 +240,8 @@ class Question:
                 self._leave_out(name, f"{name} was left out: ", error)
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
+            if self._reranking.is_late and self.is_reranked:
+                texts[_TOKENS] = self._query
         options = cast("dict[str, object]", self._arguments["options"])
         try:
             for role, names in by_role(embedder, texts):
@@ -250,6 +256,9 @@ class Question:
                         known = known_words(embedder, texts[name])
                         if known < 1:
                             options.setdefault("known_words", round(known, 4))
+                    elif name == _TOKENS:
+                        self._reranking.tokens = tokens_of(vector)
+                        options["with_tokens"] = True
                     else:
                         options[name] = vector
                 self._arguments.setdefault("model", embedder.model)
@@ -360,12 +369,16 @@ class Question:
         )
         try:
             scores = yield from self._waited("rerank", begin, self.trace.left)
-            self._hits = reranking.ordered(scores, self._limit)
+            if reranking.is_late:
+                ordered = reranking.ordered_late(scores)
+                self._hits = [replace(hit, tokens=None) for hit in ordered]
+            else:
+                self._hits = reranking.ordered(scores, self._limit)
         except Exception as error:  # whatever it is, the fused order is an answer
             self._leave_out("reranker", "", error)
             return
         degradation = reranking.degradation
-        if degradation and self._is_strict:
+        if degradation and self._is_strict and not reranking.is_late:
             raise OutOfTime(degradation.why, hint=degradation.hint)
         self._degradations += [degradation] if degradation else []
 
@@ -395,6 +408,7 @@ class Question:
             arms=tuple(self._arms),
             confidence=max((hit.relevance for hit in page), default=0.0),
             reranked=sum(hit.rerank_score is not None for hit in self._hits),
+            reranking=self._reranking.note,
         )
 
     @contextmanager
@@ -413,10 +427,12 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     """
     first = questions[0]
     embedder = first._settings.embedder
-    texts = [*dict.fromkeys(one._embedded_text for one in questions if one._embeds_query)]
+    asked = [one for one in questions if one._embeds_query]
+    late = [one._query for one in asked if one._reranking.is_late and one.is_reranked]
+    texts = [*dict.fromkeys([*(one._embedded_text for one in asked), *late])]
     if embedder is None or not texts:
         return
-    vectors: dict[str, list[float]] = {}
+    vectors: dict[str, Embedded] = {}
     failed = None
     try:
         begin = partial(first._begun_embedding, embedder, "query", texts)

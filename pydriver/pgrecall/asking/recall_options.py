@@ -36,9 +36,9 @@ class RecallOptions(SqlOptions, total=False):
             case ("i joined") to a datetime, or a function that may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
         rerank: Whether to rerank. Default: True, where the client has a reranker.
-        candidates: How many of the best to rerank, at least 1. Default: as many of the best 50 as
-            it takes to settle the first places, and half as many again as are returned, twice as
-            many from 20 on.
+        candidates: How many of the best to rerank, at least 1. Default: 50 by late interaction; by
+            a cross-encoder as many of these as it takes to settle the first places, and half as
+            many again as are returned, twice as many from 20 on.
         rerank_mode: "blend" the reranker's order with the fused one (the default), or "replace" the
             latter.
         rerank_seconds: Time for reranking, waiting for other callers included; candidates it does

@@ -9,10 +9,21 @@ from functools import partial
 from typing import Any
 
 from pgrecall.asking.dated_text import dated_text
-from pgrecall.asking.ranking import BOOSTS, CANDIDATES, MODES, SECONDS, FirstPlaces, Order
-from pgrecall.errors import InvalidArgument
+from pgrecall.asking.ranking import (
+    BOOSTS,
+    CANDIDATES,
+    MODES,
+    SECONDS,
+    FirstPlaces,
+    LateOrder,
+    Order,
+    boosts_of,
+)
+from pgrecall.errors import InvalidArgument, RerankerUnavailable
 from pgrecall.inference.interfaces import PunctualReranker, WorkedReranker
-from pgrecall.inference.worker import Start
+from pgrecall.inference.late_interaction import Tokens, makes_tokens
+from pgrecall.inference.rerankers import LateInteractionReranker
+from pgrecall.inference.worker import Start, on_this_thread
 from pgrecall.options import TOP_K
 from pgrecall.rows import Degradation, Hit, Period
 from pgrecall.settings import Settings
@@ -30,7 +41,10 @@ class Reranking:
     Attributes:
         reranker: Reorders the candidates; None to keep the fused order.
         page: What is returned of the ordered candidates.
-        degradation: What there was no time for.
+        degradation: What there was no time for, or no token vectors of.
+        is_late: Whether token vectors are compared, and no model reads the candidates.
+        tokens: The token vectors of the question, once there are any.
+        note: How much late interaction counted; None where it was not asked.
 
     """
 
@@ -43,6 +57,9 @@ class Reranking:
         """
         self.page = slice(None)
         self.degradation: Degradation | None = None
+        self.is_late = False
+        self.tokens: Tokens | None = None
+        self.note: str | None = None
         self.reranker = settings.reranker if given.pop("rerank", True) else None
         self._is_open = "candidates" not in given
         self._candidates: int = given.pop("candidates", CANDIDATES)
@@ -85,6 +102,11 @@ class Reranking:
                     hint="0.2 is ten percent either way.",
                 )
 
+    def choose(self, settings: Settings, *, embeds_query: bool) -> None:
+        """Choose late interaction where the question gets token vectors; call it again later."""
+        if isinstance(self.reranker, LateInteractionReranker):
+            self.is_late = embeds_query and makes_tokens(settings.embedder)
+
     def begin(
         self,
         hits: list[Hit],
@@ -98,6 +120,13 @@ class Reranking:
         """Return what has the candidates read."""
         assert self.reranker is not None
         reranker = self.reranker
+        if self.is_late:
+            boosts = boosts_of(hits, reference_time, during, self._boosts)
+            self._late = LateOrder(hits, boosts, is_blend=self._mode == MODES[0])
+            candidates = hits[: self._candidates]
+            return partial(on_this_thread, self._relevances, candidates)
+        if isinstance(reranker, LateInteractionReranker):
+            self.reranker = reranker = reranker.otherwise
         self._texts = [dated_text(hit, during, asked) for hit in hits[: self._candidates]]
         self._order = Order(
             hits,
@@ -121,6 +150,37 @@ class Reranking:
                 is_enough=self._first,
             )
         return partial(start, self._scores, query)
+
+    def _relevances(self, hits: Sequence[Hit]) -> list[float | None]:
+        """Compare the tokens of the hits with those of the question.
+
+        Raises:
+            RerankerUnavailable: the question has none.
+
+        """
+        if self.tokens is None:
+            raise RerankerUnavailable(
+                "the question was not embedded, so that its tokens cannot be compared"
+            )
+        found = self.tokens.relevances([hit.tokens for hit in hits])
+        bare = sum(
+            relevance is None and hit.kind == "memory"
+            for hit, relevance in zip(hits, found, strict=True)
+        )
+        if bare:
+            self.degradation = Degradation(
+                "reranker",
+                f"{bare} of {len(hits)} candidates have no token vectors of this model and keep"
+                " their fused place",
+                "Run: pgrecall embed BANK, or call embed_pending(), to give them some.",
+            )
+        return found
+
+    def ordered_late(self, relevances: Sequence[float | None]) -> list[Hit]:
+        """Order the hits by late interaction; note how much it counted."""
+        hits = self._late.hits(relevances)
+        self.note = f"late interaction, {self._late.note}"
+        return hits
 
     def _scores(self, query: str) -> Sequence[float]:
         """Let the reranker score the texts.

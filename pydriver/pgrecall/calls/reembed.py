@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from pgrecall.calls.call import Call, call_command, call_record, call_records, call_value
 from pgrecall.calls.values import vector_text
+from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.rows import PendingText, Reembedding
 
 
@@ -36,6 +37,7 @@ def reembed_store(
             "kind": text.kind,
             "ordinal": text.ordinal,
             "embedding": vector_text(vector),
+            **(stored_tokens(vector) if text.kind == "text" else {}),
         }
         for text, vector in zip(texts, vectors, strict=True)
     ]

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from pgrecall.calls.call import Call, call_command, call_records, call_value
 from pgrecall.calls.values import jsonable, vector_text
 from pgrecall.errors import InvalidFact
+from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.rows import PendingText, Retained, RetainedMessage, StoredEmbedding, Turn
 
 
@@ -92,6 +93,15 @@ def relations_pending(bank: str, *, model: str) -> Call[PendingText, list[Pendin
     return call_records(PendingText, "relations_pending", {"bank": bank, "model": model})
 
 
+def tokens_pending(
+    bank: str, *, from_id: int, batch_size: int
+) -> Call[PendingText, list[PendingText]]:
+    """List texts of memories whose embedding came without token vectors."""
+    return call_records(
+        PendingText, "tokens_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
+    )
+
+
 def embed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:
@@ -102,6 +112,7 @@ def embed_store(
             "kind": text.kind,
             "text": text.text if text.kind == "relation" else None,
             "embedding": vector_text(vector),
+            **stored_tokens(vector),
         }
         for text, vector in zip(texts, vectors, strict=True)
     ]

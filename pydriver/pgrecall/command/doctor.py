@@ -132,7 +132,11 @@ def _reranker() -> Finding:
         reranker.scores("Is it there?", ["It is there."])
     except RecallError as error:
         return Finding("bad" if setting else "warning", "reranker", error.message, error.hint)
-    return Finding("good", "reranker", setting or "a cross-encoder of MiniLM, packaged")
+    return Finding(
+        "good",
+        "reranker",
+        setting or "late interaction, or else a cross-encoder of MiniLM, packaged",
+    )
 
 
 def _vector_schema(recall: Recall) -> list[Finding]:

@@ -18,6 +18,7 @@ from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, 
 from pgrecall.evaluation import queries
 from pgrecall.inference.interfaces import Embedder, Role, Vector
 from pgrecall.inference.known_words import known_words
+from pgrecall.inference.late_interaction import Embedded, makes_tokens
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
 from pgrecall.retaining.streams import Progress
@@ -503,6 +504,7 @@ class CachedEmbedder:
         self._embedder = embedder
         self._known: dict[tuple[Role, str], Vector] = {}
         self.model = embedder.model
+        self.makes_tokens = makes_tokens(embedder)
         earlier = getattr(embedder, "earlier", None)
         self.earlier = None if earlier is None else CachedEmbedder(earlier)
 
@@ -530,7 +532,10 @@ class CachedEmbedder:
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
         new = [text for text in unique(texts) if (role, text) not in self._known]
         if new:
-            vectors = map(list, embed_as(self._embedder, role, new))
+            vectors = (
+                vector if isinstance(vector, Embedded) else list(vector)
+                for vector in embed_as(self._embedder, role, new)
+            )
             self._known.update(zip([(role, text) for text in new], vectors, strict=True))
         return [self._known[role, text] for text in texts]
 

@@ -26,6 +26,7 @@ from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import OpenAIEmbedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
 from pgrecall.inference.known_words import known_share
+from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import cannot_embed, limit_torch, quiet_loading, settled
 from pgrecall.inference.worker import WORKER, Model, Reading
@@ -42,8 +43,10 @@ _MINILM_MODEL = "all-MiniLM-L6-v2"
 MINILM_GRAPH = packaged.directory("minilm")
 """The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
 _GRAPH = "model.onnx"
+_TOKEN_HEAD = "tokens.onnx"
 _WEIGHTS = "model.safetensors"
 _UNUSED = "pooler."
+_BEFORE_TEXT = 3  # tokens: [CLS], the word of the prompt and its colon; [SEP] is the last one
 _DIMENSIONS = 384
 _TOKENS = 512
 _MINILM_TOKENS = 256  # as sentence-transformers cuts it off
@@ -103,6 +106,11 @@ class PromptedEmbedder:
     def dimensions(self) -> int | None:
         """Length of each embedding, as the embedder says."""
         return self._embedder.dimensions
+
+    @property
+    def makes_tokens(self) -> bool:
+        """Whether token vectors come with the embeddings, as the embedder says."""
+        return makes_tokens(self._embedder)
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per text, in order, as of passages."""
@@ -190,12 +198,16 @@ class _OnnxEmbedder:
         return known_share(self.load()[1], text)
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
+        (text,) = texts
+        return cast("Sequence[Vector]", self._run(text)[0])
+
+    def _run(self, text: str) -> list[Any]:
+        """Return all that the graph makes of a text."""
         from numpy import array, int64
 
         session, tokenizer = self.load()
-        (text,) = texts
         ids = tokenizer.encode(text).ids
-        return cast("Sequence[Vector]", session.run(None, {"input_ids": array([ids], int64)})[0])
+        return cast("list[Any]", session.run(None, {"input_ids": array([ids], int64)}))
 
     def load(self) -> tuple[Any, Any]:
         """Load the session and the tokenizer, unless they are loaded.
@@ -225,7 +237,7 @@ class _OnnxEmbedder:
             if weights:
                 options.add_external_initializers([*weights], values)
             session = onnxruntime.InferenceSession(
-                graph.read_bytes(), options, providers=["CPUExecutionProvider"]
+                self._graph(graph), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # neither package documents what it raises
             reason = str(error).strip().partition("\n")[0]
@@ -243,6 +255,9 @@ class _OnnxEmbedder:
     def _files(self) -> tuple[Path, Path, str]:
         """Return the graph, the directory of the rest, and the packages that they come with."""
         return PACKAGED / _GRAPH, PACKAGED, "pgrecall-models"
+
+    def _graph(self, path: Path) -> bytes:
+        return path.read_bytes()
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
         """Map what the graph leaves out into memory, by name."""
@@ -279,6 +294,7 @@ class PackagedEmbedder(_OnnxEmbedder, _InRoles):
 
     model = DEFAULT_MODEL
     prompts: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
+    makes_tokens = True
 
     def __init__(self, *, threads: int | None = None) -> None:
         """Set the number of threads; nothing is imported or loaded yet.
@@ -290,6 +306,17 @@ class PackagedEmbedder(_OnnxEmbedder, _InRoles):
         super().__init__(threads=threads)
         self.earlier = MiniLMEmbedder(threads=threads)
         """What banks go on with that were filled before there was this model."""
+
+    def _graph(self, path: Path) -> bytes:
+        # Two ONNX models one after the other are one, with the nodes and outputs of both: so
+        # protobuf merges messages. The second names the token vectors of what the first computes.
+        return path.read_bytes() + path.with_name(_TOKEN_HEAD).read_bytes()
+
+    def _read(self, texts: list[str]) -> Sequence[Vector]:
+        (text,) = texts
+        [vector], [vectors], [weights], [projection] = self._run(text)
+        own = slice(_BEFORE_TEXT, -1)
+        return [Embedded(vector.tolist(), Tokens(int(projection), vectors[own], weights[own]))]
 
 
 class SentenceTransformerEmbedder(_InRoles):

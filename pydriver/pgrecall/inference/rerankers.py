@@ -35,6 +35,10 @@ logger = logging.getLogger(__name__)
 SETTING = "PGRECALL_RERANKER"
 NONE = "none"
 """The value of the setting that keeps the fused order."""
+LATE_INTERACTION = "late-interaction"
+"""The value that compares the vectors of tokens, where the embedder makes them: the default."""
+CROSS_ENCODER = "cross-encoder"
+"""The value that reads question and text together with the packaged cross-encoder."""
 PACKAGED = packaged.directory("reranker")
 """The directory of the model that comes with the driver."""
 
@@ -314,12 +318,41 @@ class OnnxReranker(_Model):
         return session, tokenizer
 
 
-DEFAULT_RERANKER = OnnxReranker()
+class LateInteractionReranker:
+    """Compares the token vectors of the question with those stored beside each memory.
+
+    A recall does so by itself where the embedder makes token vectors, as the packaged one does. Of
+    texts alone there are none: then the cross-encoder reads them.
+    """
+
+    def __init__(self, otherwise: Reranker) -> None:
+        """Choose what reranks where there are no token vectors."""
+        self.otherwise = otherwise
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one relevance per text, in order, as the cross-encoder says.
+
+        Raises:
+            RerankerUnavailable: it cannot work.
+
+        """
+        return self.otherwise.scores(query, texts)
+
+
+PACKAGED_CROSS_ENCODER = OnnxReranker()
 """The packaged model, shared by all clients of a process so that it is loaded once."""
+DEFAULT_RERANKER = LateInteractionReranker(PACKAGED_CROSS_ENCODER)
+"""Late interaction; with an embedder without token vectors the packaged cross-encoder."""
+_NAMED: dict[object, Reranker] = {
+    LATE_INTERACTION: DEFAULT_RERANKER,
+    CROSS_ENCODER: PACKAGED_CROSS_ENCODER,
+}
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
     """Make a reranker of a URL, a name or path, a function, or a reranker."""
+    if isinstance(reranker, str) and reranker in _NAMED:
+        return _NAMED[reranker]
     if isinstance(reranker, str) and reranker.startswith(("http://", "https://")):
         return HttpReranker(reranker)
     if isinstance(reranker, str | Path):
@@ -334,8 +367,8 @@ def chosen_reranker(
     """Return the reranker that a client uses: the one given, else what the environment names.
 
     Args:
-        reranker: DEFAULT_RERANKER or True for what the environment names, or else the packaged
-            one; None, False or "none" for none.
+        reranker: DEFAULT_RERANKER or True for what the environment names, or else late
+            interaction; None, False or "none" for none.
 
     """
     if reranker is DEFAULT_RERANKER or reranker is True:

@@ -8,10 +8,11 @@ from math import isfinite
 from pgrecall.calls.values import to_floats
 from pgrecall.errors import InvalidEmbedding
 from pgrecall.inference.interfaces import Embedder
+from pgrecall.inference.late_interaction import Embedded, tokens_of
 from pgrecall.inference.prompts import embed_as
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Embed passages, and check what came out.
 
     Raises:
@@ -22,7 +23,7 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
     return checked(embedder.model, [*embed_as(embedder, "document", texts)], len(texts))
 
 
-def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[float]]:
+def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded]:
     """Refuse vectors that no bank can take, in the name of the embedder that made them.
 
     Raises:
@@ -34,7 +35,7 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[flo
     hint = "Let it return one list of numbers for each text, all of one length."
     if len(vectors) != wanted:
         raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
-    read: list[list[float]] = []
+    read: list[Embedded] = []
     for n, vector in enumerate(vectors):
         numbers = to_floats(vector, f"vector {n} of {name}")
         size = sum(map(abs, numbers))
@@ -46,5 +47,5 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[list[flo
             raise InvalidEmbedding(
                 f"{name} gave vectors of {len(read[0])} and of {len(numbers)} dimensions", hint=hint
             )
-        read.append(numbers)
+        read.append(Embedded(numbers, tokens_of(vector)))
     return read

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.calls.values import plain_facts, vector_text
+from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.inference.prompts import embed_as
 
 if TYPE_CHECKING:
@@ -47,13 +48,23 @@ def embedded_changes(
     if embedder is None or not bare:
         return fact, model
     texts = [str(place["text"]) for place in bare]
-    vectors = [vector_text(vector) for vector in embed_as(embedder, "document", texts)]
+    made = [*embed_as(embedder, "document", texts)]
+    vectors = [*map(vector_text, made)]
     if following is None:
         for place, vector in zip(bare, vectors, strict=True):
             place["embedding"] = vector
+        if bare[0] is fact:
+            fact.update(stored_tokens(made[0]))
         return fact, model or embedder.model
     # By name: the bank may be switched to the next model before this arrives.
-    later = [vector_text(vector) for vector in embed_as(following, "document", texts)]
+    made_later = [*embed_as(following, "document", texts)]
+    later = [*map(vector_text, made_later)]
+    if bare[0] is fact:
+        both = {
+            embedder.model: stored_tokens(made[0]),
+            following.model: stored_tokens(made_later[0]),
+        }
+        fact["tokens"] = {name: one["tokens"] for name, one in both.items() if one}
     for place, vector, next_vector in zip(bare, vectors, later, strict=True):
         place["embeddings"] = {embedder.model: vector, following.model: next_vector}
     return fact, model

@@ -13,6 +13,7 @@ from pgrecall.calls.call import Call, then
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
 from pgrecall.inference.interfaces import Embedder, Vector
+from pgrecall.inference.late_interaction import stored_tokens, tokens_text
 from pgrecall.inference.vectors import embedded
 from pgrecall.rows import PendingText, Retained, StoredEmbedding
 from pgrecall.settings import Settings
@@ -61,7 +62,8 @@ class FactBatch:
         self.model = model or settings.model
         self._is_strict = is_strict
         self._failed: set[str] = set()
-        self._stored: dict[tuple[int, str], str] = {}
+        self._whole = {id(fact) for fact in self.facts}  # not the questions in them
+        self._stored: dict[tuple[int, str], dict[str, str]] = {}
         self.needs_embeddings = any(
             settings.next_embedder is not None
             or (settings.embedder is not None and place.get("embedding") is None)
@@ -86,7 +88,9 @@ class FactBatch:
             place: Any = self.facts[stored.index]
             if stored.kind == "question":
                 place = place["questions"][stored.ordinal]
-            self._stored[id(place), stored.model] = vector_text(stored.embedding)
+            self._stored[id(place), stored.model] = {"embedding": vector_text(stored.embedding)} | (
+                {"tokens": tokens_text(stored.tokens)} if stored.tokens else {}
+            )
 
     def chunks(self) -> Iterator[list[object]]:
         """Cut the batch into what is embedded in one go."""
@@ -108,29 +112,29 @@ class FactBatch:
         bare = [place for place in places if place.get("embedding") is None]
         if embedder is not None and bare:
             name = embedder.model if following is not None else self.model or embedder.model
-            for place, vector in self._vectors(embedder, name, bare):
+            for place, made in self._vectors(embedder, name, bare):
                 if following is None:
-                    place["embedding"] = vector
+                    place.update(made)
                     self.model = name
                 else:  # by name: the bank may be switched before this arrives
-                    place["embeddings"] = {embedder.model: vector}
+                    _add_by_name(place, embedder.model, made)
         # A fact without an embedding of the bank's model cannot be found, so it is not retained.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
-            for place, vector in self._vectors(following, following.model, own):
-                known = cast("dict[str, object]", place.get("embeddings") or {})
-                place["embeddings"] = {**known, following.model: vector}
+            for place, made in self._vectors(following, following.model, own):
+                _add_by_name(place, following.model, made)
 
     def _vectors(
         self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
-    ) -> Iterator[tuple[dict[str, object], str]]:
-        """Give each place its embedding: the one that is stored, else a new one."""
+    ) -> Iterator[tuple[dict[str, object], dict[str, str]]]:
+        """Give each place its embedding and its tokens: those stored, else new ones."""
         new = [place for place in places if (id(place), model) not in self._stored]
         texts = [str(place["text"]) for place in new]
         if texts and model not in self._failed:
             try:
                 for place, vector in zip(new, embedded(embedder, texts), strict=True):
-                    self._stored[id(place), model] = vector_text(vector)
+                    tokens = stored_tokens(vector) if id(place) in self._whole else {}
+                    self._stored[id(place), model] = {"embedding": vector_text(vector), **tokens}
             except Exception as error:  # whatever it is, the facts are worth more
                 if self._is_strict:
                     raise
@@ -192,6 +196,14 @@ def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]
             text = place.get("text")
             if isinstance(text, str) and text.strip():
                 yield cast("dict[str, object]", place)
+
+
+def _add_by_name(place: dict[str, object], model: str, made: Mapping[str, str]) -> None:
+    """Give a place the embedding of a model, and its tokens, beside those of others."""
+    for field, by_model in (("embedding", "embeddings"), ("tokens", "tokens")):
+        if field in made:
+            known = place.get(by_model)
+            place[by_model] = {**(known if isinstance(known, dict) else {}), model: made[field]}
 
 
 def _has_embedding(place: Mapping[str, object]) -> bool:
