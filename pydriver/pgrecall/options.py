@@ -60,6 +60,9 @@ class SqlOptions(TypedDict, total=False):
             as many as embedding has.
         keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
             query. A query may then be empty. Range: 100 texts of 1 to 1000 characters.
+        known_words: Share of the words of the query that the embedding model knows, as its embedder
+            tells: from 0.75 on the semantic arm has its weight, at 0.25 none. Range: 0 to 1.
+            Default: 1.
         latest_words: Words or phrases by which a question asks for the latest state, beside those
             that the driver knows: it reads them and sets prefer. Range: 100 texts of 1 to 1000
             characters.
@@ -93,6 +96,9 @@ class SqlOptions(TypedDict, total=False):
             boost, filter, events. Default: the bank's, else boost.
         type_hints: Words that tell the fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
+        untrusted_rows: Rows of one source that is trusted less than 1 (source_trust of the bank)
+            that may stand before others; further ones follow behind all else. Range: 0 to 1000.
+            Default: the bank's, else 3.
         use_hints: Searches only the fact types that type_hints() finds in the query, unless too
             little comes. Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
@@ -123,6 +129,7 @@ class SqlOptions(TypedDict, total=False):
     graph_steps: int | None
     hypothetical: Iterable[float] | str | Callable[[str], str] | None
     keys: Sequence[str] | None
+    known_words: float | None
     latest_words: Sequence[str] | None
     min_relevance: float | None
     named_boost: float | None
@@ -137,6 +144,7 @@ class SqlOptions(TypedDict, total=False):
     time_basis: Literal["occurred", "mentioned"] | None
     time_mode: Literal["boost", "filter", "events"] | None
     type_hints: Mapping[str, object] | None
+    untrusted_rows: int | None
     use_hints: bool | None
     weights: Mapping[str, object] | None
     widen_below: int | None
