@@ -410,19 +410,14 @@ def _table_of(connection: Connection, index: str, made: dict[str, str]) -> str |
 
 def _bytes(connection: Connection, table: str) -> int:
     """Return the size of a table with all its partitions, without its indexes."""
+    # pg_partition_tree() would lock each partition for as long as the transaction lasts.
     query = (
-        "select coalesce(sum(pg_table_size(t.relid)), 0)::bigint"
-        " from pg_partition_tree(to_regclass(%s)) t"
+        "with given as (select to_regclass(%s)::oid as relid)"
+        " select pg_table_size(g.relid) + coalesce((select sum(pg_table_size(i.inhrelid))"
+        " from pg_inherits i where i.inhparent = g.relid), 0) from given g"
     )
-    size = _scalar(connection, query, table) if _is_partitioned(connection, table) else None
-    if size is None:
-        size = _scalar(connection, "select pg_table_size(to_regclass(%s))", table)
+    size = _scalar(connection, query, table)
     return int(size or 0)
-
-
-def _is_partitioned(connection: Connection, table: str) -> bool:
-    query = "select exists (select from pg_partitioned_table where partrelid = to_regclass(%s))"
-    return bool(_scalar(connection, query, table))
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
