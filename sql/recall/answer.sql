@@ -328,24 +328,24 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  found bytea[];
 begin
-  return array(
-    select (
-      h.rank, h.memory_id, h.kind, h.fact_type, h.text, h.context, h.fact_key, h.source_id, h.tags,
-      h.metadata, h.occurred, h.mentioned_at, h.confidence, h.score, h.arms, h.relevance,
-      h.proof_count, h.occurred_start, h.occurred_end, h.via, h.conflicts_with, e.tokens
-      )::pgrecall.recalled
-    from   unnest(hits) as h
-    left   join lateral (
-      select x.tokens
-      from   pgrecall.embedding x
-      where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
-        and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
-        and  h.kind = 'memory'
-      limit  1
-    ) as e on true
-    order  by h.rank
-  );
+  select array_agg(e.tokens order by u.n) into found
+  from   generate_series(1, cardinality(hits)) as u(n)
+  cross  join lateral (select hits[u.n].memory_id, hits[u.n].kind) as h
+  left   join lateral (
+    select x.tokens
+    from   pgrecall.embedding x
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+      and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
+      and  h.kind = 'memory'
+    limit  1
+  ) as e on true;
+  for n in 1 .. cardinality(hits) loop
+    hits[n].tokens := found[n];
+  end loop;
+  return hits;
 end;
 $$;
 comment on function pgrecall_internal._with_tokens is
