@@ -231,7 +231,7 @@ def measured(
         recall = Recall(connection, embedder=model)
         for bank in banks:
             recall.create_bank(bank.name)
-            recall.retain_many(bank.name, bank.facts)
+            recall.retain(bank.name, [{**fact} for fact in bank.facts])
             recall.refresh_statistics(bank.name)
         connection.commit()
         for defence, trust in (("open", None), ("trusted", options.trust)):
@@ -289,17 +289,18 @@ def line(name: str, found: dict[str, list[tuple[bool, bool, bool, float]]]) -> N
 
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json")
+    parser.add_argument("--only", choices=("locomo", "worlds"), help="default: both")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
     parser.add_argument("--trust", type=float, default=0.1, help="of strangers; default: 0.1")
     options = parser.parse_args()
     figures: harness.Figures = {}
     model = conversations.caching_embedder()
     with harness.database() as dsn:
-        for name, banks in (
-            ("locomo", of_conversations(options.data, options.smoke)),
-            ("worlds", of_worlds(options.smoke)),
-        ):
-            figures |= measured(dsn, model, banks, name, options)
+        if options.only != "worlds":
+            banks = of_conversations(options.data, options.smoke)
+            figures |= measured(dsn, model, banks, "locomo", options)
+        if options.only != "locomo":
+            figures |= measured(dsn, model, of_worlds(options.smoke), "worlds", options)
         settings = {
             "data": options.data.name,
             "trust": options.trust,
