@@ -107,7 +107,7 @@ def locked() -> dict[str, tuple[str, str]]:
 
 def licence(name: str) -> str:
     """Return what a package says of its licence."""
-    said = metadata.metadata(name)
+    said: Any = metadata.metadata(name)
     classifiers = [
         line.rsplit(" :: ", 1)[-1]
         for line in said.get_all("Classifier") or ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -12,7 +13,7 @@ from pgrecall.asking.context import make_context
 from sqlcalls import Connection, value
 
 BEYOND = 2**53 + 1  # what a double cannot hold
-FACTS = [
+FACTS: list[Mapping[str, object]] = [
     {"text": "Ana leads Atlas.", "entities": ["Ana", "Atlas"], "fact_key": "atlas.lead"},
     {"text": "Ana sails.", "entities": ["Ana"], "links": [{"kind": "caused_by", "to_index": 0}]},
 ]
