@@ -42,10 +42,11 @@ test: $(DEVELOPED) $(BUILT) ## Run the tests on PostgreSQL 18 and 16, or on PGRE
 test-fast: $(DEVELOPED) $(BUILT) ## Run two cases of each test that is quick, on PostgreSQL 18: for work in between
 	@PGRECALL_PG=$(firstword $(POSTGRES)) $(PYTEST) -q --fast $(PARALLEL)
 
-test-faults: $(DEVELOPED) $(BUILT) ## Kill the server's processes in 100 rounds, under writers and a migration
+test-faults: $(DEVELOPED) $(BUILT) ## Kill the server's processes in 100 rounds; use a bank for a month in ten minutes
 	@for version in $(POSTGRES); do \
 	  echo "== faults on PostgreSQL: $$version"; \
 	  PGRECALL_PG=$$version PGRECALL_FAULT_ROUNDS=$${PGRECALL_FAULT_ROUNDS:-25} \
+	    PGRECALL_SOAK_MINUTES=$${PGRECALL_SOAK_MINUTES:-10} \
 	    $(PYTEST) -s tests/faults || exit 1; \
 	done
 

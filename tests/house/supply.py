@@ -105,6 +105,19 @@ def locked() -> dict[str, tuple[str, str]]:
     return {match["name"]: (match["version"], match["hash"]) for match in matches if match}
 
 
+def licence(name: str) -> str:
+    """Return what a package says of its licence."""
+    said: Any = metadata.metadata(name)
+    classifiers = [
+        line.rsplit(" :: ", 1)[-1]
+        for line in said.get_all("Classifier") or ()
+        if line.startswith("License :: ")
+    ]
+    # Some have the whole text there.
+    short = (said.get("License") or "").strip().split("\n")[0][:80]
+    return said.get("License-Expression") or "; ".join(classifiers) or short or "not stated"
+
+
 def bill() -> dict[str, Any]:
     """The software bill of materials, as CycloneDX 1.5."""
     components: list[dict[str, Any]] = [
@@ -114,6 +127,7 @@ def bill() -> dict[str, Any]:
             "version": version,
             "purl": f"pkg:pypi/{name}@{version}",
             "hashes": [{"alg": "SHA-256", "content": digest}],
+            "licenses": [{"license": {"name": licence(name)}}],
         }
         for name, (version, digest) in locked().items()
     ]
@@ -126,6 +140,7 @@ def bill() -> dict[str, Any]:
                         "type": "machine-learning-model",
                         "name": str(file.relative_to(PROJECT)),
                         "hashes": [{"alg": "SHA-256", "content": digest}],
+                        "licenses": [{"license": {"name": f"see {directory}/MODEL_CARD.md"}}],
                     }
                 )
     version = metadata.version(ROOT)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -69,3 +72,68 @@ def test_an_audit_names_holes_and_does_not_pass_for_one_that_found_no_package(
         "2 of 3 were looked up",
         "skipped: none of the packages was found: not found",
     ]
+
+
+# What runs code of others where it is read
+
+
+def calls_of(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def test_nothing_is_unpickled() -> None:
+    readers = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+    found = []
+    root = supply.PROJECT.parent
+    files = [
+        file for part in ("pydriver", "bench", "tests") for file in (root / part).rglob("*.py")
+    ]
+    for file in files:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {
+            name.split(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+            )
+        }
+        found += [f"{file.name}: imports {name}" for name in sorted(names & readers)]
+        for function, call in calls_of(tree):
+            given = {word.arg: ast.unparse(word.value) for word in call.keywords}
+            is_unsafe = (
+                (function == "torch.load" and given.get("weights_only") != "True")
+                or given.get("allow_pickle") == "True"
+                or given.get("trust_remote_code") == "True"
+                or function in ("yaml.load", "read_pickle", "pd.read_pickle")
+            )
+            if is_unsafe:
+                found.append(f"{file.name}:{call.lineno}: {function}")
+
+    assert len(files) > 100
+    assert found == []
+
+
+def test_the_models_that_ship_are_of_a_format_that_runs_nothing_and_say_their_licence() -> None:
+    package = supply.PROJECT / supply.ROOT
+    models = [
+        file
+        for file in package.rglob("*")
+        if file.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".onnx", ".safetensors", ".h5")
+    ]
+
+    assert {file.suffix for file in models} == {".onnx", ".safetensors"}
+    for file in models:
+        cards = [folder / "MODEL_CARD.md" for folder in file.parents if folder != package.parent]
+        card = next(card for card in cards if card.is_file())
+        assert re.search(r"\b(MIT|Apache-2\.0)\b", card.read_text(encoding="utf-8")), card
+
+
+def test_every_component_of_the_bill_names_its_licence() -> None:
+    without = [part["name"] for part in supply.bill()["components"] if not part.get("licenses")]
+
+    assert without == []
