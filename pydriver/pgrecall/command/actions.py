@@ -15,7 +15,7 @@ import psycopg
 from rich.console import Console
 
 from pgrecall.client import Recall
-from pgrecall.command import demo, doctor, explain, html, indexes, queries, reembed, render
+from pgrecall.command import doctor, explain, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail, own_command
 from pgrecall.errors import RecallError
@@ -580,15 +580,6 @@ def index(options: SimpleNamespace, console: Console) -> int:
             console.print(f"{done:,} of {len(steps):,} statements were run")
     elif steps and not options.json:
         console.print("Run them with --apply; each keeps its bank usable.", style="dim")
-    return 0
-
-
-def run_demo(options: SimpleNamespace, console: Console) -> int:
-    """Run the demo; with JSON for standard output it is told on standard error."""
-    told = render.make_console(stderr=True) if options.json else console
-    answers = demo.run_demo(resolve_dsn(options.dsn), options.bank, told)
-    if options.json:
-        print_json(console, answers)
     return 0
 
 

@@ -73,7 +73,7 @@ shards = Group("shard", help="Spread banks over several servers.")
 Command(
     top,
     "demo",
-    "actions.run_demo",
+    "demo.show",
     "Fill a bank and ask it ten questions.",
     [
         "pgrecall demo",
