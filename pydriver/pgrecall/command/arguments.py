@@ -572,7 +572,7 @@ Command(
     top,
     "console",
     "console.serve",
-    "Serve a web page of what is remembered, on this machine; prints the link that opens it.",
+    "Show what is remembered in the browser.\n\nServes a page on this machine and prints its link.",
     ["pgrecall console", "pgrecall console mine --open", "pgrecall console --write --port 8765"],
     argument("bank", required=False),
     flag("--write", help="Let corrections be made and undone, and entities merged."),
