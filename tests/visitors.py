@@ -158,6 +158,7 @@ def served(application: Application) -> Iterator[str]:
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen(128)
     server = uvicorn.Server(uvicorn.Config(application, log_level="warning", access_log=False))
     thread = Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -219,10 +219,12 @@ def test_all_is_done_by_keyboard(browser: Browser, place: tuple[str, dict[str, i
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.id") == "words"
-        for _ in range(12):
+        for _ in range(30):  # a date has several stops
             if page.evaluate("document.activeElement.matches('#results a')"):
                 break
-            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle !== 'none'")
+            focused = page.evaluate("document.activeElement.outerHTML")
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", focused
             page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         page.wait_for_url("**/fact?**")

@@ -429,8 +429,10 @@ def running(dsn: str, *words: str) -> Iterator[str]:
     command += ["--no-embed", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.send_signal(signal.SIGINT)
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 def status_of(address: str, headers: dict[str, str]) -> int:

@@ -16,7 +16,7 @@ import psycopg
 from rich.console import Console
 
 from pgrecall.client import Recall
-from pgrecall.command import demo, doctor, explain, html, indexes, queries, reembed, render
+from pgrecall.command import doctor, explain, html, indexes, queries, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail, own_command
 from pgrecall.errors import RecallError
@@ -589,15 +589,6 @@ def print_schema(options: SimpleNamespace, console: Console) -> int:
     """Print a JSON schema."""
     schemas = {"facts": FACTS_SCHEMA}
     console.file.write(json.dumps(schemas[options.name], indent=2) + "\n")
-    return 0
-
-
-def run_demo(options: SimpleNamespace, console: Console) -> int:
-    """Run the demo; with JSON for standard output it is told on standard error."""
-    told = render.make_console(stderr=True) if options.json else console
-    answers = demo.run_demo(resolve_dsn(options.dsn), options.bank, told)
-    if options.json:
-        print_json(console, answers)
     return 0
 
 

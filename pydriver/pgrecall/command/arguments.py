@@ -75,7 +75,7 @@ shards = Group("shard", help="Spread banks over several servers.")
 Command(
     top,
     "demo",
-    "actions.run_demo",
+    "demo.show",
     "Fill a bank and ask it ten questions.",
     [
         "pgrecall demo",
@@ -638,7 +638,7 @@ Command(
     top,
     "console",
     "console.serve",
-    "Serve a web page of what is remembered, on this machine; prints the link that opens it.",
+    "Show what is remembered in the browser.\n\nServes a page on this machine and prints its link.",
     ["pgrecall console", "pgrecall console mine --open", "pgrecall console --write --port 8765"],
     argument("bank", required=False),
     flag("--write", help="Let corrections be made and undone, and entities merged."),

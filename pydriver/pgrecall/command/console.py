@@ -37,6 +37,12 @@ def serve(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
+def open_bank(dsn: str, bank: str, console: Console) -> None:
+    """Serve a bank, only to be read, and open it in the browser."""
+    with Recall.connect(dsn, pool_size=POOL_SIZE) as memory:
+        run(memory, console, bank=bank, is_opened=True)
+
+
 def run(
     memory: Recall,
     console: Console,
@@ -85,6 +91,8 @@ def _listening(host: str, port: int | None) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, one))
+            # Before the link is printed: who opens it at once waits for the server to begin.
+            made.listen(128)
         except OSError as error:
             made.close()
             failed = error

@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from types import SimpleNamespace
 
 import psycopg
 from rich.console import Console
@@ -29,7 +30,7 @@ from pgrecall.errors import BankExists
 from pgrecall.inference.embedders import DEFAULT_MODEL
 from pgrecall.report import RecallReport
 from pgrecall.rows import Hit
-from pgrecall.server import schema
+from pgrecall.server import resolve_dsn, schema
 
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 ARMS = ("semantic", "lexical", "graph", "temporal", "key", "message")
@@ -51,6 +52,20 @@ class DemoQuestion:
     answers: Sequence[str]
     why: str
     arm: str
+
+
+def show(options: SimpleNamespace, console: Console) -> int:
+    """Run the demo; with JSON for standard output it is told on standard error."""
+    told = render.make_console(stderr=True) if options.json else console
+    dsn = resolve_dsn(options.dsn)
+    answers = run_demo(dsn, options.bank, told)
+    if options.json:
+        console.file.write(render.to_json(answers) + "\n")
+    if options.open:
+        from pgrecall.command.console import open_bank  # needs packages of its own
+
+        open_bank(dsn, options.bank, told)
+    return 0
 
 
 def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
@@ -80,7 +95,7 @@ def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
     console.print()
     console.print(f"[bold]Why answer {ON_PAGE} is the answer[/], as a page for the browser:")
     console.print(f"  {page.as_uri()}", style="cyan", soft_wrap=True)
-    _show_next(console)
+    _show_next(bank, console)
     return told
 
 
@@ -193,8 +208,13 @@ def _place(question: DemoQuestion, hits: Sequence[Hit]) -> int | None:
     return next((hit.rank for hit in hits if hit.text in question.answers), None)
 
 
-def _show_next(console: Console) -> None:
+def _show_next(bank: str, console: Console) -> None:
     command = _command()
+    console.print()
+    console.print(
+        "[bold]See it in the browser[/]: facts, entities, the graph, and why it answers so:"
+    )
+    console.print(f"  {command} console {bank} --open", style="cyan", markup=False)
     console.print()
     console.print("[bold]Now yours.[/] A fact a line, such as", end=" ")
     console.print('{"text": "Maya leads Atlas.", "occurred": "2026-03-05"}:', markup=False)
