@@ -5,9 +5,9 @@
 -- that it creates beside the table, with the rights of the role that attached it: whoever may write
 -- the table needs no right in pgrecall, and pgrecall lends none of its own. That role owns the
 -- table, so nothing of it runs with more rights than its own. The function only inserts keys; with
--- apply => 'commit' it also syncs them as the transaction commits, after its last statement: no lock
--- of a bank is held while it waits for a row. Where constraints are set immediate, the next
--- change or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made
+-- apply => 'commit' it also syncs them as the transaction commits, after its last statement: it
+-- locks no bank while it waits for a row. Where constraints are set immediate, the next change or
+-- sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made
 -- of names of the catalog (%I) and of quoted constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
@@ -343,39 +343,43 @@ begin
     language plpgsql security definer
     set search_path = pg_catalog, pg_temp
     as $body$
+    declare
+      bank       text;
+      table_name text;
     begin
       if to_regclass('pgrecall.attached_change') is null then
         return null;
       end if;
-      if not exists (select from pgrecall.attachment a
-                     where  a.bank_id = %2$L and a.relation = %3$L)
-      then
+      select a.bank_id, a.relation into bank, table_name
+      from   pgrecall.attachment a
+      where  a.note_name = %2$L;
+      if not found then
         return null;
       end if;
       if tg_level = 'ROW' then
         if exists (select from pgrecall.attached_change c
-                   where  c.bank_id = %2$L and c.relation = %3$L and c.problem is null)
+                   where  c.bank_id = bank and c.relation = table_name and c.problem is null)
         then
-          perform pgrecall.sync_table(%2$L, %3$L, 100000, is_copying => false);
+          perform pgrecall.sync_table(bank, table_name, 100000, is_copying => false);
         end if;
       elsif tg_op = 'INSERT' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, n.%4$I::text from new_rows n;
+        select bank, table_name, n.%3$I::text from new_rows n;
       elsif tg_op = 'UPDATE' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, u.key
-        from (select o.%4$I::text from old_rows o union select n.%4$I::text from new_rows n)
+        select bank, table_name, u.key
+        from (select o.%3$I::text from old_rows o union select n.%3$I::text from new_rows n)
                as u(key);
       elsif tg_op = 'DELETE' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, o.%4$I::text from old_rows o;
+        select bank, table_name, o.%3$I::text from old_rows o;
       else
-        insert into pgrecall.attached_change (bank_id, relation) values (%2$L, %3$L);
+        insert into pgrecall.attached_change (bank_id, relation) values (bank, table_name);
       end if;
       return null;
     end;
     $body$
-    $sql$, noted_by, attachment.bank_id, attachment.relation, attachment.key);
+    $sql$, noted_by, name, attachment.key);
   execute format('revoke all on function %s() from public', noted_by);
   for event, seen in
     values ('insert', 'referencing new table as new_rows'),
@@ -463,8 +467,10 @@ begin
       hint    = 'With "later" call pgrecall.sync_table() when changes shall reach the bank.';
   end if;
   insert into pgrecall.attachment as a
-         (bank_id, relation, key, columns, fact_type, apply, is_history_kept)
-  select attach_table.bank, format('%I.%I', n.nspname, c.relname), attach_table.key,
+         (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
+  select attach_table.bank, format('%I.%I', n.nspname, c.relname),
+         pgrecall_internal._attachment_name(bank, format('%I.%I', n.nspname, c.relname)),
+         attach_table.key,
          pgrecall_internal._attached_columns(
            attach_table.relation, attach_table.text, attach_table.occurred, attach_table.entities,
            attach_table.fields),

@@ -380,6 +380,14 @@ def test_types_of_users_run_nothing_of_theirs(bank: Connection) -> None:
     assert column(bank, "select distinct tags[1] || context from pgrecall.memory") == ["gladglad"]
 
 
+def test_no_definition_in_the_catalog_tells_the_name_of_a_bank(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('acme_secret')")
+    attach(bank, bank="acme_secret", apply="commit")
+
+    assert rows(bank, "select from pg_proc where prosrc || proname ~ 'acme_secret'") == []
+    assert rows(bank, "select from pg_trigger where tgname ~ 'acme_secret'") == []
+
+
 def test_names_are_never_read_as_sql(bank: Connection) -> None:
     hostile = "x'); drop table ticket; --"
     bank.execute(
