@@ -525,10 +525,13 @@ create table pgrecall.attachment (
   is_copied       boolean not null default false,
   copied_key      text,
   created_at      timestamptz not null default now(),
+  note_name       text not null,
   constraint attachment_pkey primary key (bank_id, relation),
   constraint attachment_columns_check check (jsonb_typeof(columns) = 'object'),
   constraint attachment_apply_check check (apply in ('later', 'commit'))
 );
+
+create index attachment_note_name_idx on pgrecall.attachment (note_name);
 
 create table pgrecall.attached_row (
   bank_id   text not null,

@@ -9,6 +9,7 @@ these rooms:
     calls/       every statement that is sent, and how its rows are read
     asking/      a question: its dates, its embedding, reranking, context for a language model
     retaining/   facts on their way in: embedded, in batches, linked
+    extraction/  facts from talk: by rules, by an endpoint, by any function
     inference/   models, here and behind endpoints: embedders, rerankers, calibration
     connection/  retries, replicas, time limits, telemetry, pieces of work at once
     server/      the embedded server, the schema and its migrations, Citus

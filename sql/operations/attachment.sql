@@ -2,13 +2,13 @@
 --
 -- attach_table() checks columns and rights, writes down the mapping, and puts four statement
 -- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the role that attached it: whoever may write
--- the table needs no right in pgrecall, and pgrecall lends none of its own. That role owns the
--- table, so nothing of it runs with more rights than its own. The function only inserts keys; with
--- apply => 'commit' it also syncs them as the transaction commits, after its last statement: no lock
--- of a bank is held while it waits for a row. Where constraints are set immediate, the next
--- change or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made
--- of names of the catalog (%I) and of quoted constants (%L).
+-- that it creates beside the table, with the rights of the table's owner: whoever may write the
+-- table needs no right in pgrecall, and pgrecall lends none of its own. What it does is up to the
+-- owner alone, so nobody's code runs with the rights of another. The function only inserts keys;
+-- with apply => 'commit' it also syncs them as the transaction commits, after its last statement:
+-- it locks no bank while it waits for a row. Where constraints are set immediate, the next change
+-- or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made of
+-- names of the catalog (%I) and of quoted constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe
@@ -59,7 +59,7 @@ declare
   relation oid := to_regclass(attachment.relation);
 begin
   return case
-    when relation is null then
+    when relation is null or (select c.relkind from pg_class c where c.oid = relation) <> 'r' then
       format('table %s is gone, or has another name now', attachment.relation)
     when 4 > (
       select count(*) from pg_trigger t
@@ -104,6 +104,30 @@ end;
 $$;
 comment on function pgrecall_internal._checked_column is
 'A column of a table. Errors: 22023 there is none of that name.';
+
+create or replace function pgrecall_internal._key_type(relation regclass, key text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  key_type text := format_type(
+    (pgrecall_internal._checked_column(relation, key)).atttypid, null);
+begin
+  -- Checked by every sync: the input of a type that users made might run a function of theirs.
+  if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('column "%s" of table %s is of type %s, which is no key', key, relation,
+                       key_type),
+      hint    = 'A key is an integer, a text or a uuid. Another type can be made a text: '
+                'generated always as (...) stored.';
+  end if;
+  return key_type;
+end;
+$$;
+comment on function pgrecall_internal._key_type is
+'The type of the key column of a table. Errors: 22023 none that can be a key.';
 
 create or replace function pgrecall_internal._column_expression(
   relation regclass, field text, name text)
@@ -223,11 +247,17 @@ begin
       message = format('role "%s" does not own table %s', current_user, relation),
       hint    = format('Its owner attaches it: set role %I;',
                        pg_get_userbyid(the_table.relowner));
+  elsif not has_table_privilege(the_table.relowner, 'pgrecall.attached_change', 'insert') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('role "%s", which owns table %s, may not note its changes',
+                       pg_get_userbyid(the_table.relowner), relation),
+      hint    = format('Its triggers run with the rights of that role: grant pgrecall_writer to '
+                       '%I;', pg_get_userbyid(the_table.relowner));
   end if;
   key_column := pgrecall_internal._checked_column(relation, key);
+  perform pgrecall_internal._key_type(relation, key);
   if not key_column.attnotnull
-     or format_type(key_column.atttypid, null) not in
-          ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid')
      or not exists (
        select from pg_index i
        where  i.indrelid = relation and i.indisunique and i.indisvalid and i.indimmediate
@@ -236,9 +266,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('column "%s" of table %s is no key', key, relation),
-      hint    = 'A key is not null, has a unique index of its own, and is an integer, a text or a '
-                'uuid. Several columns can be made one: generated always as (a || '':'' || b) '
-                'stored.';
+      hint    = 'A key is not null and has a unique index of its own. Several columns can be made '
+                'one: generated always as (a || '':'' || b) stored.';
   end if;
 end;
 $$;
@@ -343,40 +372,47 @@ begin
     language plpgsql security definer
     set search_path = pg_catalog, pg_temp
     as $body$
+    declare
+      bank       text;
+      table_name text;
     begin
       if to_regclass('pgrecall.attached_change') is null then
         return null;
       end if;
-      if not exists (select from pgrecall.attachment a
-                     where  a.bank_id = %2$L and a.relation = %3$L)
-      then
+      select a.bank_id, a.relation into bank, table_name
+      from   pgrecall.attachment a
+      where  a.note_name = %2$L;
+      if not found then
         return null;
       end if;
       if tg_level = 'ROW' then
         if exists (select from pgrecall.attached_change c
-                   where  c.bank_id = %2$L and c.relation = %3$L and c.problem is null)
+                   where  c.bank_id = bank and c.relation = table_name and c.problem is null)
         then
-          perform pgrecall.sync_table(%2$L, %3$L, 100000, is_copying => false);
+          perform pgrecall.sync_table(bank, table_name, 100000, is_copying => false);
         end if;
       elsif tg_op = 'INSERT' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, n.%4$I::text from new_rows n;
+        select bank, table_name, n.%3$I::text from new_rows n;
       elsif tg_op = 'UPDATE' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, u.key
-        from (select o.%4$I::text from old_rows o union select n.%4$I::text from new_rows n)
+        select bank, table_name, u.key
+        from (select o.%3$I::text from old_rows o union select n.%3$I::text from new_rows n)
                as u(key);
       elsif tg_op = 'DELETE' then
         insert into pgrecall.attached_change (bank_id, relation, key)
-        select %2$L, %3$L, o.%4$I::text from old_rows o;
+        select bank, table_name, o.%3$I::text from old_rows o;
       else
-        insert into pgrecall.attached_change (bank_id, relation) values (%2$L, %3$L);
+        insert into pgrecall.attached_change (bank_id, relation) values (bank, table_name);
       end if;
       return null;
     end;
     $body$
-    $sql$, noted_by, attachment.bank_id, attachment.relation, attachment.key);
+    $sql$, noted_by, name, attachment.key);
   execute format('revoke all on function %s() from public', noted_by);
+  -- Whoever attached it: the owner decides what a cast of the key, or another trigger, runs.
+  execute format('alter function %s() owner to %I', noted_by, (
+    select pg_get_userbyid(c.relowner) from pg_class c where c.oid = relation));
   for event, seen in
     values ('insert', 'referencing new table as new_rows'),
            ('update', 'referencing old table as old_rows new table as new_rows'),
@@ -463,8 +499,10 @@ begin
       hint    = 'With "later" call pgrecall.sync_table() when changes shall reach the bank.';
   end if;
   insert into pgrecall.attachment as a
-         (bank_id, relation, key, columns, fact_type, apply, is_history_kept)
-  select attach_table.bank, format('%I.%I', n.nspname, c.relname), attach_table.key,
+         (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
+  select attach_table.bank, format('%I.%I', n.nspname, c.relname),
+         pgrecall_internal._attachment_name(bank, format('%I.%I', n.nspname, c.relname)),
+         attach_table.key,
          pgrecall_internal._attached_columns(
            attach_table.relation, attach_table.text, attach_table.occurred, attach_table.entities,
            attach_table.fields),
@@ -493,9 +531,9 @@ comment on function pgrecall.attach_table is
 'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
 'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
-'are looked at again. The caller owns the table, and the triggers run with its rights. Locks the '
-'table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column or '
-'table that does not fit, 42501 not the owner.';
+'are looked at again. The owner of the table calls it, and the triggers run with its rights. '
+'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column '
+'or table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)

@@ -15,9 +15,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  key_type text := (
-    select format_type(c.atttypid, null)
-    from   pgrecall_internal._checked_column(relation, attachment.key) as c);
+  key_type text := pgrecall_internal._key_type(relation, attachment.key);
 begin
   return query execute format(
     'select format(''%%s'', r.%1$I), x.fact, sha256(convert_to(x.fact::text, ''UTF8'')), '
@@ -248,9 +246,7 @@ set search_path from current
 as $$
 declare
   next_keys text[];
-  key_type  text := (
-    select format_type(c.atttypid, null)
-    from   pgrecall_internal._checked_column(relation, attachment.key) as c);
+  key_type  text := pgrecall_internal._key_type(relation, attachment.key);
 begin
   execute format(
     'select array_agg(format(''%%s'', n.key) order by n.key) '

@@ -18,6 +18,7 @@ create table pgrecall.attachment (
   is_copied       boolean not null default false,
   copied_key      text,
   created_at      timestamptz not null default now(),
+  note_name       text not null,
   constraint attachment_pkey primary key (bank_id, relation),
   constraint attachment_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
@@ -28,6 +29,8 @@ comment on table pgrecall.attachment is
 'Tables whose rows are memories of a bank. Written by attach_table() and sync_table().';
 comment on column pgrecall.attachment.relation is
 'Schema and name of the table, quoted if need be.';
+comment on column pgrecall.attachment.note_name is
+'Name of the function of its triggers, a hash: everybody may read the definitions of functions.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
 'The columns that each field of a fact is made of: {"text": ["body"], "entities": ["author"]}.';
@@ -40,6 +43,8 @@ comment on column pgrecall.attachment.is_history_kept is
 comment on column pgrecall.attachment.is_copied is 'Whether the first pass over all rows is done.';
 comment on column pgrecall.attachment.copied_key is
 'How far that pass has come, in order of the key; null: not begun.';
+
+create index attachment_note_name_idx on pgrecall.attachment (note_name);
 
 create table pgrecall.attached_row (
   bank_id   text not null,

@@ -380,6 +380,45 @@ def test_types_of_users_run_nothing_of_theirs(bank: Connection) -> None:
     assert column(bank, "select distinct tags[1] || context from pgrecall.memory") == ["gladglad"]
 
 
+def test_no_definition_in_the_catalog_tells_the_name_of_a_bank(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('acme_secret')")
+    attach(bank, bank="acme_secret", apply="commit")
+
+    assert rows(bank, "select from pg_proc where prosrc || proname ~ 'acme_secret'") == []
+    assert rows(bank, "select from pg_trigger where tgname ~ 'acme_secret'") == []
+
+
+def test_a_superuser_runs_nothing_of_the_owner_of_a_table(bank: Connection) -> None:
+    bank.execute(
+        "select pgrecall.create_roles(); create role owning in role pgrecall_writer;"
+        "grant create on schema public to owning; alter table ticket owner to owning"
+    )
+    attach(bank)
+    assert (
+        value(
+            bank,
+            "select distinct proowner::regrole::text from pg_proc where prosecdef"
+            " and proname like 'pgrecall\\_%%'",
+        )
+        == "owning"
+    )
+    sync(bank)
+    bank.execute("set local role owning")
+    bank.execute(
+        "create function who() returns boolean language plpgsql as"
+        " $$begin if current_user <> 'owning' then raise exception 'run'; end if; return true;"
+        " end$$;update ticket set body = 'x' where id = 1;"
+        "create domain trap as bigint check (who());"
+        "alter table ticket add trap trap null;"
+        "alter table ticket drop constraint ticket_pkey;"
+        "alter table ticket rename id to was; alter table ticket rename trap to id"
+    )
+    bank.execute("reset role")
+
+    with refused(bank, "22023", 'column "id" of table ticket is of type trap, which is no key'):
+        sync(bank)
+
+
 def test_names_are_never_read_as_sql(bank: Connection) -> None:
     hostile = "x'); drop table ticket; --"
     bank.execute(
