@@ -587,7 +587,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--facts", type=int, nargs="*", help="of a bank; default: 1000 10000")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, default=list(sets.QUALITY))
+    parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, help="judged ones; default: all")
     parser.add_argument("--questions", type=int, default=100, help="for speed, of each size")
     parser.add_argument("--judged", type=int, help="questions of each judged set; default: all")
     parser.add_argument("--settings", choices=environments.SERVERS, default="stock")
@@ -606,6 +606,8 @@ def arguments() -> argparse.Namespace:
         options.peers.append("earlier")
     if options.facts is None:
         options.facts = [SMOKE_FACTS] if options.smoke else [1_000, 10_000]
+    if options.sets is None:
+        options.sets = sets.QUALITY[:1] if options.smoke else sets.QUALITY
     if options.smoke:
         options.questions = min(options.questions, 10)
     if options.json is None and not options.smoke:
