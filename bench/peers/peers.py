@@ -91,8 +91,8 @@ class Peer:
     model: str = "all-MiniLM-L6-v2"
     checkout: Path | None = None
 
-    def made_of(self) -> bytes:
-        """Return all that loaded data depend on, beside the data."""
+    def key(self, one: Set) -> str:
+        """Return what tells this peer with a set from another state of either."""
         parts = [(environments.HERE / "adapters" / f"{self.adapter}.py").read_bytes()]
         parts.append(repr(self.packages).encode())
         if self.checkout is not None:
@@ -100,7 +100,7 @@ class Peer:
             parts += [path.read_bytes() for path in sorted(built.glob("*.sql"))]
         elif not self.packages:
             parts.append(SCRIPT.encode())
-        return b"".join(parts)
+        return hashlib.sha256(b"".join([*parts, one.key.encode()])).hexdigest()[:16]
 
 
 PEERS = {
@@ -332,7 +332,7 @@ class Run:
         """Start a peer on its database of a set, filled."""
         peer = PEERS[name]
         database = f"{self.prefix}{name}_{one.name}"
-        key = hashlib.sha256(peer.made_of() + one.key.encode()).hexdigest()[:16]
+        key = peer.key(one)
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
         with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
@@ -383,8 +383,13 @@ class Run:
         """Measure a set, unless all peers have been measured on it as they are now."""
         if self.is_over():
             return
-        asked = {"script": SCRIPT, "key": one.key, "questions": len(one.questions)}
-        asked |= {"clients": self.options.clients, "peers": self.options.peers}
+        asked = {
+            "commit": self.commit,
+            "key": one.key,
+            "questions": len(one.questions),
+            "clients": self.options.clients,
+            "peers": {name: PEERS[name].key(one) for name in self.options.peers},
+        }
         known = self.state.rows.get(f"measured {self.prefix}{one.name}", {})
         if known.get("asked") == asked:
             self.figures |= known["figures"]
