@@ -226,8 +226,10 @@ class Process:
         return answer
 
     def end(self) -> None:
-        with suppress(BrokenPipeError):
+        try:
             self._process.communicate(timeout=20)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            self._process.kill()
         self._log.close()
 
 
@@ -335,20 +337,32 @@ class Run:
         key = peer.key(one)
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
-        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
-            if not is_loaded:
-                connection.execute(f'drop database if exists "{database}" with (force)'.encode())
-                connection.execute(f'create database "{database}"'.encode())
+        if not is_loaded:
+            self._drop(database)
+            self._execute(f'create database "{database}"')
         log = self.folder / "logs" / name
         log.mkdir(parents=True, exist_ok=True)
         vectors = self.folder / f"{peer.model}.sqlite"
         process = Process(python, peer, self.server.url(database), vectors, log / "log.txt")
-        self.versions[name] = process.tell("setup")["versions"]
-        if not is_loaded:
-            known = {"key": key, **self._load(process, database, one)}
-            self.state.keep(database, known)
+        try:
+            self.versions[name] = process.tell("setup")["versions"]
+            if not is_loaded:
+                known = {"key": key, **self._load(process, database, one)}
+                self.state.keep(database, known)
+        except PeerError:
+            process.end()
+            if not is_loaded:
+                self._drop(database)  # its connections may still be at work
+            raise
         self.keep(name, one.name, known["figures"])
         return process
+
+    def _drop(self, database: str) -> None:
+        self._execute(f'drop database if exists "{database}" with (force)')
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
 
     def _load(self, process: Process, database: str, one: Set) -> dict[str, Any]:
         empty = self._bytes(database)
