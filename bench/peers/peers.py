@@ -91,8 +91,8 @@ class Peer:
     model: str = "all-MiniLM-L6-v2"
     checkout: Path | None = None
 
-    def made_of(self) -> bytes:
-        """Return all that loaded data depend on, beside the data."""
+    def key(self, one: Set) -> str:
+        """Return what tells this peer with a set from another state of either."""
         parts = [(environments.HERE / "adapters" / f"{self.adapter}.py").read_bytes()]
         parts.append(repr(self.packages).encode())
         if self.checkout is not None:
@@ -100,7 +100,7 @@ class Peer:
             parts += [path.read_bytes() for path in sorted(built.glob("*.sql"))]
         elif not self.packages:
             parts.append(SCRIPT.encode())
-        return b"".join(parts)
+        return hashlib.sha256(b"".join([*parts, one.key.encode()])).hexdigest()[:16]
 
 
 PEERS = {
@@ -226,8 +226,10 @@ class Process:
         return answer
 
     def end(self) -> None:
-        with suppress(BrokenPipeError):
+        try:
             self._process.communicate(timeout=20)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            self._process.kill()
         self._log.close()
 
 
@@ -332,23 +334,35 @@ class Run:
         """Start a peer on its database of a set, filled."""
         peer = PEERS[name]
         database = f"{self.prefix}{name}_{one.name}"
-        key = hashlib.sha256(peer.made_of() + one.key.encode()).hexdigest()[:16]
+        key = peer.key(one)
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
-        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
-            if not is_loaded:
-                connection.execute(f'drop database if exists "{database}" with (force)'.encode())
-                connection.execute(f'create database "{database}"'.encode())
+        if not is_loaded:
+            self._drop(database)
+            self._execute(f'create database "{database}"')
         log = self.folder / "logs" / name
         log.mkdir(parents=True, exist_ok=True)
         vectors = self.folder / f"{peer.model}.sqlite"
         process = Process(python, peer, self.server.url(database), vectors, log / "log.txt")
-        self.versions[name] = process.tell("setup")["versions"]
-        if not is_loaded:
-            known = {"key": key, **self._load(process, database, one)}
-            self.state.keep(database, known)
+        try:
+            self.versions[name] = process.tell("setup")["versions"]
+            if not is_loaded:
+                known = {"key": key, **self._load(process, database, one)}
+                self.state.keep(database, known)
+        except PeerError:
+            process.end()
+            if not is_loaded:
+                self._drop(database)  # its connections may still be at work
+            raise
         self.keep(name, one.name, known["figures"])
         return process
+
+    def _drop(self, database: str) -> None:
+        self._execute(f'drop database if exists "{database}" with (force)')
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
 
     def _load(self, process: Process, database: str, one: Set) -> dict[str, Any]:
         empty = self._bytes(database)
@@ -383,8 +397,13 @@ class Run:
         """Measure a set, unless all peers have been measured on it as they are now."""
         if self.is_over():
             return
-        asked = {"script": SCRIPT, "key": one.key, "questions": len(one.questions)}
-        asked |= {"clients": self.options.clients, "peers": self.options.peers}
+        asked = {
+            "commit": self.commit,
+            "key": one.key,
+            "questions": len(one.questions),
+            "clients": self.options.clients,
+            "peers": {name: PEERS[name].key(one) for name in self.options.peers},
+        }
         known = self.state.rows.get(f"measured {self.prefix}{one.name}", {})
         if known.get("asked") == asked:
             self.figures |= known["figures"]
@@ -587,7 +606,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--facts", type=int, nargs="*", help="of a bank; default: 1000 10000")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, default=list(sets.QUALITY))
+    parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, help="judged ones; default: all")
     parser.add_argument("--questions", type=int, default=100, help="for speed, of each size")
     parser.add_argument("--judged", type=int, help="questions of each judged set; default: all")
     parser.add_argument("--settings", choices=environments.SERVERS, default="stock")
@@ -606,6 +625,8 @@ def arguments() -> argparse.Namespace:
         options.peers.append("earlier")
     if options.facts is None:
         options.facts = [SMOKE_FACTS] if options.smoke else [1_000, 10_000]
+    if options.sets is None:
+        options.sets = sets.QUALITY[:1] if options.smoke else sets.QUALITY
     if options.smoke:
         options.questions = min(options.questions, 10)
     if options.json is None and not options.smoke:
