@@ -440,8 +440,8 @@ begin
 end;
 $$;
 comment on function pgrecall.retain is
-'Writes facts, an array of texts or of objects: text (required), fact_type (world), context, fact_key, '
-'source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
+'Writes facts, an array of texts or of objects: text (required), fact_type (world), context, '
+'fact_key, source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), mentioned_at, '
 'confidence, proof_count (1), expires_at, entities, relations, links, questions, embedding, '
 'embeddings ({"model": embedding}). All or nothing. A fact that is already stored is not stored '
 'again, but a greater proof_count and a new expires_at are kept. Returns one row per fact, in '
