@@ -2,7 +2,9 @@
 -- in one transaction, one upgrade at a time. What a former release installed as members of the
 -- extension is released from it. The functions that the deltas remove, and all private ones, are
 -- dropped; the script makes the private ones anew. Whatever of the users stands on a function that
--- goes is named in an error first, so nothing of theirs is ever dropped. Owners and grants of all
+-- goes is named in an error first, with the statements that make it again, so nothing of theirs is
+-- lost; where pgrecall.recreate_dependents is on, views are dropped here and made again by end.sql.
+-- Owners and grants of all
 -- functions are written down here and applied again by end.sql to the functions of the same names.
 -- The schema pgrecall_upgrade holds the helpers and goes with the last statement.
 -- First of all: where others may create functions in a schema of the caller's path, one whose
@@ -218,6 +220,91 @@ begin
 end;
 $upgrade$;
 
+-- What makes views and materialized views again, those first that others stand on.
+create table pgrecall_upgrade.recreation (
+  n         integer generated always as identity,
+  view_id   oid,
+  statement text
+);
+
+create function pgrecall_upgrade.note_views(names text[])
+returns void
+language plpgsql
+as $upgrade$
+begin
+  insert into pgrecall_upgrade.recreation (view_id, statement)
+  with recursive view as (
+    select c.oid as view_id, i.type, i.identity, c.relowner, c.relacl, c.reloptions,
+           c.relispopulated
+    from   pg_class c
+    cross  join lateral pg_identify_object('pg_class'::regclass, c.oid, 0) i
+    where  c.relkind in ('v', 'm')
+    and    format('%s %s', i.type, i.identity) = any (names)
+    -- These would have to be made again as well.
+    and    not exists (select from pg_trigger t where t.tgrelid = c.oid)
+    and    not exists (select from pg_attrdef a where a.adrelid = c.oid)
+    and    not exists (select from pg_rewrite r
+                       where r.ev_class = c.oid and r.rulename <> '_RETURN')
+    and    not exists (select from pg_depend d
+                       where d.classid = 'pg_class'::regclass and d.objid = c.oid
+                       and   d.deptype = 'e')
+  ),
+  above (view_id, level) as (
+    select v.view_id, 0 from view v
+    union
+    select r.ev_class, a.level + 1
+    from   above a
+    join   pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = a.view_id
+    join   pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+    join   view v on v.view_id = r.ev_class
+    where  r.ev_class <> a.view_id
+  ),
+  made as (
+    select v.view_id, 1 as place, null::text as object,
+           format('create %s %s%s as %s%s', v.type, v.identity,
+                  ' with (' || array_to_string(v.reloptions, ', ') || ')',
+                  rtrim(pg_get_viewdef(v.view_id), ';'),
+                  case when not v.relispopulated then ' with no data' end) as statement
+    from   view v
+    union all
+    select v.view_id, 2, null, format('alter %s %s owner to %s', v.type, v.identity,
+                                      v.relowner::regrole)
+    from   view v
+    union all
+    select v.view_id, 3, i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+    from   view v
+    join   pg_index i on i.indrelid = v.view_id
+    union all
+    select v.view_id, 4, a.attname,
+           format('comment on %s %s is %L', case when d.objsubid = 0 then v.type else 'column' end,
+                  v.identity || coalesce('.' || quote_ident(a.attname), ''), d.description)
+    from   view v
+    join   pg_description d on d.classoid = 'pg_class'::regclass and d.objoid = v.view_id
+    left   join pg_attribute a
+      on   a.attrelid = v.view_id and a.attnum = d.objsubid and d.objsubid > 0
+    union all
+    select v.view_id, 5, g.attname,
+           format('grant %s%s on table %s to %s%s', x.privilege_type,
+                  ' (' || quote_ident(g.attname) || ')', v.identity,
+                  case x.grantee when 0 then 'public' else x.grantee::regrole::text end,
+                  case when x.is_grantable then ' with grant option' end)
+    from   view v
+    cross  join lateral (
+      select null::name as attname, v.relacl as acl
+      union all
+      select a.attname, a.attacl from pg_attribute a
+      where  a.attrelid = v.view_id and a.attacl is not null
+    ) as g
+    cross  join lateral aclexplode(g.acl) as x
+    where  x.grantee <> v.relowner
+  )
+  select m.view_id, m.statement
+  from   made m
+  order  by (select max(a.level) from above a where a.view_id = m.view_id), m.view_id, m.place,
+           m.object nulls first, m.statement;
+end;
+$upgrade$;
+
 do $upgrade$
 declare
   public_names constant text[] := '{public_functions}';
@@ -225,6 +312,7 @@ declare
   kept oid[];
   doomed oid[];
   theirs text[];
+  are_views boolean;
   part record;
 begin
   kept := array(
@@ -261,13 +349,35 @@ begin
     and    a.attname = split_part(c.name, '.', 2)
     order  by 1
   );
-  if theirs <> '{}' then
+  perform pgrecall_upgrade.note_views(theirs);
+  are_views := cardinality(theirs) = (
+    select count(distinct r.view_id) from pgrecall_upgrade.recreation r
+  );
+  if are_views and current_setting('pgrecall.recreate_dependents', true) = 'on' then
+    for part in
+      select r.view_id, c.relkind, max(r.n) as n
+      from   pgrecall_upgrade.recreation r
+      join   pg_class c on c.oid = r.view_id
+      group  by 1, 2
+      order  by n desc
+    loop
+      execute format(
+        'drop %s %s', case part.relkind when 'm' then 'materialized view' else 'view' end,
+        part.view_id::regclass
+      );
+    end loop;
+  elsif theirs <> '{}' then
     raise exception using
       errcode = 'RC012',
       message = format('%s of your objects depend on what this release changes',
                        cardinality(theirs)),
-      hint    = format('Drop them, upgrade, and create them again: %s.',
-                       array_to_string(theirs, ', '));
+      detail  = coalesce((select 'These make the views again:' || string_agg(
+                            E'\n' || r.statement || ';', '' order by r.n)
+                          from   pgrecall_upgrade.recreation r), ''),
+      hint    = format('Drop them, upgrade, and create them again: %s.%s',
+                       array_to_string(theirs, ', '),
+                       case when are_views then ' Or let the upgrade do it: pgrecall migrate '
+                         '--recreate-dependents, or: set pgrecall.recreate_dependents = on;' end);
   end if;
 
   -- A function that stays lets go of what is dropped: the script gives it its new body.

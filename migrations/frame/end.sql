@@ -1,6 +1,6 @@
 -- How every upgrade script ends: private functions that the new release no longer has are dropped,
 -- each function gets the owner and the grants of the one of the same name before it, and the
--- helpers go.
+-- views that begin.sql dropped are made again, and the helpers go.
 do $upgrade$
 declare
   part record;
@@ -88,6 +88,20 @@ begin
 end;
 $upgrade$;
 
+do $upgrade$
+declare
+  made text;
+begin
+  for made in
+    select r.statement from pgrecall_upgrade.recreation r order by r.n
+  loop
+    execute made;
+  end loop;
+end;
+$upgrade$;
+
+drop function pgrecall_upgrade.note_views(text[]);
+drop table pgrecall_upgrade.recreation;
 drop function pgrecall_upgrade.dependents(oid, oid[], integer);
 drop function pgrecall_upgrade.is_state(oid, oid);
 drop table pgrecall_upgrade.former;

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from pgrecall._version import __version__
 
 if TYPE_CHECKING:
-    from pgrecall.aio import AsyncRecall
+    from pgrecall.aio import AsyncBankHandle, AsyncRecall
     from pgrecall.asking.recall_options import RecallOptions
-    from pgrecall.client import Recall
+    from pgrecall.client import BankHandle, Recall
     from pgrecall.errors import (
         ArmFailed,
         BankExists,
@@ -116,11 +116,13 @@ __all__ = [
     "ArmFinding",
     "ArmHit",
     "ArmReport",
+    "AsyncBankHandle",
     "AsyncRecall",
     "AttachedTable",
     "Audited",
     "Bank",
     "BankExists",
+    "BankHandle",
     "BankNotFound",
     "BankStatistics",
     "BulkProgress",

@@ -43,7 +43,7 @@ begin
   raise exception using
     errcode = 'insufficient_privilege',
     message = format('role "%s" may not %s', current_user, what),
-    hint    = format('Who may: %s, and its members: grant %I to %I;',
+    hint    = format('These roles and their members may: %s. For example: grant %I to %I;',
                      array_to_string(able, ', '), able[1], current_user);
 end;
 $$;
@@ -72,7 +72,7 @@ begin
       hint    = case
         when row_security_active('pgrecall.bank')
           then format(
-            'Row security shows role "%s" its own banks alone; %s may see and create any.',
+            'Row security shows role "%s" only its own banks; %s may see and create any.',
             current_user, array_to_string(
               pgrecall_internal._roles_that_may('pgrecall.bank', 'insert', true), ', '))
         else format('Create it with: select pgrecall.create_bank(%L);', bank) end;

@@ -388,10 +388,11 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  given  text;
-  value  jsonb;
-  option pgrecall.recall_option;
-  known  text[];
+  given     text;
+  value     jsonb;
+  option    pgrecall.recall_option;
+  nearest   text;
+  arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
   if jsonb_typeof(options) <> 'object' then
     raise exception using
@@ -402,12 +403,17 @@ begin
   for given, value in select e.key, e.value from jsonb_each(options) as e loop
     select o.* into option from pgrecall.recall_options() as o where o.name = given;
     if not found then
-      known := array(select o.name from pgrecall.recall_options() as o);
+      nearest := pgrecall_internal._nearest_name(
+        given, arguments || array(select o.name from pgrecall.recall_options() as o));
       raise exception using
         errcode = 'invalid_parameter_value',
         message = format('unknown option "%s"', given),
-        hint    = format('Did you mean "%s"? select * from pgrecall.recall_options(); lists them.',
-                         pgrecall_internal._nearest_name(given, known));
+        hint    = case
+          when what = 'option' and nearest = any (arguments)
+            then format('Did you mean %s? It is an argument of its own: %1$s => ...', nearest)
+          else format('Did you mean "%s"? select * from pgrecall.recall_options(); lists them.',
+                      nearest)
+        end;
     end if;
     if value <> 'null' then
       perform pgrecall_internal._check_option(option, value);

@@ -18,7 +18,7 @@ from sqlcalls import SAMPLE, log_recalls
 
 TEXT = (build.SQL / "bi.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-TITLES = ["month", "name", "one", "source_id", "question"]
+TITLES = ["month", "name", "one", "source_id", "question", "complaint"]
 DASHBOARD = json.loads((build.SQL / "grafana.json").read_text(encoding="utf-8"))
 NOW = datetime.now(timezone.utc)
 
@@ -57,10 +57,29 @@ def test_a_query_for_analysts_finds_something(demo: Any, query: str) -> None:
     assert all(row["answer"] for row in found if "answer" in row)
 
 
-def test_there_are_five_queries_and_the_one_that_switches_the_log_on(demo: Any) -> None:
+def test_what_says_the_same_is_counted_as_one_complaint(demo: Any) -> None:
+    with demo.transaction(force_rollback=True):
+        memory = Recall(psycopg.Connection(demo.pgconn), embedder=None)
+        facts = [
+            {
+                "text": f"The lantern of the {place} customer broke.",
+                "entities": ["Lantern"],
+                "occurred": "2025-05-01",
+                "embedding": [1.0] * 8,
+            }
+            for place in ("first", "second", "third")
+        ]
+        memory.retain("demo", facts)
+
+        found = demo.execute(QUERIES[-1]).fetchall()
+
+    assert [row["times"] for row in found if "customer broke" in row["complaint"]] == [3]
+
+
+def test_there_are_six_queries_and_the_one_that_switches_the_log_on(demo: Any) -> None:
     demo.execute(QUERIES[0])
 
-    assert len(QUERIES) == 6
+    assert len(QUERIES) == 7
     share = "select log_share from pgrecall.bank where bank_id = 'demo'"
     assert demo.execute(share).fetchone() == {"log_share": pytest.approx(0.01)}
 

@@ -163,7 +163,7 @@ def test_only_the_owner_opens_and_closes_the_fence(tenants: Connection, become: 
 
 # Roles
 
-DENIED = r"role .* may not .*\nHINT:  Who may: t_"
+DENIED = r"role .* may not .*\nHINT:  These roles and their members may: t_"
 
 
 def test_the_roles_read_write_and_administer(connection: Connection) -> None:
@@ -195,7 +195,7 @@ def test_who_may_not_create_a_bank_is_told_who_may(connection: Connection) -> No
     connection.execute("create role acme in role t_writer")
     connection.execute("grant insert on pgrecall.bank to acme")
     owner = value(connection, "select current_user")
-    may = f"Who may: t_admin, {owner}, and its members: grant t_admin to"
+    may = f"These roles and their members may: t_admin, {owner}. For example: grant t_admin to"
 
     connection.execute("set local role t_reader")
     with refused(
@@ -267,7 +267,7 @@ def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) ->
 
     assert rows(fast, SEARCHED, "bolt", "bolt") == [(False, None)]
     assert rows(fast, SEARCHED, "acme", "bolt") == [(False, None)]
-    with refused(fast, "RC001", 'bank "bolt" does not exist', "its own banks alone; t_admin"):
+    with refused(fast, "RC001", 'bank "bolt" does not exist', "only its own banks; t_admin"):
         recalled(fast, "Ana", bank="bolt")
 
 

@@ -195,7 +195,9 @@ def test_what_stands_on_a_function_that_changes_is_named(
         migrate(old_database)
 
     assert raised.value.message == "1 of your objects depend on what this release changes"
-    assert raised.value.hint == f"Drop them, upgrade, and create them again: {name}."
+    hint = str(raised.value.hint)
+    assert hint.startswith(f"Drop them, upgrade, and create them again: {name}.")
+    assert hint.endswith("= on;") == ("view" in name)
     assert value(old_database, "select pgrecall.version()") == OLDEST
 
 
@@ -209,7 +211,81 @@ def test_what_stands_on_what_stands_on_it_is_named_too(old_database: str) -> Non
     with pytest.raises(InstallError) as raised:
         migrate(old_database)
 
-    assert str(raised.value.hint).endswith(": view public.best, view public.worst.")
+    assert ": view public.best, view public.worst. " in str(raised.value.hint)
+
+
+VIEWS = (
+    "create role analyst",
+    "create view best with (security_barrier=true) as"
+    " select text, score from pgrecall.hybrid_recall('b', 'q')",
+    "create materialized view a_copy as select text from best",
+    "create unique index on a_copy (text)",
+    "comment on view best is 'What it''s about'",
+    "comment on column best.text is 'The fact'",
+    "grant select on best to analyst with grant option",
+    "grant select (text) on a_copy to public",
+)
+AS_THEY_ARE = r"""
+select jsonb_agg(jsonb_build_array(
+         c.relname, c.relkind, c.relowner::regrole, c.relacl::text,
+         -- Without the columns that the function had, of which it may have more now.
+         regexp_replace(pg_get_viewdef(c.oid), 'hybrid_recall\([a-z_, ]+\)', ''),
+         c.reloptions, c.relispopulated, obj_description(c.oid, 'pg_class'),
+         (select array_agg(col_description(c.oid, a.attnum) || '' order by a.attnum)
+          from pg_attribute a where a.attrelid = c.oid and a.attnum > 0),
+         (select array_agg(a.attacl::text order by a.attnum)
+          from pg_attribute a where a.attrelid = c.oid and a.attnum > 0),
+         (select array_agg(pg_get_indexdef(i.indexrelid)) from pg_index i
+          where i.indrelid = c.oid)) order by c.relname)
+from   pg_class c
+where  c.relname in ('best', 'a_copy')
+"""
+
+
+@pytest.fixture
+def old_database_with_views(old_database: str) -> Iterator[str]:
+    execute(old_database, "select pgrecall.create_bank('b')", *VIEWS)
+    yield old_database
+    execute(old_database, "drop owned by analyst", "drop role analyst")
+
+
+def test_views_are_made_again_as_they_were_when_asked(old_database_with_views: str) -> None:
+    before = value(old_database_with_views, AS_THEY_ARE)
+
+    with psycopg.connect(old_database_with_views) as connection:
+        schema.migrate(connection, recreate_dependents=True)
+
+    assert value(old_database_with_views, "select pgrecall.version()") == __version__
+    assert value(old_database_with_views, AS_THEY_ARE) == before
+
+
+def test_the_statements_that_make_views_again_are_said_and_can_be_run(
+    old_database_with_views: str,
+) -> None:
+    before = value(old_database_with_views, AS_THEY_ARE)
+    with pytest.raises(InstallError) as raised:
+        migrate(old_database_with_views)
+    cause = raised.value.__cause__
+    assert isinstance(cause, psycopg.Error)
+    heading, _, statements = str(cause.diag.message_detail).partition("\n")
+
+    execute(old_database_with_views, "drop view best cascade")
+    migrate(old_database_with_views)
+    execute(old_database_with_views, statements)
+
+    assert heading == "These make the views again:"
+    assert value(old_database_with_views, AS_THEY_ARE) == before
+
+
+def test_what_is_no_view_is_refused_even_when_views_are_made_again(old_database: str) -> None:
+    execute(
+        old_database,
+        "create function best() returns setof text language sql begin atomic"
+        " select h.text from pgrecall.hybrid_recall('b', 'q') h; end",
+    )
+
+    with psycopg.connect(old_database) as connection, pytest.raises(InstallError):
+        schema.migrate(connection, recreate_dependents=True)
 
 
 def test_what_stands_on_a_function_that_stays_is_left_alone(old_database: str) -> None:

@@ -61,6 +61,7 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
             lock_timeout=options.lock_timeout,
             retries=options.retries,
             citus=options.citus,
+            recreate_dependents=options.recreate_dependents,
         )
     if options.json:
         print_json(console, result)

@@ -115,6 +115,10 @@ Command(
         help="How often to try again when a table was in use; 5.",
     ),
     flag("--citus", help="Distribute tables and functions over the workers of Citus as well."),
+    flag(
+        "--recreate-dependents",
+        help="Drop views of yours that stand on what changes, and make them again as they were.",
+    ),
     at_most_one=("dry_run", "sql", "citus"),
 )
 Command(

@@ -77,12 +77,12 @@ def day(moment: datetime | None) -> str:
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
 
 
-def when(hit: Hit) -> str:
-    """Write when a hit happened, or else when it was said, which is not the same."""
-    start, end = hit.occurred or (None, None)
+def when(fact: Hit | Memory) -> str:
+    """Write when a fact happened, or else when it was said, which is not the same."""
+    start, end = fact.occurred or (None, None)
     if start or end:
         return day(start or end)
-    return f"said {day(hit.mentioned_at)}" if hit.mentioned_at else ""
+    return f"said {day(fact.mentioned_at)}" if fact.mentioned_at else ""
 
 
 def path(hit: Hit) -> str:
@@ -380,12 +380,11 @@ def memories_table(memories: Iterable[Memory]) -> Table:
     table.columns[1].ratio = 1
     table.columns[4].max_width = 24
     for memory in memories:
-        start, end = memory.occurred or (None, None)
         ended = f"{day(memory.valid_to)} {memory.ended_by or ''}".rstrip()
         table.add_row(
             str(memory.memory_id),
             Text(line(memory.text)),
-            day(start or end or memory.mentioned_at),
+            when(memory),
             Text(memory.fact_type),
             Text(line(memory.fact_key or memory.source_id or "", 40)),
             f"{ended}, by {memory.superseded_by}" if memory.superseded_by else ended,

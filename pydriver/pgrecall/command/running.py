@@ -63,7 +63,8 @@ def run(action: str, options: SimpleNamespace) -> int:
     except BankNotFound as error:
         return fail(error.message, "Create it with: pgrecall bank create NAME")
     except RecallError as error:
-        return fail(error.message, error.hint)
+        detail = getattr(getattr(error.__cause__, "diag", None), "message_detail", None)
+        return fail(error.message + (f"\n{detail}" if detail else ""), error.hint)
     except psycopg.errors.LockNotAvailable as error:
         return fail(
             error.diag.message_primary or str(error),

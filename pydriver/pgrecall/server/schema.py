@@ -186,7 +186,12 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
 
 
 def migrate(
-    connection: Connection, *, lock_timeout: float = 2.0, retries: int = 5, citus: bool = False
+    connection: Connection,
+    *,
+    lock_timeout: float = 2.0,
+    retries: int = 5,
+    citus: bool = False,
+    recreate_dependents: bool = False,
 ) -> MigrationResult:
     """Install pgrecall, or upgrade it to the version of this package, in one transaction.
 
@@ -199,6 +204,9 @@ def migrate(
         lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
             at most 50 ms at a time, whatever this is.
         retries: How often the whole transaction is tried again when a lock timed out.
+        recreate_dependents: Whether to drop views of yours that stand on functions which an upgrade
+            makes anew, and to make them again, with owner, grants, comments and indexes, in the
+            same transaction. Other objects of yours there are refused all the same.
         citus: Whether to distribute it over the workers of Citus as well. Again when shards were
             moved to other workers: the ids there then go on above those of the banks that came.
 
@@ -218,6 +226,8 @@ def migrate(
                 connection.execute(_QUEUE)  # however long another migration takes
                 patience = f"{max(1, round(lock_timeout * 1000))}ms"
                 connection.execute(_SET, ["lock_timeout", patience])
+                switch = "on" if recreate_dependents else "off"
+                connection.execute(_SET, ["pgrecall.recreate_dependents", switch])
                 result = _migrate(connection, path, citus=citus)
             if citus and is_ours:
                 with translated(), connection.transaction():
