@@ -9,8 +9,8 @@ embedder has three more outputs. It takes the last layer of the embedder, subtra
 projects to a few dimensions; a second projection to one number gives the weight of a token.
 
 1. The last layer of 3,000 sentences of --data: its mean and 128 principal directions. The weight of
-   a token starts as its inverse document frequency in 100,000 sentences, as far as a linear
-   function of the last layer gives it.
+   a token starts as the root of its inverse document frequency in 100,000 sentences, as far as a
+   linear function of the last layer gives it.
 2. Both are trained on --groups, questions with one answer and hard negatives, none of them from
    what we measure on: cross-entropy of MaxSim over all answers of 16 questions. The embedder stays
    as it is, so that embeddings do not change.
@@ -139,10 +139,10 @@ def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Ar
 
 
 def weight_of(layers: Sequence[Array], ids: Sequence[Array], idf: Array) -> tuple[Array, float]:
-    """Return the linear function of a layer that comes nearest to the logarithm of the IDF."""
+    """Return the linear function of a layer that comes nearest to half the logarithm of the IDF."""
     chosen = np.random.default_rng(3).choice(len(layers), min(3000, len(layers)), replace=False)
     seen = np.concatenate([layers[n] for n in chosen])
-    wanted = np.log(np.maximum(idf[np.concatenate([ids[n] for n in chosen])], LEAST_IDF))
+    wanted = np.log(np.maximum(idf[np.concatenate([ids[n] for n in chosen])], LEAST_IDF)) / 2
     mean = float(wanted.mean())
     ridge = seen.T @ seen + 10 * np.eye(seen.shape[1])
     return np.linalg.solve(ridge, seen.T @ (wanted - mean)).astype(np.float32), mean
