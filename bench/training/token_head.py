@@ -103,7 +103,7 @@ def principal(sentences: Sequence[str], read: Read, tokenizer: Tokenizer) -> dic
     }
 
 
-def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Array]]:
+def layers_of(path: Path, read: Read, most: int) -> tuple[list[Group], list[Array], list[Array]]:
     """Read the groups: source, number of the question, numbers of its texts, the answer first."""
     by_source: dict[str, list[dict[str, Any]]] = {}
     with lzma.open(path, "rt", encoding="utf-8") as file:
@@ -126,7 +126,7 @@ def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Ar
         return numbers[text]
 
     groups = []
-    for row in rows:
+    for row in rows[:most]:
         texts = [row["pos"], *row["neg"][:NEGATIVES]]
         groups.append(
             (
@@ -269,7 +269,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=harness.DATA / "sentences.txt.xz")
     parser.add_argument("--groups", type=Path, default=harness.DATA / "rerank_train.jsonl.xz")
     parser.add_argument("--dimensions", type=int, default=48, help="an even number")
-    parser.add_argument("--steps", type=int, default=700, help="0: principal directions alone")
+    parser.add_argument("--most", type=int, default=2001, help="groups that are read")
+    parser.add_argument("--steps", type=int, default=400, help="0: principal directions alone")
     parser.add_argument("--number", type=int, default=1, help="1 to 255, another for each head")
     parser.add_argument("--cache", type=Path, help="a file for last layers, made where missing")
     parser.add_argument("--out", type=Path, default=PACKAGED / "tokens.onnx")
@@ -281,7 +282,7 @@ def main() -> None:
     if options.cache and options.cache.is_file():
         groups, layers, ids = pickle.loads(options.cache.read_bytes())
     else:
-        groups, layers, ids = layers_of(harness.require(options.groups), read)
+        groups, layers, ids = layers_of(harness.require(options.groups), read, options.most)
         if options.cache:
             options.cache.write_bytes(pickle.dumps((groups, layers, ids)))
     directions, mean = known["directions"], known["mean"]

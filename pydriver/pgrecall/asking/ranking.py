@@ -39,7 +39,7 @@ _SESSION = 4.0  # what a session's share of all that is likely adds to the logit
 _PAUSE = timedelta(hours=1)  # between two sessions, at least
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)  # when what has no time was said
 _MOST_TRUST = 6.0  # in late interaction, where relevances are spread enough
-_LEAST_SPREAD = 0.05  # their standard deviation, where they begin to count
+_LEAST_SPREAD = 0.045  # their standard deviation, where they begin to count
 _SPREAD = 0.03  # above it, where they count most
 _SURE = 1e-6  # probabilities are kept within this and 1 minus this
 _RECENCY_DAYS = 365.0
@@ -227,8 +227,8 @@ class LateOrder:
     The share of the best fused score is multiplied by e ^ (trust x (relevance - best relevance)),
     then by the boosts. trust is what late interaction is worth on this question: it grows with the
     spread of the relevances, for where they lie close together, as over long texts that are all
-    about the same, they tell little, and grows from 0 at a standard deviation of 0.05 to 6 at
-    0.08 (bench/TRIED.md). At 0 the fused order is kept, and `note` says so.
+    about the same, they tell little, and grows from 0 at a standard deviation of 0.045 to 6 at
+    0.075 (bench/TRIED.md). At 0 the fused order is kept, and `note` says so.
 
     What a path led to (via) is answered by the path and not by its words: it is lowered by none of
     this, and never falls below its fused place. A hit without token vectors keeps its place.
