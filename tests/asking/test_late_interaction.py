@@ -12,13 +12,12 @@ import numpy as np
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from test_rerank import make_hit
 
 from pgrecall import FunctionReranker, Hit, InvalidFact, Recall, RecallReport
 from pgrecall.asking.ranking import LateOrder
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.late_interaction import MOST_BYTES, Embedded, Tokens
-from toys import toy_embed
+from toys import make_hit, toy_embed
 
 FACTS = [
     "The museum of Porto opened a new wing for paintings",
