@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+
+from pgrecall import Hit
+from pgrecall.rows import Period
 
 DIMENSIONS = 16
 
@@ -19,6 +23,38 @@ def _embed(text: str) -> list[float]:
     for word in text.lower().split():
         vector[zlib.crc32(word.strip(".,?").encode()) % DIMENSIONS] += 1.0
     return vector
+
+
+def make_hit(
+    text: str = "Maya leads Atlas",
+    *,
+    rank: int = 1,
+    context: str | None = None,
+    occurred: Period | None = None,
+    mentioned_at: datetime | None = None,
+    proof_count: int | None = 1,
+) -> Hit:
+    return Hit(
+        rank=rank,
+        memory_id=rank,
+        kind="memory",
+        fact_type="world",
+        text=text,
+        context=context,
+        fact_key=None,
+        source_id=None,
+        tags=(),
+        metadata={},
+        occurred=occurred,
+        mentioned_at=mentioned_at,
+        confidence=1.0,
+        score=1 / (60 + rank),
+        arms={},
+        fused_rank=rank,
+        rerank_score=None,
+        final_score=1 / (60 + rank),
+        proof_count=proof_count,
+    )
 
 
 def save_cross_encoder(path: Path, *, outputs: int = 1) -> Path:

@@ -9,8 +9,8 @@ embedder has three more outputs. It takes the last layer of the embedder, subtra
 projects to a few dimensions; a second projection to one number gives the weight of a token.
 
 1. The last layer of 3,000 sentences of --data: its mean and 128 principal directions. The weight of
-   a token starts as its inverse document frequency in 100,000 sentences, as far as a linear
-   function of the last layer gives it.
+   a token starts as the root of its inverse document frequency in 100,000 sentences, as far as a
+   linear function of the last layer gives it.
 2. Both are trained on --groups, questions with one answer and hard negatives, none of them from
    what we measure on: cross-entropy of MaxSim over all answers of 16 questions. The embedder stays
    as it is, so that embeddings do not change.
@@ -103,7 +103,7 @@ def principal(sentences: Sequence[str], read: Read, tokenizer: Tokenizer) -> dic
     }
 
 
-def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Array]]:
+def layers_of(path: Path, read: Read, most: int) -> tuple[list[Group], list[Array], list[Array]]:
     """Read the groups: source, number of the question, numbers of its texts, the answer first."""
     by_source: dict[str, list[dict[str, Any]]] = {}
     with lzma.open(path, "rt", encoding="utf-8") as file:
@@ -126,7 +126,7 @@ def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Ar
         return numbers[text]
 
     groups = []
-    for row in rows:
+    for row in rows[:most]:
         texts = [row["pos"], *row["neg"][:NEGATIVES]]
         groups.append(
             (
@@ -139,10 +139,10 @@ def layers_of(path: Path, read: Read) -> tuple[list[Group], list[Array], list[Ar
 
 
 def weight_of(layers: Sequence[Array], ids: Sequence[Array], idf: Array) -> tuple[Array, float]:
-    """Return the linear function of a layer that comes nearest to the logarithm of the IDF."""
+    """Return the linear function of a layer that comes nearest to half the logarithm of the IDF."""
     chosen = np.random.default_rng(3).choice(len(layers), min(3000, len(layers)), replace=False)
     seen = np.concatenate([layers[n] for n in chosen])
-    wanted = np.log(np.maximum(idf[np.concatenate([ids[n] for n in chosen])], LEAST_IDF))
+    wanted = np.log(np.maximum(idf[np.concatenate([ids[n] for n in chosen])], LEAST_IDF)) / 2
     mean = float(wanted.mean())
     ridge = seen.T @ seen + 10 * np.eye(seen.shape[1])
     return np.linalg.solve(ridge, seen.T @ (wanted - mean)).astype(np.float32), mean
@@ -269,7 +269,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=harness.DATA / "sentences.txt.xz")
     parser.add_argument("--groups", type=Path, default=harness.DATA / "rerank_train.jsonl.xz")
     parser.add_argument("--dimensions", type=int, default=48, help="an even number")
-    parser.add_argument("--steps", type=int, default=700, help="0: principal directions alone")
+    parser.add_argument("--most", type=int, default=2001, help="groups that are read")
+    parser.add_argument("--steps", type=int, default=400, help="0: principal directions alone")
     parser.add_argument("--number", type=int, default=1, help="1 to 255, another for each head")
     parser.add_argument("--cache", type=Path, help="a file for last layers, made where missing")
     parser.add_argument("--out", type=Path, default=PACKAGED / "tokens.onnx")
@@ -281,7 +282,7 @@ def main() -> None:
     if options.cache and options.cache.is_file():
         groups, layers, ids = pickle.loads(options.cache.read_bytes())
     else:
-        groups, layers, ids = layers_of(harness.require(options.groups), read)
+        groups, layers, ids = layers_of(harness.require(options.groups), read, options.most)
         if options.cache:
             options.cache.write_bytes(pickle.dumps((groups, layers, ids)))
     directions, mean = known["directions"], known["mean"]

@@ -74,7 +74,8 @@ end;
 $$;
 comment on function pgrecall.tokens_pending is
 'Texts of memories whose embedding came without token vectors, as embed_pending() lists those '
-'without an embedding. embed_store() takes their "tokens" beside "embedding". Errors: RC001, 22023.';
+'without an embedding. embed_store() takes their "tokens" beside "embedding". Errors: RC001, '
+'22023.';
 
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)

@@ -225,9 +225,9 @@ end;
 $$;
 comment on function pgrecall.reembed_store is
 'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding", '
-'"tokens"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how many it '
-'stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another model, '
-'RC006, RC014 the bank is not being re-embedded.';
+'"tokens"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how '
+'many it stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another '
+'model, RC006, RC014 the bank is not being re-embedded.';
 
 create or replace function pgrecall_internal._reembed_counts(
   bank text, model text, next_model text,

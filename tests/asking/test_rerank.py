@@ -20,7 +20,6 @@ from pgrecall import (
     ArmHit,
     CrossEncoderReranker,
     FunctionReranker,
-    Hit,
     InvalidArgument,
     OnnxReranker,
     Recall,
@@ -46,42 +45,10 @@ from pgrecall.inference.rerankers import (
     in_context,
 )
 from pgrecall.rows import Period
-from toys import save_cross_encoder, save_onnx_cross_encoder, toy_embed
+from toys import make_hit, save_cross_encoder, save_onnx_cross_encoder, toy_embed
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
-
-
-def make_hit(
-    text: str = "Maya leads Atlas",
-    *,
-    rank: int = 1,
-    context: str | None = None,
-    occurred: Period | None = None,
-    mentioned_at: datetime | None = None,
-    proof_count: int | None = 1,
-) -> Hit:
-    return Hit(
-        rank=rank,
-        memory_id=rank,
-        kind="memory",
-        fact_type="world",
-        text=text,
-        context=context,
-        fact_key=None,
-        source_id=None,
-        tags=(),
-        metadata={},
-        occurred=occurred,
-        mentioned_at=mentioned_at,
-        confidence=1.0,
-        score=1 / (60 + rank),
-        arms={},
-        fused_rank=rank,
-        rerank_score=None,
-        final_score=1 / (60 + rank),
-        proof_count=proof_count,
-    )
 
 
 class Punctual:

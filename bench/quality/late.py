@@ -1,0 +1,168 @@
+"""Measure late interaction: what it gains over the fused order, how long it takes, what it stores.
+
+    python -m bench.quality.late --smoke
+    python -m bench.quality.late --full
+    python -m bench.quality.late --sets locomo fiqa --reranker cross-encoder
+
+Every set is asked fused and reranked, as a recall comes: LoCoMo with and without the turns beside
+as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the worlds `dev` and
+`third`. None of the head's training is from them.
+
+late.<set>.<measure>, of ten hits:
+
+* fused, reranked: nDCG@10; recall10 of LoCoMo, BEAM, XQuAD and FiQA; recall5 of MuSiQue and worlds.
+* gain, gain_low, gain_high: reranked minus fused, with the 95% interval of a bootstrap.
+* out: the share of questions on which late interaction kept out.
+* p50_ms: the median of reranking one question. bytes, bytes_max: of the token vectors of a fact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean, median
+
+import psycopg
+from bench import conversations, harness
+from bench.conversations import Conversation
+from bench.quality import multihop
+from bench.worlds import worlds
+from bench.worlds.build import ASKED_AT
+
+from pgrecall import Recall
+from pgrecall.evaluation import intervals
+
+Asked = tuple[str, str, datetime | None, frozenset[str]]
+"""A bank, a question, when it is asked, and the ids of what answers it."""
+TOP_K = 20
+SMOKE = 12
+
+
+def of_conversations(
+    recall: Recall,
+    path: Path,
+    fill: Callable[[Recall, Conversation], None],
+    is_wanted: Callable[[str], bool] = lambda _bank: True,
+) -> Iterator[Asked]:
+    for conversation in conversations.read(path):
+        if is_wanted(conversation.bank):
+            fill(recall, conversation)
+            for question in conversation.questions:
+                yield question.bank, question.text, question.asked_at, question.relevant
+
+
+def of_musique(recall: Recall, path: Path) -> Iterator[Asked]:
+    data = json.loads(harness.require(path).read_text(encoding="utf-8"))
+    multihop.fill(recall, "text", data["facts"])
+    for question in data["questions"]:
+        yield "text", question["question"], None, frozenset(question["relevant"])
+
+
+def of_worlds(recall: Recall, templates: str) -> Iterator[Asked]:
+    for seed in (1, 2, 3):
+        facts, questions = worlds.generate(seed, templates)
+        bank = worlds.bank_name(seed, templates)
+        worlds.fill(recall, bank, facts)
+        for question in questions:
+            yield bank, question.text, ASKED_AT, frozenset(question.relevant)
+
+
+SETS: dict[str, Callable[[Recall, Path], Iterator[Asked]]] = {
+    "locomo": lambda recall, data: of_conversations(
+        recall, data / "locomo_dev.json", conversations.fill_plain
+    ),
+    "locomo_context": lambda recall, data: of_conversations(
+        recall, data / "locomo_dev.json", conversations.fill_in_context
+    ),
+    "beam": lambda recall, data: of_conversations(
+        recall, data / "beam_dev.json", conversations.fill_plain
+    ),
+    "xquad": lambda recall, data: of_conversations(
+        recall, data / "xquad_dev.json", conversations.fill_plain, lambda bank: bank.endswith("en")
+    ),
+    "fiqa": lambda recall, data: of_conversations(
+        recall, data / "fiqa_dev.json", conversations.fill_plain
+    ),
+    "musique": lambda recall, data: of_musique(recall, data / "musique_dev.json"),
+    "worlds_dev": lambda recall, _data: of_worlds(recall, "dev"),
+    "worlds_third": lambda recall, _data: of_worlds(recall, "third"),
+}
+
+
+def measure(recall: Recall, name: str, asked: Sequence[Asked]) -> harness.Figures:
+    """Ask every question of a set twice."""
+    depth = 5 if name.startswith(("musique", "worlds")) else 10
+    rows: list[tuple[float, ...]] = []
+    times: list[float] = []
+    out = 0
+    for bank, text, at, relevant in asked:
+        row = []
+        for is_reranked in (False, True):
+            report = recall.recall_report(
+                bank,
+                text,
+                top_k=TOP_K,
+                rerank=is_reranked,
+                rerank_seconds=60,
+                reference_time=at,
+            )
+            ranking = [
+                (hit.fact_key if name == "musique" else hit.source_id) or "" for hit in report.hits
+            ]
+            found = len(relevant & set(ranking[:depth])) / len(relevant)
+            row += [conversations.ndcg(ranking, relevant, 10), found]
+        if report.reranking is not None or report.reranked:
+            times.append(report.timings.rerank)
+        out += "kept out" in (report.reranking or "")
+        rows.append(tuple(row))
+    fused, found, reranked, found_then = map(fmean, zip(*rows, strict=True))
+    gain = intervals([[after - before for before, _, after, _ in rows]])[0]
+    return {
+        "questions": len(rows),
+        "fused": round(fused, 4),
+        "reranked": round(reranked, 4),
+        "gain": round(gain.mean, 4),
+        "gain_low": round(gain.low, 4),
+        "gain_high": round(gain.high, 4),
+        f"fused_recall{depth}": round(found, 4),
+        f"reranked_recall{depth}": round(found_then, 4),
+        "out": round(out / len(rows), 3),
+        "p50_ms": round(median(times), 2) if times else 0.0,
+    }
+
+
+def stored(dsn: str) -> harness.Figures:
+    """Return how many bytes the token vectors of a fact take."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "select avg(octet_length(e.tokens)), max(octet_length(e.tokens))"
+            " from pgrecall.embedding e where e.kind = 'text'"
+        ).fetchone()
+    assert row is not None
+    return {"bytes": round(float(row[0] or 0), 0), "bytes_max": float(row[1] or 0)}
+
+
+def main() -> None:
+    parser = harness.arguments(__doc__, "", "{program}")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--reranker", default="late-interaction", help="or cross-encoder")
+    options = parser.parse_args()
+    embedder = conversations.caching_embedder()
+    figures: harness.Figures = {}
+    for name in options.sets:
+        with (
+            harness.database() as dsn,
+            Recall.connect(dsn, embedder=embedder, reranker=options.reranker) as recall,
+        ):
+            asked = list(SETS[name](recall, options.data))
+            found = measure(recall, name, asked[:SMOKE] if options.smoke else asked) | stored(dsn)
+        for what, value in found.items():
+            print(f"late.{name}.{what:18} {value:g}", flush=True)
+        figures |= {f"late.{name}.{what}": value for what, value in found.items()}
+    harness.write(options, figures, {"reranker": options.reranker, "smoke": options.smoke})
+
+
+if __name__ == "__main__":
+    main()

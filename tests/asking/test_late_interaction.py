@@ -1,0 +1,422 @@
+"""Late interaction: token vectors made, stored, compared, and where it keeps out."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from pgrecall import FunctionReranker, Hit, InvalidFact, Recall, RecallReport
+from pgrecall.asking.ranking import LateOrder
+from pgrecall.embedders import DEFAULT_EMBEDDER
+from pgrecall.inference.late_interaction import MOST_BYTES, Embedded, Tokens
+from toys import make_hit, toy_embed
+
+FACTS = [
+    "The museum of Porto opened a new wing for paintings",
+    "Maya leads Atlas",
+    "Atlas is a project in Porto with many people who paint",
+    "Bo repairs bicycles in winter",
+    "Lunch is at noon in the canteen",
+]
+QUESTION = "Who leads Atlas?"
+
+
+class TokenEmbedder:
+    """Gives each word a vector of its own; every embedding is the same, so that it says nothing."""
+
+    model = "toy-tokens"
+    makes_tokens = True
+    dimensions = None
+
+    def __init__(self, projection: int = 7) -> None:
+        self._projection = projection
+
+    def embed(self, texts: Sequence[str]) -> list[Embedded]:
+        return [Embedded([1.0, 0.5, *toy_embed(["same"])[0]], self._tokens(text)) for text in texts]
+
+    def _tokens(self, text: str) -> Tokens:
+        words = [word.strip(".,?") for word in text.lower().split()]
+        vectors = np.stack(
+            [
+                np.random.default_rng(zlib.crc32(word.encode())).standard_normal(128)
+                for word in words
+            ]
+        )
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        weights = np.ones(len(words))
+        return Tokens(self._projection, vectors.astype(np.float32), weights.astype(np.float32))
+
+
+@pytest.fixture
+def recall(connection: psycopg.Connection[Any]) -> Recall:
+    recall = Recall(connection, embedder=TokenEmbedder(), reranker="late-interaction")
+    recall.create_bank("b")
+    recall.retain("b", FACTS)
+    return recall
+
+
+def asked(recall: Recall, **options: Any) -> RecallReport:
+    return recall.recall_report("b", QUESTION, **{"arms": ["semantic"], **options})
+
+
+def tokens_of(connection: psycopg.Connection[Any]) -> dict[str, bytes]:
+    rows = connection.execute(
+        "select m.text, e.tokens from pgrecall.embedding e"
+        " join pgrecall.memory m using (bank_id, memory_id)"
+        " where e.tokens is not null and m.valid_to is null"
+    ).fetchall()
+    return dict(rows)
+
+
+def read_by_cosine(one: Tokens, other: Tokens) -> float:
+    nearest = (one.vectors @ other.vectors.T).max(axis=1)
+    return float((nearest * one.weights).sum() / one.weights.sum())
+
+
+def test_the_packaged_embedder_gives_a_vector_for_each_token_of_the_text_alone() -> None:
+    [text] = DEFAULT_EMBEDDER.embed_documents(["Maya leads Atlas"])
+    [question] = DEFAULT_EMBEDDER.embed_query(["Maya leads Atlas"])
+
+    for embedded in (text, question):
+        assert isinstance(embedded, Embedded)
+        assert embedded.tokens is not None
+        assert embedded.tokens.vectors.shape[0] == len(embedded.tokens.weights) == 3
+        assert np.allclose(np.linalg.norm(embedded.tokens.vectors, axis=1), 1, atol=1e-4)
+
+
+def test_rare_tokens_weigh_more() -> None:
+    [embedded] = DEFAULT_EMBEDDER.embed_query(["the bicycles of the plumber"])
+
+    assert isinstance(embedded, Embedded)
+    assert embedded.tokens is not None
+    the, bicycles, of = embedded.tokens.weights[:3]
+    assert bicycles > 1.5 * max(the, of)
+
+
+def test_token_vectors_tell_an_answer_from_a_text_about_the_same() -> None:
+    [question] = DEFAULT_EMBEDDER.embed_query(["When did Maya move to Porto?"])
+    texts = ["Maya moved to Porto in March.", "Maya likes the food of Porto."]
+    answers = [*DEFAULT_EMBEDDER.embed_documents(texts)]
+
+    assert isinstance(question, Embedded)
+    assert question.tokens is not None
+    answer, other = question.tokens.relevances(
+        [one.tokens.stored() for one in answers if isinstance(one, Embedded) and one.tokens]
+    )
+    assert answer is not None
+    assert other is not None
+    assert answer > other
+
+
+def test_what_is_stored_compares_as_what_was_made() -> None:
+    [question], texts = TokenEmbedder().embed([QUESTION]), TokenEmbedder().embed(FACTS)
+    assert question.tokens is not None
+
+    found = question.tokens.relevances([one.tokens.stored() for one in texts if one.tokens])
+
+    exact = [read_by_cosine(question.tokens, one.tokens) for one in texts if one.tokens]
+    assert [one or 0.0 for one in found] == pytest.approx(
+        [max(0.0, one) for one in exact], abs=0.06
+    )
+
+
+def test_a_long_text_keeps_its_heaviest_tokens_in_3072_bytes() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((400, 48)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    weights = np.linspace(1, 2, 400, dtype=np.float32)
+    text = Tokens(1, vectors, weights)
+
+    stored = text.stored()
+
+    assert stored is not None
+    assert MOST_BYTES - 24 < len(stored) <= MOST_BYTES
+    light, heavy = (
+        Tokens(1, vectors[n : n + 1], weights[:1]).relevances([stored])[0] for n in (0, 399)
+    )
+    assert heavy is not None
+    assert light is not None
+    assert heavy > 0.95 > light
+
+
+def test_tokens_of_another_projection_are_not_compared() -> None:
+    [question], [text] = TokenEmbedder(7).embed([QUESTION]), TokenEmbedder(8).embed([FACTS[1]])
+
+    assert question.tokens is not None
+    assert text.tokens is not None
+    assert question.tokens.relevances([text.tokens.stored(), None]) == [None, None]
+
+
+def test_a_recall_is_reranked_by_the_tokens_of_the_question(recall: Recall) -> None:
+    report = asked(recall)
+
+    assert report.hits[0].text == "Maya leads Atlas"
+    assert report.hits[0].fused_rank > 1
+    assert report.reranked == len(FACTS)
+    assert report.reranking is not None
+    assert report.reranking.startswith("late interaction, trust ")
+    assert report.degradations == ()
+    assert [hit.text for hit in asked(recall, rerank=False).hits] != [
+        hit.text for hit in report.hits
+    ]
+
+
+def test_a_page_is_cut_from_the_reranked_order(recall: Recall) -> None:
+    hits = asked(recall).hits
+
+    assert asked(recall, top_k=2, skip=1).hits == hits[1:3]
+
+
+def test_many_questions_at_once_are_reranked_as_one_by_one(recall: Recall) -> None:
+    [alone] = recall.recall_many("b", [QUESTION], arms=["semantic"])
+
+    assert [hit.text for hit in alone.hits] == [hit.text for hit in asked(recall).hits]
+    assert alone.reranked == len(FACTS)
+
+
+def test_hits_carry_tokens_only_where_they_are_asked_for(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    assert all(hit.tokens is None for hit in asked(recall).hits)
+    assert all(hit.tokens is None for hit in asked(recall, rerank=False).hits)
+    assert {hit.text: hit.tokens for hit in asked(recall, rerank=False, with_tokens=True).hits} == (
+        tokens_of(connection)
+    )
+
+
+def test_an_embedder_without_tokens_keeps_the_cross_encoder(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recall = Recall(connection, embedder=toy_embed, reranker="late-interaction")
+    recall.create_bank("b")
+    recall.retain("b", FACTS)
+    monkeypatch.setattr(
+        recall._settings.reranker,
+        "otherwise",
+        FunctionReranker(lambda _query, texts: [float("bicycles" in text) for text in texts]),
+    )
+
+    report = asked(recall, rerank_mode="replace")
+
+    assert report.hits[0].text == "Bo repairs bicycles in winter"
+    assert report.reranking is None
+
+
+def test_a_client_may_take_the_cross_encoder_instead(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    other = Recall(connection, embedder=TokenEmbedder(), reranker="cross-encoder")
+
+    report = other.recall_report("b", QUESTION)
+
+    assert report.reranking is None
+    assert report.reranked > 0
+    assert report.hits[0].rerank_score != asked(recall).hits[0].rerank_score
+
+
+def test_memories_without_tokens_keep_their_fused_place_and_the_report_says_so(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    fused = asked(recall, rerank=False).hits
+    bare = fused[0]
+    connection.execute(
+        "update pgrecall.embedding set tokens = null where memory_id = %s", [bare.memory_id]
+    )
+
+    report = asked(recall, strict=True)
+
+    assert report.hits[0].memory_id == bare.memory_id
+    assert report.hits[0].rerank_score is None
+    assert report.hits[1].text == "Maya leads Atlas"
+    [degradation] = report.degradations
+    assert degradation.what == "reranker"
+    assert degradation.why == (
+        "1 of 5 candidates have no token vectors of this model and keep their fused place"
+    )
+    assert degradation.hint is not None
+    assert "pgrecall embed" in degradation.hint
+    scores = [hit.final_score for hit in report.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_pending_embeddings_fill_tokens_in_and_change_no_vector(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    before = tokens_of(connection)
+    select = "select memory_id, embedding::text from pgrecall.embedding order by 1"
+    vectors = connection.execute(select).fetchall()
+    connection.execute("update pgrecall.embedding set tokens = null where memory_id % 2 = 0")
+
+    done = recall.embed_pending("b", batch_size=1)
+
+    assert 0 < done < len(FACTS)
+    assert tokens_of(connection) == before
+    assert connection.execute(select).fetchall() == vectors
+    assert recall.embed_pending("b") == 0
+
+
+def test_a_fact_written_in_sql_gets_its_tokens_with_its_embedding(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    connection.execute("select pgrecall.retain('b', %s)", [Jsonb([{"text": "Ana paints"}])])
+
+    assert "Ana paints" not in tokens_of(connection)
+    assert recall.embed_pending("b") == 1
+    assert "Ana paints" in tokens_of(connection)
+
+
+def test_tokens_follow_a_fact_through_an_update(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    memory = next(hit for hit in asked(recall).hits if hit.text == "Maya leads Atlas")
+    tokens = tokens_of(connection)["Maya leads Atlas"]
+
+    tagged = recall.update("b", memory.memory_id, tags=["lead"])
+    assert tokens_of(connection)["Maya leads Atlas"] == tokens
+    recall.update("b", tagged.memory_id, text="Maya left Atlas")
+
+    [new] = TokenEmbedder().embed(["Maya left Atlas"])
+    assert new.tokens is not None
+    assert tokens_of(connection)["Maya left Atlas"] == new.tokens.stored()
+
+
+def test_a_bank_takes_its_tokens_along(connection: psycopg.Connection[Any], recall: Recall) -> None:
+    lines = connection.execute("select pgrecall.exported_rows('b')").fetchall()
+    before = tokens_of(connection)
+    recall.drop_bank("b")
+
+    connection.execute("select pgrecall.import_rows('b', %s)", [Jsonb([line for (line,) in lines])])
+
+    assert tokens_of(connection) == before
+
+
+def test_re_embedding_makes_tokens(connection: psycopg.Connection[Any]) -> None:
+    recall = Recall(connection, embedder=toy_embed)
+    recall.create_bank("b")
+    recall.retain("b", FACTS)
+    assert tokens_of(connection) == {}
+
+    recall.reembed_fill("b", TokenEmbedder())
+
+    assert tokens_of(connection).keys() == set(FACTS)
+
+
+def test_a_fact_retained_while_its_bank_is_re_embedded_has_tokens_of_the_next_model(
+    connection: psycopg.Connection[Any],
+) -> None:
+    old = Recall(connection, embedder=toy_embed)
+    old.create_bank("b")
+    old.retain("b", FACTS)
+    old.reembed_fill("b", TokenEmbedder())
+
+    Recall(connection, embedder=toy_embed, next_embedder=TokenEmbedder()).retain(
+        "b", ["Ana paints"]
+    )
+
+    rows = connection.execute(
+        "select model, tokens is not null from pgrecall.embedding e"
+        " join pgrecall.memory m using (bank_id, memory_id) where m.text = 'Ana paints' order by 1"
+    ).fetchall()
+    assert rows == [("toy-tokens", True), ("toy_embed", False)]
+
+
+def test_a_known_fact_is_sent_with_the_tokens_it_has(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    before = tokens_of(connection)
+
+    class Broken(TokenEmbedder):
+        def embed(self, texts: Sequence[str]) -> list[Embedded]:
+            raise AssertionError(f"embedded again: {texts}")
+
+    rows = Recall(connection, embedder=Broken()).retain("b", FACTS)
+
+    assert not any(row.is_new for row in rows)
+    assert tokens_of(connection) == before
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ("no base64!", 'facts[0].tokens: it is not base64: "no base64!"'),
+        (5, "facts[0].tokens: expected a string, not 5"),
+        (
+            base64.b64encode(bytes(3073)).decode(),
+            "facts[0].tokens: 3073 bytes are more than 3072",
+        ),
+    ],
+)
+def test_tokens_that_are_none_are_refused(recall: Recall, tokens: object, message: str) -> None:
+    [vector] = TokenEmbedder().embed(["Ana paints"])
+
+    with pytest.raises(InvalidFact) as caught:
+        recall.retain("b", [{"text": "Ana paints", "embedding": list(vector), "tokens": tokens}])
+
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+def hits_of(count: int) -> list[Hit]:
+    return [make_hit(f"hit {rank}", rank=rank) for rank in range(1, count + 1)]
+
+
+def order_of(hits: list[Hit], relevances: Sequence[float | None]) -> tuple[list[int], str]:
+    order = LateOrder(hits, [1.0] * len(hits))
+    return [hit.memory_id for hit in order.hits(relevances)], order.note
+
+
+def test_relevances_that_lie_close_together_keep_the_fused_order() -> None:
+    alike, note = order_of(hits_of(4), [0.50, 0.52, 0.54, 0.56])
+    spread, _ = order_of(hits_of(4), [0.2, 0.4, 0.6, 0.8])
+
+    assert alike == [1, 2, 3, 4]
+    assert note == "kept out: the candidates are too much alike (spread 0.022)"
+    assert spread == [4, 3, 2, 1]
+
+
+def test_a_little_spread_moves_hits_a_little() -> None:
+    hits = [replace(hit, score=score) for hit, score in zip(hits_of(3), (1, 0.9, 0.3), strict=True)]
+
+    little, _ = order_of(hits, [0.45, 0.55, 0.60])
+    much, _ = order_of(hits, [0.25, 0.55, 0.80])
+
+    assert little == [2, 1, 3]
+    assert much == [3, 2, 1]
+
+
+def test_a_hit_that_a_path_led_to_never_falls_below_its_fused_place() -> None:
+    first, *others = hits_of(3)
+    relevances = [0.1, 0.5, 0.9]
+
+    assert order_of([replace(first, via={"path": "a"}), *others], relevances)[0][0] == 1
+    assert order_of([first, *others], relevances)[0][0] == 3
+
+
+def test_a_boost_multiplies_the_final_score() -> None:
+    hits = hits_of(2)
+
+    assert LateOrder(hits, [1.0, 1.0]).hits([0.6, 0.4])[0].memory_id == 1
+    assert LateOrder(hits, [0.2, 1.8]).hits([0.6, 0.4])[0].memory_id == 2
+
+
+def test_replace_orders_by_the_tokens_alone() -> None:
+    hits = LateOrder(hits_of(3), [1.0] * 3, is_blend=False).hits([0.50, 0.51, 0.52])
+
+    assert [hit.memory_id for hit in hits] == [3, 2, 1]
+    assert [hit.final_score for hit in hits] == [0.52, 0.51, 0.50]
+
+
+def test_what_lies_behind_the_candidates_stays_behind_them() -> None:
+    hits = LateOrder(hits_of(4), [1.0] * 4).hits([0.2, 0.8])
+
+    assert [hit.memory_id for hit in hits] == [2, 1, 3, 4]
+    assert [hit.rank for hit in hits] == [1, 2, 3, 4]
+    assert hits[2].final_score == hits[3].final_score == 0.0
