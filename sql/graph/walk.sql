@@ -28,16 +28,12 @@ declare
   is_former constant boolean := request.options ->> 'prefer' = 'former';
 begin
   with recursive kind as materialized (
-    select k.kind, k.embedding, k.nearness, max(k.nearness) over () as best
-    from (
-      select replace(x.text, ' ', '_') as kind, x.embedding,
-             1 - (x.embedding <=> request.embedding) as nearness
-      from   pgrecall.embedding x
-      where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
-        and  x.model = coalesce((request.bank).embedding_model, '')
-        and  request.embedding is not null
-    ) as k
-    order  by k.nearness desc
+    select replace(x.text, ' ', '_') as kind, x.embedding
+    from   pgrecall.embedding x
+    where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
+      and  x.model = coalesce((request.bank).embedding_model, '')
+      and  request.embedding is not null
+    order  by x.embedding <=> request.embedding
     limit  32
   ),
   start as materialized (
@@ -54,7 +50,7 @@ begin
         where  x.bank_id = bank and x.memory_id = h.id
         limit  20
       ) as m
-      where  h.mass >= 0.01
+      where  h.mass >= 0.25
     ) as e
     where  keys <> '{}' or exists (select from kind)
     group  by e.id
@@ -67,13 +63,15 @@ begin
     from   start s
     union all
     select e.id, w.steps + 1, e.mass, e.words, e.kinds, e.meaning,
-           3 * e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
+           e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
            * case when e.meaning is null then 1
-                  else (greatest(1 - (e.meaning <=> request.embedding), 0) / e.best) ^ 4 end,
+                  else 80 * greatest(pgrecall_internal._similarity(
+                         1 - (e.meaning <=> request.embedding), (request.bank).low_cosine,
+                         (request.bank).high_cosine), 0) ^ 6 end,
            concat_ws(E'\x1f', w.way, e.label || ':' || e.memory_id, 'e' || e.id), e.memory_id
     from   (select x.* from walk x where x.steps < 3 order by x.score desc limit 16) as w
     cross  join lateral (
-      select r.id, r.memory_id, r.label, k.best, f.bit <> 0 or k.kind is not null as is_likely,
+      select r.id, r.memory_id, r.label, f.bit <> 0 or k.kind is not null as is_likely,
              w.mass * r.confidence / count(*) over (partition by r.label)
              -- A relation that has ended by then.
              * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
