@@ -1,16 +1,18 @@
--- Walks along relations from the entities that a question names, and from those that the best hits
--- mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
+-- Walks along relations from the entities that a question names, and from those that the best
+-- hits mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
 --
--- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the entity,
--- divided among the relations of that kind and direction, so that "Ana's boss" outweighs "whom Ana
--- manages". How likely a path is tells the question itself: the sum of what the kinds on it mean
--- (retain/usage.sql), each once, is compared with the embedding of the question. So a path is as
--- near as its kinds cover the question together, whatever their words and their order, and a kind
--- too many takes it away again. A word of the lexicon (word.sql) that asks for an edge counts four
--- times, once on each path; without embeddings such edges alone are followed.
+-- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the
+-- entity, divided among the relations of that kind and direction, so that "Ana's boss" outweighs
+-- "whom Ana manages". How likely a path is tells the question itself: the sum of what the kinds
+-- on it mean (retain/usage.sql), each once, is compared with the embedding of the question. So a
+-- path is as near as its kinds cover the question together, whatever their words and their
+-- order, and a kind too many takes it away again; where a question asks for no relation, nothing
+-- is near. A word of the lexicon (word.sql) that asks for an edge counts four times, once on
+-- each path; without embeddings such edges alone are followed.
 --
--- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number of
--- relations whatever the bank. Each start counts apart: what two named entities lead to is their sum.
+-- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number
+-- of relations whatever the bank. Each start counts apart: what two named entities lead to is
+-- their sum.
 create or replace function pgrecall_internal._walked(
   request pgrecall_internal.request, keys text[], bits integer[],
   hit_ids bigint[], hit_masses double precision[],
@@ -122,8 +124,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._walked is
-'The facts that state the relations on the way of a question, best first: score is the mass of the '
-'start over the relations of the same kind and direction at each entity, x 0.6 for each relation '
-'after the first, x 4 for each word that asks for one, x the fourth power of how near the kinds of '
-'the path are to the question, of the nearest kind alone. paths: as _activated() writes them. keys '
-'and bits: of _asked_edges().';
+'The facts that state the relations on the way of a question, best first: score is the mass of '
+'the start over the relations of the same kind and direction at each entity, x 0.6 for each '
+'relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, with s the similarity '
+'of the kinds on the path to the question on the scale of the bank. paths: as _activated() writes '
+'them. keys and bits: of _asked_edges().';

@@ -41,9 +41,9 @@ end;
 $$;
 comment on function pgrecall.embed_pending is
 'Texts of memories without an embedding of the bank''s model, and the words of relations, as '
-'relations_pending() lists them, in order of memory_id, starting at '
-'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
-'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
+'relations_pending() lists them, in order of memory_id, starting at from_id, at most batch_size '
+'rows. Pass embeddings of them to embed_store(). It reads the bank from from_id on; a call from 0 '
+'also finds what was stored meanwhile. Errors: RC001, 22023.';
 
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)
@@ -123,7 +123,7 @@ end;
 $$;
 comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding"}, '
-'of relations with "kind" and "text", too; model names what made them and is pinned by the first embeddings of a bank. Returns how many it '
-'stored; missing memories and those with an embedding are skipped. The memories are linked by '
-'similarity, unless their links are deferred. Errors: RC001, RC003, RC004, RC005 another model, '
-'RC006.';
+'of relations with "kind" and "text", too; model names what made them and is pinned by the first '
+'embeddings of a bank. Returns how many it stored; missing memories and those with an embedding '
+'are skipped. The memories are linked by similarity, unless their links are deferred. Errors: '
+'RC001, RC003, RC004, RC005 another model, RC006.';

@@ -89,7 +89,7 @@ def test_without_what_kinds_mean_a_chain_is_not_told_from_others(keepers: Connec
         tuple(
             text for text in found(keepers, "zug zwang of Ana", meaning) if text in {HERON, CRANE}
         )
-        for meaning in ([1, 1, 0, 0], [0, 1, 1, 0])
+        for meaning in ([1.0, 1, 0, 0], [0.0, 1, 1, 0])
     }
     assert len(orders) == 1
 
