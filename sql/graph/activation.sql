@@ -9,9 +9,10 @@
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). So chains of relations, causes and their roots, facts that share a rare
--- entity, and what was said just before or after come from one graph. Semantic links are left out:
--- what they lead to, the semantic arm finds, and spreading over them costs answers (bench/TRIED.md).
+-- for are walked (walk.sql). So chains of relations, causes and their roots, facts that share a
+-- rare entity, and what was said just before or after come from one graph. Semantic links are left
+-- out: what they lead to, the semantic arm finds, and spreading over them costs answers
+-- (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
@@ -186,5 +187,5 @@ comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
 'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n '
 'steps that nobody asked for (0.7 ^ n after the last), ten times all of it along causes asked for, '
-'and what _walked() gives. paths: the heaviest way to each. steps: how many steps that nobody asked '
-'for a path may have. Long, for it is one statement and its loop.';
+'and what _walked() gives. paths: the heaviest way to each. steps: how many steps that nobody '
+'asked for a path may have. Long, for it is one statement and its loop.';

@@ -9,7 +9,11 @@ create or replace function pgrecall_internal._hit_masses(
   out memory_ids bigint[], out masses double precision[])
 language sql immutable parallel safe
 begin atomic
-  with arm as (
+  with setting as materialized (
+    select (request.options ->> 'named_boost')::double precision as boost,
+           (request.options ->> 'rrf_k')::integer as k
+  ),
+  arm as (
     select h.arm, max(h.score) as best,
            coalesce((weights ->> h.arm)::double precision, 1) as weight
     from   unnest(hits) as h
@@ -19,10 +23,10 @@ begin atomic
   fused as (
     select h.memory_id,
            sum(a.weight * h.score / a.best
-               * (1 + (request.options ->> 'named_boost')::double precision * coalesce(h.named, 0))
-               / ((request.options ->> 'rrf_k')::integer + h.rank)) as score
+               * (1 + s.boost * coalesce(h.named, 0)) / (s.k + h.rank)) as score
     from   unnest(hits) as h
     join   arm a on a.arm = h.arm
+    cross  join setting s
     where  a.best > 0 and h.score > 0 and a.weight > 0
     group  by h.memory_id
   ),
@@ -82,6 +86,7 @@ create or replace function pgrecall_internal._graph_search(
   out memory_ids bigint[], out scores double precision[], out vias jsonb[])
 language plpgsql stable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   hit_share constant double precision := 0.6;
@@ -106,12 +111,15 @@ begin
     found.memory_ids := '{}';
   end if;
   places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
-  select coalesce(array_agg(found.memory_ids[u.p] order by u.n), '{}'),
-         coalesce(array_agg(found.scores[u.p] order by u.n), '{}'),
-         coalesce(array_agg(case when found.paths[u.p] like E'%\x1f%'
-                                 then to_jsonb(found.paths[u.p]) end order by u.n), '{}')
+  -- Joined, for an element of an array of texts is found by reading those before it.
+  select coalesce(array_agg(f.id order by f.n), '{}'),
+         coalesce(array_agg(f.score order by f.n), '{}'),
+         coalesce(array_agg(case when f.path like E'%\x1f%' then to_jsonb(f.path) end
+                            order by f.n), '{}')
   into   memory_ids, scores, vias
-  from   unnest(places) with ordinality as u(p, n);
+  from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+           as f(id, score, path, n)
+  join   unnest(places) as p on p = f.n;
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
@@ -164,6 +172,7 @@ create or replace function pgrecall_internal._graph_arm(
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel unsafe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;

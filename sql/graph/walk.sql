@@ -1,16 +1,18 @@
--- Walks along relations from the entities that a question names, and from those that the best hits
--- mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
+-- Walks along relations from the entities that a question names, and from those that the best
+-- hits mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
 --
--- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the entity,
--- divided among the relations of that kind and direction, so that "Ana's boss" outweighs "whom Ana
--- manages". How likely a path is tells the question itself: the sum of what the kinds on it mean
--- (retain/usage.sql), each once, is compared with the embedding of the question. So a path is as
--- near as its kinds cover the question together, whatever their words and their order, and a kind
--- too many takes it away again. A word of the lexicon (word.sql) that asks for an edge counts four
--- times, once on each path; without embeddings such edges alone are followed.
+-- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the
+-- entity, divided among the relations of that kind and direction, so that "Ana's boss" outweighs
+-- "whom Ana manages". How likely a path is tells the question itself: the sum of what the kinds
+-- on it mean (retain/usage.sql), each once, is compared with the embedding of the question. So a
+-- path is as near as its kinds cover the question together, whatever their words and their
+-- order, and a kind too many takes it away again; where a question asks for no relation, nothing
+-- is near. A word of the lexicon (word.sql) that asks for an edge counts four times, once on
+-- each path; without embeddings such edges alone are followed.
 --
--- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number of
--- relations whatever the bank. Each start counts apart: what two named entities lead to is their sum.
+-- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number
+-- of relations whatever the bank. Each start counts apart: what two named entities lead to is
+-- their sum.
 create or replace function pgrecall_internal._walked(
   request pgrecall_internal.request, keys text[], bits integer[],
   hit_ids bigint[], hit_masses double precision[],
@@ -28,16 +30,12 @@ declare
   is_former constant boolean := request.options ->> 'prefer' = 'former';
 begin
   with recursive kind as materialized (
-    select k.kind, k.embedding, k.nearness, max(k.nearness) over () as best
-    from (
-      select replace(x.text, ' ', '_') as kind, x.embedding,
-             1 - (x.embedding <=> request.embedding) as nearness
-      from   pgrecall.embedding x
-      where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
-        and  x.model = coalesce((request.bank).embedding_model, '')
-        and  request.embedding is not null
-    ) as k
-    order  by k.nearness desc
+    select replace(x.text, ' ', '_') as kind, x.embedding
+    from   pgrecall.embedding x
+    where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
+      and  x.model = coalesce((request.bank).embedding_model, '')
+      and  request.embedding is not null
+    order  by x.embedding <=> request.embedding
     limit  32
   ),
   start as materialized (
@@ -54,7 +52,7 @@ begin
         where  x.bank_id = bank and x.memory_id = h.id
         limit  20
       ) as m
-      where  h.mass >= 0.01
+      where  h.mass >= 0.25
     ) as e
     where  keys <> '{}' or exists (select from kind)
     group  by e.id
@@ -67,13 +65,15 @@ begin
     from   start s
     union all
     select e.id, w.steps + 1, e.mass, e.words, e.kinds, e.meaning,
-           3 * e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
+           e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
            * case when e.meaning is null then 1
-                  else (greatest(1 - (e.meaning <=> request.embedding), 0) / e.best) ^ 4 end,
+                  else 80 * greatest(pgrecall_internal._similarity(
+                         1 - (e.meaning <=> request.embedding), (request.bank).low_cosine,
+                         (request.bank).high_cosine), 0) ^ 6 end,
            concat_ws(E'\x1f', w.way, e.label || ':' || e.memory_id, 'e' || e.id), e.memory_id
     from   (select x.* from walk x where x.steps < 3 order by x.score desc limit 16) as w
     cross  join lateral (
-      select r.id, r.memory_id, r.label, k.best, f.bit <> 0 or k.kind is not null as is_likely,
+      select r.id, r.memory_id, r.label, f.bit <> 0 or k.kind is not null as is_likely,
              w.mass * r.confidence / count(*) over (partition by r.label)
              -- A relation that has ended by then.
              * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
@@ -124,8 +124,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._walked is
-'The facts that state the relations on the way of a question, best first: score is the mass of the '
-'start over the relations of the same kind and direction at each entity, x 0.6 for each relation '
-'after the first, x 4 for each word that asks for one, x the fourth power of how near the kinds of '
-'the path are to the question, of the nearest kind alone. paths: as _activated() writes them. keys '
-'and bits: of _asked_edges().';
+'The facts that state the relations on the way of a question, best first: score is the mass of '
+'the start over the relations of the same kind and direction at each entity, x 0.6 for each '
+'relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, with s the similarity '
+'of the kinds on the path to the question on the scale of the bank. paths: as _activated() writes '
+'them. keys and bits: of _asked_edges().';

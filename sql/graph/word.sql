@@ -253,17 +253,15 @@ create or replace function pgrecall_internal._asked_edges(
   out keys text[], out bits integer[], out causes text, out is_root boolean)
 language plpgsql stable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 declare
-  lexicon jsonb := pgrecall.default_relation_words();
-  own     jsonb := request.options -> 'relation_words';
+  own     jsonb := coalesce(request.options -> 'relation_words', 'null');
   words   text[];
   starts  integer[];
   ends    integer[];
 begin
-  if jsonb_typeof(own) = 'object' then
-    lexicon := lexicon || own;
-  end if;
   select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
          array_agg(w.ends_at order by w.starts_at)
   into   words, starts, ends
@@ -289,7 +287,8 @@ begin
       select f.n, f.n, 1, words[f.n] || ' ' || words[cardinality(words)]
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
-    where  lexicon ? p.word
+    -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
+    where  (own ? p.word or pgrecall.default_relation_words() ? p.word)
       and  not exists (select from name n where p.first <= n.last and p.last >= n.first)
   ),
   asked as materialized (
@@ -299,7 +298,8 @@ begin
            p.first > (select min(n.last) from name n) as is_behind,
            dense_rank() over (order by p.first, p.last) as n, p.more
     from   phrase p
-    cross  join lateral jsonb_array_elements_text(lexicon -> p.word) as m(meaning)
+    cross  join lateral jsonb_array_elements_text(
+             coalesce(own -> p.word, pgrecall.default_relation_words() -> p.word)) as m(meaning)
     where  not exists (  -- the longest phrase wins
       select from phrase l
       where  l.first <= p.first and l.last >= p.last and l.more > p.more)

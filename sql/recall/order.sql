@@ -131,14 +131,19 @@ declare
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
-  -- Rows of at least half the best score that are similar to the best one, by embedding or words,
-  -- and about the same subject, are reordered by time; no other row moves.
+  -- Rows about the same subject that state the same relation as the best one, or are similar to it
+  -- by embedding or words, are reordered by time; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
                  from   pgrecall.mention x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as entities,
+           array(select x.from_id || lower(x.kind)
+                 from   pgrecall.relation x
+                 where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+                 limit  100) as relations,
+           u.score >= 0.5 * scores[1] as is_good,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
     from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
@@ -155,16 +160,17 @@ begin
         and  x.kind = 'text' and x.ordinal = 0
       limit  1
     ) as e on true
-    where  u.score >= 0.5 * scores[1]
+    where  u.score >= 0.3 * scores[1]
   ),
   best as (
-    -- The subject: who is named, where the best row is about that, else any of its entities.
-    select b.*, coalesce(nullif(array(select x from unnest(b.entities) as x
-                                      where  x = any (array(select q.entity_id
-                                                            from   unnest(request.named) as q))),
-                                '{}'), b.entities) as subject
+    -- The subject: who is named, where a row is about that, else any of the best row's entities.
+    select b.*, coalesce(nullif(k.known, '{}'), b.entities) as subject
     from   row b
-    order  by b.n
+    cross  join lateral (
+      select array(select x from unnest(b.entities) as x
+                   where  x = any (array(select q.entity_id from unnest(request.named) as q)))
+    ) as k(known)
+    order  by k.known = '{}', b.n
     limit  1
   ),
   near as (
@@ -172,10 +178,12 @@ begin
     from   row r
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
-      and  (coalesce(pgrecall_internal._similarity(
-               1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-               (request.bank).high_cosine), 0) >= 0.8
-            or coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4)
+      and  (r.relations && b.relations
+            or r.is_good
+               and (coalesce(pgrecall_internal._similarity(
+                      1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
+                      (request.bank).high_cosine), 0) >= 0.8
+                    or coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4))
   )
   select array_agg(r.n order by r.n),
          array_agg(r.n order by case when is_latest then r.at end desc,
@@ -190,6 +198,8 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
-'scores. Rows with half the best score that are similar to the best row (embeddings, on the scale '
-'of the bank, 0.8; cosine of BM25 weights 0.4) and about the same subject, an entity that the '
-'query names or else one of the best row, are ordered by time; the others stay.';
+'scores. Of the best row about an entity that the query names, or else the best of all, and of the '
+'rows about the same entity (of those named, else any of its), these are ordered by time: with '
+'three tenths of the best score what states the same relation from the same entity, with half of '
+'it what is similar (embeddings, on the scale of the bank, 0.8; cosine of BM25 weights 0.4); the '
+'others stay.';

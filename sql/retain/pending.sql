@@ -41,9 +41,9 @@ end;
 $$;
 comment on function pgrecall.embed_pending is
 'Texts of memories without an embedding of the bank''s model, and the words of relations, as '
-'relations_pending() lists them, in order of memory_id, starting at '
-'from_id, at most batch_size rows. Pass embeddings of them to embed_store(). It reads the bank '
-'from from_id on; a call from 0 also finds what was stored meanwhile. Errors: RC001, 22023.';
+'relations_pending() lists them, in order of memory_id, starting at from_id, at most batch_size '
+'rows. Pass embeddings of them to embed_store(). It reads the bank from from_id on; a call from 0 '
+'also finds what was stored meanwhile. Errors: RC001, 22023.';
 
 create or replace function pgrecall.tokens_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)

@@ -1,10 +1,11 @@
 -- What kinds of relations mean: an embedding of the words of each kind, and of how facts say it.
 --
--- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts that
--- state reports_to are worded in as many ways, so the mean of their embeddings, with that of the
--- words "reports to", is near to such a question whatever its words are. The names in them differ
--- and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to other facts
--- about Ana (bench/TRIED.md). The graph arm follows the kinds whose usage is near (graph/walk.sql).
+-- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts
+-- that state reports_to are worded in as many ways, so the mean of their embeddings, with that
+-- of the words "reports to", is near to such a question whatever its words are. The names in
+-- them differ and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to
+-- other facts about Ana (bench/TRIED.md). The graph arm follows the kinds whose usage is near
+-- (graph/walk.sql).
 --
 -- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
 -- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of

@@ -1,0 +1,163 @@
+"""What a question means by words that no lexicon has: kinds of relations near its embedding."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pgrecall import Recall
+from pgrecall.embedders import FunctionEmbedder
+from sqlcalls import Connection, call, create, retain, value
+from toys import toy_embed
+
+# Meanings of kinds, and of nothing.
+SIGNS, KEEPS, OTHER = [1.0, 0, 0, 0], [0, 1.0, 0, 0], [0, 0, 1.0, 0]
+NOTHING = [0, 0, 0, 1.0]
+
+
+def stating(text: str, start: str, kind: str, end: str) -> dict[str, Any]:
+    relation = {"from": start, "kind": kind, "to": end}
+    return {"text": text, "relations": [relation], "embedding": NOTHING}
+
+
+@pytest.fixture
+def keepers(connection: Connection) -> Connection:
+    """Bo signs off for Ana and keeps a heron; others keep and sign off, and Ana does more."""
+    create(connection)
+    facts = [
+        stating("Leave is a matter of Bo.", "Ana", "signs_off_by", "Bo"),
+        stating("The heron is with Bo.", "Bo", "keeps", "the heron"),
+        stating("Noon belongs to Cy.", "Ana", "lunches_with", "Cy"),
+        stating("The crane is with Cy.", "Cy", "keeps", "the crane"),
+        stating("A tandem is shared with Di.", "Ana", "cycles_with", "Di"),
+        stating("Di dines at Ed's.", "Di", "lunches_with", "Ed"),
+    ]
+    retain(connection, facts, model="made")
+    words = {"signs off by": SIGNS, "keeps": KEEPS, "lunches with": OTHER, "cycles with": OTHER}
+    pending = call(connection, "relations_pending", bank="b")
+    given = [
+        {
+            "memory_id": row.memory_id,
+            "kind": row.kind,
+            "text": row.text,
+            "embedding": words[row.text],
+        }
+        for row in pending
+    ]
+    assert value(connection, "select pgrecall.embed_store('b', %s, 'made')", json.dumps(given)) == 4
+    return connection
+
+
+@pytest.fixture
+def recall(connection: Connection) -> Recall:
+    return Recall(connection, embedder=toy_embed, model="toy", reranker=None)
+
+
+def found(connection: Connection, query: str, embedding: list[float]) -> list[str]:
+    rows = call(
+        connection, "hybrid_recall", bank="b", query=query, embedding=embedding, model="made",
+        options={"arms": ["graph"]},
+    )  # fmt: skip
+    return [row.text for row in rows]
+
+
+HERON, CRANE, DINNER = "The heron is with Bo.", "The crane is with Cy.", "Di dines at Ed's."
+
+
+@pytest.mark.parametrize(
+    ("meaning", "wanted", "others"),
+    [
+        ([1, 1, 0, 0], HERON, {CRANE, DINNER}),
+        ([0, 1, 1, 0], CRANE, {HERON, DINNER}),
+        ([0, 0, 1, 0], DINNER, {HERON, CRANE}),
+    ],
+)
+def test_a_question_leads_along_what_it_means_whatever_its_words(
+    keepers: Connection, meaning: list[float], wanted: str, others: set[str]
+) -> None:
+    texts = found(keepers, "zug zwang of Ana", meaning)
+
+    assert next(text for text in texts if text in {wanted, *others}) == wanted
+
+
+def test_without_what_kinds_mean_a_chain_is_not_told_from_others(keepers: Connection) -> None:
+    keepers.execute("delete from pgrecall.embedding where fact_type = ''")
+
+    orders = {
+        tuple(
+            text for text in found(keepers, "zug zwang of Ana", meaning) if text in {HERON, CRANE}
+        )
+        for meaning in ([1.0, 1, 0, 0], [0.0, 1, 1, 0])
+    }
+    assert len(orders) == 1
+
+
+def test_no_arm_finds_a_fact_by_the_words_of_its_relation(keepers: Connection) -> None:
+    for given in (None, "confidence > 0"):
+        rows = call(keepers, "semantic_arm", bank="b", embedding=KEEPS, model="made", filter=given)
+        assert {round(row.score, 3) for row in rows} <= {0.0}
+
+
+def test_retain_embeds_the_words_of_new_relations(connection: Connection, recall: Recall) -> None:
+    create(connection)
+    relation = {"from": "Ana", "kind": "reports_to", "to": "Bo"}
+
+    recall.retain("b", [{"text": "Bo leads Ana.", "relations": [relation]}, "Cy is here."])
+
+    count = "select count(*) from pgrecall.embedding where kind = %s and text = 'reports to'"
+    assert value(connection, count, "relation") == 1
+    assert value(connection, count, "usage") == 1
+    assert recall.embed_pending("b") == 0
+
+
+def test_relations_retained_in_sql_are_embedded_with_their_facts(
+    connection: Connection, recall: Recall
+) -> None:
+    create(connection)
+    relation = {"from": "Ana", "kind": "reports_to", "to": "Bo"}
+    retain(connection, [{"text": "Bo leads Ana.", "relations": [relation]}])
+
+    assert recall.embed_pending("b") == 2
+    assert recall.embed_pending("b") == 0
+
+
+def test_a_re_embedding_makes_what_relations_mean_anew(
+    connection: Connection, recall: Recall
+) -> None:
+    create(connection)
+    relation = {"from": "Ana", "kind": "reports_to", "to": "Bo"}
+    recall.retain("b", [{"text": "Bo leads Ana.", "relations": [relation]}])
+
+    back = FunctionEmbedder(lambda texts: [v[::-1] for v in toy_embed(texts)], "back")
+
+    recall.reembed_fill("b", back)
+    recall.reembed_finish("b")
+
+    held = "select distinct kind from pgrecall.embedding where model = 'back' order by 1"
+    assert [kind for (kind,) in connection.execute(held)] == ["relation", "text", "usage"]
+
+
+def test_time_decides_among_facts_that_state_the_same_relation(connection: Connection) -> None:
+    create(connection)
+    facts = [
+        {
+            "text": text,
+            "relations": [{"from": "Ana Silva", "kind": "lives_in", "to": place}],
+            "mentioned_at": at,
+        }
+        for text, place, at in (
+            ("Ana Silva got the keys to a house in Porto, home now.", "Porto", "2026-01-01"),
+            ("Ana relocated to Faro.", "Faro", "2026-03-01"),
+        )
+    ]
+    facts[1]["entities"] = [{"name": "Ana Silva", "aliases": ["Ana"]}]
+    retain(connection, facts)
+
+    for prefer, first in (("relevant", "Porto"), ("latest", "Faro")):
+        rows = call(
+            connection, "hybrid_recall", bank="b", query="Where is Ana Silva's home now?",
+            options={"prefer": prefer},
+        )  # fmt: skip
+        assert first in rows[0].text
