@@ -532,8 +532,8 @@ comment on function pgrecall.attach_table is
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
 'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
 'are looked at again. The owner of the table calls it, and the triggers run with its rights. '
-'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column '
-'or table that does not fit, 42501 not the owner.';
+'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the '
+'column or table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)

@@ -40,8 +40,8 @@ comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, '
 'and for a question whose text was not given, which cannot be re-embedded.';
 comment on column pgrecall.embedding.tokens is
-'Of the text of a memory, where the model makes them: the vectors of its tokens, four bits a number, '
-'by which a driver reranks; at most 3072 bytes. Null: none.';
+'Of the text of a memory, where the model makes them: the vectors of its tokens, four bits a '
+'number, by which a driver reranks; at most 3072 bytes. Null: none.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;

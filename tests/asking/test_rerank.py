@@ -40,6 +40,7 @@ from pgrecall.inference import rerankers
 from pgrecall.inference.rerankers import (
     DEFAULT_RERANKER,
     PACKAGED,
+    PACKAGED_CROSS_ENCODER,
     as_reranker,
     chosen_reranker,
     in_context,
@@ -257,7 +258,7 @@ def test_no_question_in_english_is_declined_not_even_a_few_of_its_words() -> Non
 
 def is_declined(query: str) -> bool:
     try:
-        DEFAULT_RERANKER.scores_within(query, ["Maya leads Atlas"], 0)
+        PACKAGED_CROSS_ENCODER.scores_within(query, ["Maya leads Atlas"], 0)
     except RerankerUnavailable:
         return True
     return False
