@@ -238,7 +238,8 @@ class LateOrder:
     0.075 (bench/TRIED.md). At 0 the fused order is kept, and `note` says so.
 
     What a path led to (via) is answered by the path and not by its words: it is lowered by none of
-    this, and never falls below its fused place. A hit without token vectors keeps its place.
+    this, and never falls below its fused place. Nor is the part of a score lowered that a key or a
+    window of time gave. A hit without token vectors keeps its place.
 
     Attributes:
         note: How much late interaction counted.
@@ -276,8 +277,9 @@ class LateOrder:
                 continue
             final = relevance
             if self._is_blend:
-                doubt = 0.0 if hit.via else trust * (relevance - best)
-                final = hit.score / self._best * math.exp(doubt)
+                said = 0.0 if hit.via else hit.score - _unsaid(hit)
+                doubted = math.exp(trust * (relevance - best))
+                final = (hit.score - said * (1 - doubted)) / self._best
             scored.append(
                 replace(hit, rerank_score=relevance, boost=boost, final_score=final * boost)
             )
@@ -301,6 +303,11 @@ class LateOrder:
                 zip([*head, *tail], [*falling, *(0.0 for _ in tail)], strict=True), 1
             )
         ]
+
+
+def _unsaid(hit: Hit) -> float:
+    """Return the part of a fused score for what no text says: its key, its time."""
+    return sum(hit.arms[arm].contribution for arm in ("key", "temporal") if arm in hit.arms)
 
 
 def boosts_of(
