@@ -39,9 +39,9 @@ SHOWN = 3
 ON_PAGE = 4
 """The question whose answer is explained as a page: a path of two relations leads to it."""
 SURE = 0.22
-"""How likely it must be that the bank holds the answer. Of the questions here the least sure has 0.27;
-of twelve about the world at large one has 0.35, for the bank knows of sourdough, and no other more
-than 0.17."""
+"""How likely it must be that the bank holds the answer. Of the questions here the least sure has
+0.27; of twelve about the world at large one has 0.35, for the bank knows of sourdough, and no other
+more than 0.17."""
 
 
 @dataclass(frozen=True, slots=True)
