@@ -26,7 +26,7 @@ begin
     select l.lexeme
     from   pgrecall.lexemes(config, left(typed, length(typed) - coalesce(length(last), 0))) as l));
   required := coalesce(terms.dimensions, '{}');
-  is_common := required = '{}' or 50 * terms.counts[1] > terms.documents;
+  is_common := required = '{}' or 20 * terms.counts[1] > terms.documents;
   if last is null then
     return;
   end if;
@@ -45,13 +45,13 @@ begin
     select pgrecall_internal._dimension(min(l.lexeme))
     from   pgrecall.lexemes(config, last) as l
     having count(*) = 1);
-  is_common := is_common and 50 * known > coalesce(terms.documents, 0);
+  is_common := is_common and 20 * known > coalesce(terms.documents, 0);
 end;
 $$;
 comment on function pgrecall_internal._typed_words is
 'Words that are being typed, as dimensions: those that a memory must have, and of those that begin '
-'like the last one any; null where the last one is complete. is_common: more than about a fiftieth '
-'of the memories have them.';
+'like the last one any; null where the last one is complete. is_common: more than about a '
+'twentieth of the memories have them.';
 
 create or replace function pgrecall.find_memories(
   bank       text,
@@ -65,6 +65,9 @@ create or replace function pgrecall.find_memories(
 returns setof pgrecall.stored_memory
 language plpgsql stable parallel safe rows 50
 set search_path from current
+-- A page is read in the order of the primary key, not sorted: see below.
+set enable_sort = off
+set enable_seqscan = off
 as $$
 declare
   found_bank pgrecall.bank := pgrecall_internal._bank(bank);
@@ -94,9 +97,15 @@ begin
        || array[]::bigint[])');
     branch := '
       select m.memory_id
-      from   pgrecall.memory m
-      where  m.bank_id = $1 and m.memory_id < $5 and m.fact_type = any ($8)
-        and  ' || visible || ' and ' || has_words || ' order by m.memory_id desc limit $4';
+      from (
+        select x.*
+        from   pgrecall.memory x
+        where  x.bank_id = $1 and x.memory_id < $5
+        order  by x.memory_id desc
+        offset 0
+      ) as m
+      where  m.fact_type = any ($8)
+        and  ' || visible || ' and ' || has_words || ' limit $4';
   else
     -- As in _lexical_search(): another collation rules out every index but the lexical one.
     has_words := replace(has_words, '{keys}',

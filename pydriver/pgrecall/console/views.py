@@ -102,11 +102,14 @@ class Asked:
         if found is None:
             return None
         try:
-            return int(found)
+            number = int(found)
         except ValueError as error:
             raise InvalidArgument(
                 f'{name} must be a whole number, not "{found[:80]}"', hint=f"Such as {name}=1."
             ) from error
+        if abs(number) >= 2**63:
+            raise InvalidArgument(f"{name} is out of range", hint="Ids have at most 19 digits.")
+        return number
 
     def moment(self, name: str) -> datetime | None:
         """Return the beginning of a day, or a time; in UTC where no zone is given."""
