@@ -58,6 +58,7 @@ from pgrecall.rows import (
     Arm,
     ArmFinding,
     ArmReport,
+    Audited,
     Bank,
     BankStatistics,
     BulkRetention,
@@ -1093,6 +1094,69 @@ class Recall:
         """
         return self._run(calls.memories.unconsolidate(bank))
 
+    def quarantine(self, bank: str, source: str, *, dry_run: bool | None = None) -> list[Corrected]:
+        """Take the facts of a source out of every recall, and take no more of it.
+
+        What they had ended holds again. :meth:`release` undoes it.
+
+        Args:
+            bank: Name of an existing bank.
+            source: A source_id, or how several begin, "web:*".
+            dry_run: Only lists what would change. Default: False.
+
+        Returns:
+            The memories that change, as they are then.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: source names none.
+
+        """
+        return self._run(calls.memories.quarantine(bank, source, dry_run=dry_run))
+
+    def release(self, bank: str, source: str) -> list[Corrected]:
+        """Undo :meth:`quarantine`, row for row.
+
+        Args:
+            bank: Name of an existing bank.
+            source: As it was given.
+
+        Returns:
+            What was restored; memories that were corrected again since stay as they are.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: the source is not in quarantine, or another memory says by now what one
+                of them says.
+
+        """
+        return self._run(calls.memories.release(bank, source))
+
+    def audit(
+        self,
+        bank: str,
+        *,
+        since: datetime | None = None,
+        source: str | None = None,
+        top_k: int | None = None,
+    ) -> list[Audited]:
+        """List who stored, ended and replaced which memories, the latest first.
+
+        Forgotten memories and reverted corrections are not in it.
+
+        Args:
+            bank: Name of an existing bank.
+            since: Only what was done from then on. Default: all.
+            source: Only memories of it: a source_id, or how several begin, "web:*". Default: all.
+            top_k: How many at most. Default: 1000.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return self._run(calls.memories.audit(bank, since=since, source=source, top_k=top_k))
+
     def log_session(
         self,
         bank: str,
@@ -1872,8 +1936,7 @@ class Recall:
     def _answered(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call to the primary, and retry it after a delay where that may help."""
         trace = trace or Trace()
-        delays = retry_delays()
-        while True:
+        for repetitions, delay in enumerate(retry_delays()):
             owner = True
             try:
                 with self._connection(trace) as connection:
@@ -1883,14 +1946,14 @@ class Recall:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                may_help = owner and is_transient(error, call.is_repeatable, trace)
-                delay = next(delays, None) if may_help else None
-                if delay is None:
+                is_passing = is_transient(error, call.is_repeatable, trace, repetitions)
+                if not (owner and is_passing):
                     ours = from_database(error) or self._version_error(error)
                     if ours is None:
                         raise
                     raise ours from error
             time.sleep(delay)
+        raise AssertionError("there is always another delay")
 
     def _version_error(self, error: psycopg.Error) -> InstallError | None:
         """Compare the versions of driver and schema, where an error may come from them."""

@@ -93,6 +93,9 @@ class SqlOptions(TypedDict, total=False):
             boost, filter, events. Default: the bank's, else boost.
         type_hints: Words that tell the fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
+        untrusted_rows: Rows of one source that is trusted less than 1 (source_trust of the bank)
+            that may stand before others; further ones follow behind all else. Range: 0 to 1000.
+            Default: the bank's, else 3.
         use_hints: Searches only the fact types that type_hints() finds in the query, unless too
             little comes. Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
@@ -135,6 +138,7 @@ class SqlOptions(TypedDict, total=False):
     time_basis: Literal["occurred", "mentioned"] | None
     time_mode: Literal["boost", "filter", "events"] | None
     type_hints: Mapping[str, object] | None
+    untrusted_rows: int | None
     use_hints: bool | None
     weights: Mapping[str, object] | None
     widen_below: int | None
