@@ -459,6 +459,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "terms": (["gondola"], {"query": "Who is Cy?"}, "reach"),
     "entity": ("Ana", {}, "b"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
+    "untrusted_rows": (0, {"query": "Is the window open?"}, "strangers"),
 }
 # What a driver reads before it calls a recall, which then ignores it: see recall/test_prepare.py.
 READ_BEFORE = {"latest_words", "former_words"}
@@ -487,7 +488,7 @@ REACH: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def asked_bank(server: Server, installed_template: str) -> Any:
-    """Banks b and reach; many: 3,000 vectors with a poor index; alike: 60 that are nearly one."""
+    """Banks b, reach, strangers; many: 3,000 vectors, a poor index; alike: 60 nearly one."""
     vectors = np.random.default_rng(5).normal(size=(3000, 8))
     with server.database(installed_template) as dsn:
         with psycopg.connect(dsn) as connection:
@@ -509,6 +510,12 @@ def asked_bank(server: Server, installed_template: str) -> Any:
             ]
             retain(connection, facts, "many", link="deferred")
             build_planned(connection)
+            create(connection, "strangers", settings={"source_trust": {"web:*": 0.9}})
+            windows = [
+                {"text": "The window is open.", "source_id": "web:1", "mentioned_at": "2026-01-01"},
+                {"text": "A window.", "source_id": "handbook", "mentioned_at": "2026-01-01"},
+            ]
+            retain(connection, windows, "strangers")
             create(connection, "alike")
             crates = [
                 {"text": f"crate {n}", "embedding": [1, n / 100, 0], "mentioned_at": "2026-01-01"}
@@ -531,7 +538,7 @@ def outcome(connection: Connection, bank: str, arguments: dict[str, Any]) -> Any
     elif bank == "many":
         asked.pop("during")
         embeddings = np.random.default_rng(6).normal(size=(20, 8)).tolist()
-    elif bank == "reach":
+    elif bank in ("reach", "strangers"):
         asked.pop("during")
         embeddings = [None]
     said = []
