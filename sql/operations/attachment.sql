@@ -234,6 +234,7 @@ begin
                 '''body'');';
   elsif the_table.relkind <> 'r' or the_table.relpersistence = 't' or the_table.relispartition
      or exists (select from pg_inherits i where relation in (i.inhparent, i.inhrelid))
+     or the_table.oid < 16384  -- of PostgreSQL itself
      or the_table.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   then
     raise exception using
@@ -532,8 +533,8 @@ comment on function pgrecall.attach_table is
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
 'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
 'are looked at again. The owner of the table calls it, and the triggers run with its rights. '
-'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column '
-'or table that does not fit, 42501 not the owner.';
+'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the '
+'column or table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
