@@ -234,6 +234,7 @@ begin
                 '''body'');';
   elsif the_table.relkind <> 'r' or the_table.relpersistence = 't' or the_table.relispartition
      or exists (select from pg_inherits i where relation in (i.inhparent, i.inhrelid))
+     or the_table.oid < 16384  -- of PostgreSQL itself
      or the_table.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   then
     raise exception using

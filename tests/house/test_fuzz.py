@@ -95,6 +95,7 @@ VALUES: dict[str, list[Any]] = {
     "tstzrange": [*PERIODS, None],
     "anycompatible": [*VECTORS, None],
     "jsonb": [json.dumps(value).replace("Infinity", "1e400") for value in JSON] + [None],
+    "regclass": ["pg_class", "pgrecall.memory", "pgrecall.fact", None],
     "regconfig": ["english", "simple", None],
     "pg_lsn": ["0/0", "FFFFFFFF/FFFFFFFF", None],
     "pgrecall.arm_hit[]": HITS,
