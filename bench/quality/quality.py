@@ -9,8 +9,8 @@
 The file is that of bench/conversations.py, which reads it and fills the banks.
 
 The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
-fusions, over banks without that context too (`no_context`), and both reranked, by what
-PGRECALL_RERANKER names or else by the packaged cross-encoder. Where a tenth of the turns are longer
+fusions, over banks without that context too (`no_context`), and both reranked by
+the packaged cross-encoder; late.py measures late interaction. Where a tenth of the turns are longer
 than 100 words, they are also cut at ends of sentences into `passages` of about as many, each a fact
 of its own, of which the best of each turn is kept. Where conversations have sessions, `session`
 asks for these: the session is the source of each turn, and the best turn of each is kept.
@@ -250,7 +250,10 @@ def main() -> None:
         random.Random(7).shuffle(texts)
         calibration = calibrate(embedder, texts)
         print(f"{embedder.model}: {calibration.low_cosine:.3f}, {calibration.high_cosine:.3f}")
-    with harness.database() as dsn, Recall.connect(dsn, embedder=embedder) as recall:
+    with (
+        harness.database() as dsn,
+        Recall.connect(dsn, embedder=embedder, reranker="cross-encoder") as recall,
+    ):
         for conversation in given:
             load(recall, conversation, variants)
         for bank in recall.banks() if calibration else ():
