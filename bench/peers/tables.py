@@ -95,11 +95,11 @@ def loading(result: Result) -> str:
 
 
 def setup(result: Result) -> str:
-    """Return a table of the peers: versions, how they are set up, and why one did not run."""
+    """Return a table of the peers: versions, how they are set up, and why one was left out."""
     body = []
     for about in result["peers"].values():
         versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if k != "plpgsql")
-        why = f" **Not run:** {about['not_run']}" if "not_run" in about else ""
+        why = f" **Left out:** {about['not_run']}" if "not_run" in about else ""
         body.append([about["title"], versions or NONE, about["how"] + why.replace("|", "\\|")])
     return rows(["", "versions", "set up"], body)
 
