@@ -11,7 +11,20 @@ OURS = "pgrecall"
 NONE = "–"
 QUALITY = {"locomo": "LoCoMo", "fiqa": "FiQA", "musique": "MuSiQue"}
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 720, 420, 60, 50, 200, 20
-COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8d5a97", "#c77f1a", "#4a4a4a", "#008080", "#7a5230")
+COLOURS = (
+    "#1b6ca8",
+    "#d1495b",
+    "#3a7d44",
+    "#8d5a97",
+    "#c77f1a",
+    "#4a4a4a",
+    "#008080",
+    "#7a5230",
+    "#00b3d6",
+    "#e377c2",
+    "#9a9a00",
+    "#000000",
+)
 
 Result = Mapping[str, Any]
 Line = tuple[str, Sequence[tuple[float, float]]]
