@@ -11,7 +11,20 @@ OURS = "pgrecall"
 NONE = "–"
 QUALITY = {"locomo": "LoCoMo", "fiqa": "FiQA", "musique": "MuSiQue"}
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 720, 420, 60, 50, 200, 20
-COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8d5a97", "#c77f1a", "#4a4a4a", "#008080", "#7a5230")
+COLOURS = (
+    "#1b6ca8",
+    "#d1495b",
+    "#3a7d44",
+    "#8d5a97",
+    "#c77f1a",
+    "#4a4a4a",
+    "#008080",
+    "#7a5230",
+    "#00b3d6",
+    "#e377c2",
+    "#9a9a00",
+    "#000000",
+)
 
 Result = Mapping[str, Any]
 Line = tuple[str, Sequence[tuple[float, float]]]
@@ -95,11 +108,11 @@ def loading(result: Result) -> str:
 
 
 def setup(result: Result) -> str:
-    """Return a table of the peers: versions, how they are set up, and why one did not run."""
+    """Return a table of the peers: versions, how they are set up, and why one was left out."""
     body = []
     for about in result["peers"].values():
         versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if k != "plpgsql")
-        why = f" **Not run:** {about['not_run']}" if "not_run" in about else ""
+        why = f" **Left out:** {about['not_run']}" if "not_run" in about else ""
         body.append([about["title"], versions or NONE, about["how"] + why.replace("|", "\\|")])
     return rows(["", "versions", "set up"], body)
 
