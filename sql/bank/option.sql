@@ -110,8 +110,8 @@ begin atomic
        'words can: in a language, say, that the embedding model does not know.',
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
-       'Share of the words of the query that the embedding model knows, as its embedder tells: '
-       'from 0.75 on the semantic arm has its weight, at 0.25 none.',
+       'Share of the words of the query that the embedding model knows, as its embedder says. From '
+       '0.75 on the semantic arm has all of its weight, at 0.25 none.',
        0, 1, null, false),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',

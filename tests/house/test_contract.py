@@ -354,7 +354,7 @@ def test_every_option_is_declared_with_the_default_that_holds(connection: Connec
     kinds = {"boolean", "integer", "number", "text", "interval", "text[]", "object", "embedding"}
     assert {option.type for option in options.values()} == kinds
     assert [name for name, option in options.items() if not option.is_bank_default] == [
-        *("hypothetical", "explain", "with_tokens", "keys", "terms", "entity"),
+        *("known_words", "hypothetical", "explain", "with_tokens", "keys", "terms", "entity"),
     ]
 
 
