@@ -350,7 +350,8 @@ begin
     order  by 1
   );
   perform pgrecall_upgrade.note_views(theirs);
-  are_views := cardinality(theirs) = (
+  -- Over a column that goes no view can be made again as it was.
+  are_views := column_names = '{}' and cardinality(theirs) = (
     select count(distinct r.view_id) from pgrecall_upgrade.recreation r
   );
   if are_views and current_setting('pgrecall.recreate_dependents', true) = 'on' then
