@@ -351,8 +351,16 @@ begin
   );
   perform pgrecall_upgrade.note_views(theirs);
   -- Over a column that goes no view can be made again as it was.
-  are_views := column_names = '{}' and cardinality(theirs) = (
+  are_views := cardinality(theirs) = (
     select count(distinct r.view_id) from pgrecall_upgrade.recreation r
+  ) and not exists (
+    select
+    from   unnest(column_names) as c (name)
+    join   pg_attribute a
+    on     a.attrelid = to_regclass('pgrecall.' || split_part(c.name, '.', 1))
+    and    a.attname = split_part(c.name, '.', 2)
+    cross  join lateral pgrecall_upgrade.dependents('pg_class'::regclass, array[a.attrelid],
+                                                    a.attnum)
   );
   if are_views and current_setting('pgrecall.recreate_dependents', true) = 'on' then
     for part in
