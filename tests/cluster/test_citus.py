@@ -297,6 +297,7 @@ CALLS = (
     "last_session_end('x')",
     "exported_rows('x')",
     "embed_pending('x')",
+    "relations_pending('x')",
     "embed_store('x', '[]', 'other')",
     "pending_links('x')",
     "link_pending('x')",
