@@ -2,15 +2,21 @@
 create or replace function pgrecall_internal._arm_hits(
   arm text, result pgrecall_internal.arm_result)
 returns pgrecall.arm_hit[]
-language sql immutable parallel safe
-return array(
-  -- Equal scores share a rank: the order of storing is no evidence.
-  select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
-          u.via, (result).background)::pgrecall.arm_hit
-  from   unnest((result).memory_ids, (result).scores, (result).vias)
-           with ordinality as u(id, score, via, n)
-  order  by u.n
-);
+language plpgsql immutable parallel safe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    -- Equal scores share a rank: the order of storing is no evidence.
+    select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
+            u.via, (result).background)::pgrecall.arm_hit
+    from   unnest((result).memory_ids, (result).scores, (result).vias)
+             with ordinality as u(id, score, via, n)
+    order  by u.n
+  );
+end;
+$$;
 comment on function pgrecall_internal._arm_hits is
 'The result of the worker of an arm as hits with ranks.';
 

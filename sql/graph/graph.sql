@@ -7,13 +7,15 @@
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])
-language sql immutable parallel safe
-begin atomic
-  with setting as materialized (
-    select (request.options ->> 'named_boost')::double precision as boost,
-           (request.options ->> 'rrf_k')::integer as k
-  ),
-  arm as (
+language plpgsql immutable parallel safe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  boost double precision := (request.options ->> 'named_boost')::double precision;
+  k     integer := (request.options ->> 'rrf_k')::integer;
+begin
+  with arm as (
     select h.arm, max(h.score) as best,
            coalesce((weights ->> h.arm)::double precision, 1) as weight
     from   unnest(hits) as h
@@ -23,10 +25,9 @@ begin atomic
   fused as (
     select h.memory_id,
            sum(a.weight * h.score / a.best
-               * (1 + s.boost * coalesce(h.named, 0)) / (s.k + h.rank)) as score
+               * (1 + boost * coalesce(h.named, 0)) / (k + h.rank)) as score
     from   unnest(hits) as h
     join   arm a on a.arm = h.arm
-    cross  join setting s
     where  a.best > 0 and h.score > 0 and a.weight > 0
     group  by h.memory_id
   ),
@@ -38,9 +39,11 @@ begin atomic
   )
   select array_agg(b.memory_id order by b.share desc, b.memory_id desc),
          array_agg(b.share / s.total order by b.share desc, b.memory_id desc)
+  into   memory_ids, masses
   from   best b
   cross  join (select sum(x.share) as total from best x) as s;
 end;
+$$;
 comment on function pgrecall_internal._hit_masses is
 'The 50 best hits with the mass that each starts with, together 1: the fifth power of the share of '
 'the best score, by score-weighted RRF.';
