@@ -63,6 +63,20 @@ begin
              as u(id, is_entity, is_caused, unasked, mass, way)
     where  not u.is_entity;
     exit when step = steps + 2;
+    -- Where all steps are taken, causal links alone lead on.
+    exit when step >= steps and not asked.is_root and not exists (
+      select
+      from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
+      where  u.mass >= least_flow
+        and  (u.unasked < steps or not u.is_entity and coalesce(
+               (select true from pgrecall.link o
+                where  o.bank_id = bank and o.from_id = u.id
+                  and  o.kind = any ('{caused_by,causes,enables,prevents}')
+                limit  1),
+               (select true from pgrecall.link i
+                where  i.bank_id = bank and i.to_id = u.id
+                  and  i.kind = any ('{caused_by,causes,enables,prevents}')
+                limit  1))));
 
     with node as materialized (
       select u.n, u.id, u.is_entity, u.is_caused, u.unasked, u.mass, u.way,
