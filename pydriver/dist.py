@@ -29,7 +29,7 @@ EXTENSION = PACKAGE / "extension"
 DIST = HERE / "dist"
 MODELS = {"embedder": "*", "reranker": "*", "minilm": "[!w]*"}
 """Directories of models, and which of their files are released."""
-LARGEST_DRIVER = 1_000_000
+LARGEST_DRIVER = 1_100_000
 POSTGRES = (16, 17, 18)
 ALONE = """
 import importlib.metadata as m, sys
@@ -215,7 +215,7 @@ def check(target: Path) -> int:
     builds = [driver, models, *([deb] if shutil.which("dpkg-deb") else [])]
     steps: list[tuple[str, Callable[[], object]]] = [
         ("driver: sdist and wheel", lambda: driver(target)),
-        ("driver: under 1 MB, no models", lambda: sizes(target)),
+        ("driver: under 1.1 MB, no models", lambda: sizes(target)),
         ("models: sdist and wheel", lambda: models(target)),
         ("installed alone", lambda: installed(target, False)),
         ("installed with the models", lambda: installed(target, True)),

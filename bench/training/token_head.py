@@ -27,7 +27,6 @@ import argparse
 import json
 import lzma
 import math
-import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -272,19 +271,13 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=2001, help="groups that are read")
     parser.add_argument("--steps", type=int, default=400, help="0: principal directions alone")
     parser.add_argument("--number", type=int, default=1, help="1 to 255, another for each head")
-    parser.add_argument("--cache", type=Path, help="a file for last layers, made where missing")
     parser.add_argument("--out", type=Path, default=PACKAGED / "tokens.onnx")
     options = parser.parse_args()
     torch.manual_seed(3)
     read, tokenizer = reader()
     sentences = list(islice(harness.lines(harness.require(options.data)), COUNTED))
     known = principal(sentences, read, tokenizer)
-    if options.cache and options.cache.is_file():
-        groups, layers, ids = pickle.loads(options.cache.read_bytes())
-    else:
-        groups, layers, ids = layers_of(harness.require(options.groups), read, options.most)
-        if options.cache:
-            options.cache.write_bytes(pickle.dumps((groups, layers, ids)))
+    groups, layers, ids = layers_of(harness.require(options.groups), read, options.most)
     directions, mean = known["directions"], known["mean"]
     layers = [(layer.astype(np.float32) - mean) @ directions for layer in layers]
     head = Head(options.dimensions, *weight_of(layers, ids, known["idf"]))

@@ -118,7 +118,7 @@ class Retained:
     index: int
     memory_id: int
     is_new: bool
-    is_embedded: bool
+    is_embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,27 +33,14 @@ return 'If the embedding model does not know the language, give the bank one tha
 comment on function pgrecall_internal._other_model_hint is
 'The hint of an arm that loses most of its weight as embeddings tell little.';
 
-create or replace function pgrecall_internal._known_note(
-  request pgrecall_internal.request, arm pgrecall.arm)
-returns text
-language sql immutable parallel safe
-return case
-  when 'embedding' = any (arm.needs) and request.embedding is not null
-       and (request.options ->> 'known_words')::double precision < 0.75
-    then format('the embedding model knows %s%% of the words of the query',
-                round(100 * (request.options ->> 'known_words')::numeric))
-end;
-comment on function pgrecall_internal._known_note is
-'What a report says of an arm that loses weight, or is not run, as the model knows few words.';
-
 create or replace function pgrecall_internal._skip_reason(
-  request pgrecall_internal.request, arm pgrecall.arm)
+  request pgrecall_internal.request, arm pgrecall.arm, known text)
 returns text
 language sql immutable parallel safe
 return case
   when arm.arm <> all (request.arms) then 'not asked for'
   when (request.options -> 'weights' ->> arm.arm)::double precision = 0
-    then coalesce(pgrecall_internal._known_note(request, arm), 'its weight is 0')
+    then coalesce(case when 'embedding' = any (arm.needs) then known end, 'its weight is 0')
   when 'embedding' = any (arm.needs) and request.embedding is null then 'no embedding given'
   when 'hypothetical' = any (arm.needs) and request.hypothetical is null
     then 'no hypothetical answer given'
@@ -71,7 +58,8 @@ return case
     then 'the query is only a date'
 end;
 comment on function pgrecall_internal._skip_reason is
-'Why an arm is left out without being called, by its row of the registry; null: it is called.';
+'Why an arm is left out without being called, by its row of the registry; null: it is called. '
+'known: what is said of arms that compare embeddings where the model knows few words.';
 
 create or replace function pgrecall_internal._widened(
   request pgrecall_internal.request, results integer)
@@ -106,6 +94,14 @@ declare
   arm     text;
   reason  text;
   note    text;
+  -- Hits are looked up by who is named once before the first arm that needs it, then arm by arm.
+  has_named boolean;
+  are_named boolean;
+  known   text := case
+    when request.embedding is not null
+         and (request.options ->> 'known_words')::double precision < 0.75
+      then format('the embedding model knows %s%% of the words of the query',
+                  round(100 * (request.options ->> 'known_words')::numeric)) end;
   result  pgrecall_internal.arm_result;
   found   pgrecall.arm_hit[];
   report  pgrecall.arm_report;
@@ -126,9 +122,10 @@ begin
   loop
     hits := '{}';
     reports := '{}';
-    for arm, reason, note in
-      select a.arm, pgrecall_internal._skip_reason(request, a),
-             pgrecall_internal._known_note(request, a)
+    are_named := false;
+    for arm, reason, note, has_named in
+      select a.arm, pgrecall_internal._skip_reason(request, a, known),
+             case when 'embedding' = any (a.needs) then known end, 'names' = any (a.needs)
       from   pgrecall.arms() as a
       order  by a.place
     loop
@@ -146,6 +143,10 @@ begin
         -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
         -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
         begin
+          if has_named and not are_named then
+            hits := pgrecall_internal._named_hits(request, hits);
+            are_named := true;
+          end if;
           result := pgrecall_internal._call_arm(arm, request, hits, is_planned);
           if not result.is_run then
             report.reason := result.reason;
@@ -156,8 +157,10 @@ begin
             report.status := 'ran';
             report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
-            found := pgrecall_internal._named_hits(
-              request, pgrecall_internal._arm_hits(arm, result));
+            found := pgrecall_internal._arm_hits(arm, result);
+            if are_named then
+              found := pgrecall_internal._named_hits(request, found);
+            end if;
           end if;
         exception when others then
           if sqlstate like 'RC%' or sqlstate like '40%' or sqlstate in ('22023', '57014') then
@@ -188,6 +191,9 @@ begin
       hits := hits || found;
       reports := reports || report;
     end loop;
+    if not are_named then
+      hits := pgrecall_internal._named_hits(request, hits);
+    end if;
     exit when is_planned
            or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
     -- Too few results: runs again without narrowing.

@@ -9,6 +9,7 @@ import pytest
 from sqlcalls import (
     READS,
     Connection,
+    attach_filed,
     column,
     contents,
     create,
@@ -117,13 +118,14 @@ def test_an_added_fact_type_can_be_retained_and_recalled(connection: Connection)
 
 
 def test_dropping_a_bank_leaves_nothing_of_it_and_all_of_another(connection: Connection) -> None:
-    fill(connection, "a")
-    fill(connection, "b")
+    for bank in ("a", "b"):
+        fill(connection, bank)
+        attach_filed(connection, bank)
     before = contents(connection, "bank_id = 'a'")
 
     removed = value(connection, "select pgrecall.drop_bank('b')")
 
-    assert removed == 2
+    assert removed == 3
     assert all(before.values()), "every table is to be tested"
     assert contents(connection, "bank_id = 'b'") == {table: [] for table in before}
     assert contents(connection) == before

@@ -212,6 +212,8 @@ def test_every_command_that_prints_results_prints_json(
         printed[line] = json.loads(text)
         return printed[line]
 
+    with psycopg.connect(database) as connection:
+        connection.execute("create table public.filed (id int primary key, body text)")
     for line in (
         "migrate --dry-run",
         "migrate --sql",
@@ -237,6 +239,9 @@ def test_every_command_that_prints_results_prints_json(
         f"eval b '{questions}' --no-embed",
         f"tune b '{questions}' --no-embed --budget 1 --folds 2",
         "doctor",
+        "attach other filed --key id --text body",
+        "sync other",
+        "detach other filed --forget",
         f"init claude-code --bank b --directory '{tmp_path}' --hooks",
     ):
         asked(line)
@@ -315,7 +320,7 @@ def test_an_entry_of_a_windows_program_is_read_back_as_it_was(
 ) -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
     program = "C:\\Program Files\\Python\\python.exe"
-    monkeypatch.setattr(agents, "_program", lambda: [program, "-m", "pgrecall"])
+    monkeypatch.setattr(agents, "_program", lambda _: [program, "-m", "pgrecall"])
 
     main(["init", "claude-code", "codex", "--bank", "b", "--directory", str(tmp_path)])
 

@@ -138,6 +138,7 @@ JSON: dict[str, dict[str, Shape]] = {
     },
     "settings": {**OPTIONS, "single relations": lambda n: {"single_relations": texts(n)}},
     "options": OPTIONS,
+    "fields": {"fields": OBJECT},
     "changes": {
         **{name: first_of(shape) for name, shape in FACTS.items()},
         "unknown": OBJECT,

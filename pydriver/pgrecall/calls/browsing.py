@@ -145,7 +145,7 @@ def relation_sizes(top_k: int) -> Call[RelationSize, list[RelationSize]]:
         " greatest(s.last_vacuum, s.last_autovacuum) as vacuumed_at,"
         " greatest(s.last_analyze, s.last_autoanalyze) as analysed_at"
         " from pg_catalog.pg_stat_user_tables s"
-        " where s.schemaname in ('pgrecall', 'pgrecall_internal')"
+        " where s.schemaname like 'pgrecall%%'"
         " order by pg_catalog.pg_total_relation_size(s.relid) desc limit %(top_k)s",
         {"top_k": top_k},
         row_of(RelationSize),

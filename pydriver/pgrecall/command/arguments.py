@@ -439,7 +439,7 @@ Command(
     top,
     "schema",
     "actions.print_schema",
-    "Print a JSON schema: of the facts that an extractor returns.",
+    "Print the JSON schema of facts that are extracted.",
     ["pgrecall schema facts"],
     argument("name", type=click.Choice(("facts",))),
     has_dsn=False,
@@ -449,7 +449,7 @@ Command(
     top,
     "attach",
     "tables.attach",
-    "Make the rows of a table of your own memories, and copy them.",
+    "Copy the rows of a table of your own.",
     [
         "pgrecall attach mine ticket --key id --text body --create",
         "pgrecall attach mine ticket --key id --text body --occurred opened_at --entity author"
