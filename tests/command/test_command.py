@@ -263,7 +263,7 @@ def test_every_command_that_prints_results_prints_json(
 
     takes = {name for name, command in COMMANDS.items() if "json" in _names(command)}
     assert seen == {name for name in takes if not name.startswith("shard ")}  # test_shards.py
-    assert set(COMMANDS) - takes == {"mcp", "hook", "completion", "console"}
+    assert set(COMMANDS) - takes == {"mcp", "hook", "completion", "console", "schema"}
     assert printed["bank drop b --yes"] == {"bank_id": "b", "memories": 2}
     assert len(cast("list[object]", printed["demo --bank tour"])) == 10
 
