@@ -126,7 +126,7 @@ begin
   end if;
   read.to_key := pgrecall_internal._string_field(
     place || '.to_key', item -> 'to_key', longest => 500);
-  if item ->> 'to_id' !~ '^\d{1,18}$'
+  if item ->> 'to_id' is not null and not pgrecall_internal._is_id(item ->> 'to_id')
      or item ->> 'to_index' !~ '^\d{1,9}$'
      or (item ->> 'to_index')::integer not between 0 and size - 1
      or (item ->> 'to_index')::integer = index

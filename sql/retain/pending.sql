@@ -95,7 +95,7 @@ begin
   perform pgrecall_internal._check_array('embeddings', embeddings);
   select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
   from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-  where  jsonb_typeof(v.item) <> 'object' or coalesce(v.item ->> 'memory_id', '') !~ '^\d{1,18}$'
+  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
   order  by v.n
   limit  1;
   if found then

@@ -6,6 +6,12 @@
 -- Times are read in UTC, whatever the session's time zone. Only numeric dates and timestamps are
 -- accepted: "today", which PostgreSQL also accepts, would change its meaning tomorrow.
 
+create or replace function pgrecall_internal._is_id(value text)
+returns boolean
+language sql immutable parallel safe
+return case when value ~ '^\d{1,19}$' then value::numeric <= 9223372036854775807 else false end;
+comment on function pgrecall_internal._is_id is 'Whether a text is an id: a bigint, 0 upwards.';
+
 create or replace function pgrecall_internal._raise_invalid_field(
   place text, problem text, hint text)
 returns void
