@@ -303,7 +303,7 @@ def test_after_an_error_nothing_has_been_written(database: str) -> None:
         "list_memories('b', filter => 'confidence >')",
         "find_memories('b', 'x', filter => 'confidence >')",
         'retain(\'b\', \'{"text": "x", "occurred": "maybe"}\')',
-        'retain_messages(\'b\', \'[{"txt": "x"}]\')',
+        "retain_messages('b', '[{\"txt\": \"x\"}]')",
     ],
 )
 def test_the_context_of_a_mistake_is_the_function_that_was_called(
