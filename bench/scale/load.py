@@ -87,7 +87,7 @@ class Pool:
 def asked_at_once(
     clients: int, seconds: float, ask: Callable[[int], dict[str, Any]]
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Let clients ask until time is up, once at least; returns the seconds taken and what each found."""
+    """Let clients ask until time is up, once at least; returns the seconds and what each found."""
     found: list[dict[str, Any]] = []
     errors: list[BaseException] = []
     numbers = count()

@@ -154,8 +154,7 @@ begin atomic
        'other conditions: entity in a filter.',
        null, null, null, false),
       ('window', 'text', null, 'a name of windows(), or a range',
-       'The window of time as text, before that of during: {"window": "last quarter"}. A literal '
-       'without a type as during is read as a range only.',
+       'The window of time in place of during: {"window": "last quarter"}.',
        null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;

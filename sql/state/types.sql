@@ -8,10 +8,10 @@
 -- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
 -- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
--- PostgreSQL reads a literal without a type as a range before any cast is asked, so names of windows
--- need text before them, or option window. A second function that takes text would be chosen for
--- such a literal (tried on 16 and 18), but then each name is two functions: a grant by name fails,
--- and so do gateways that choose a function by the names of its arguments.
+-- PostgreSQL reads a literal without a type as a range before any cast is asked, so names of
+-- windows need text before them, or option window. A second function that takes text would be
+-- chosen for such a literal (tried on 16 and 18), but then each name is two functions: a grant by
+-- name fails, and so do gateways that choose a function by the names of its arguments.
 --
 -- The types of the other public functions are in state/result.sql.
 create type pgrecall.arm_hit as (
