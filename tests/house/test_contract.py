@@ -356,6 +356,7 @@ def test_every_option_is_declared_with_the_default_that_holds(connection: Connec
     assert {option.type for option in options.values()} == kinds
     assert [name for name, option in options.items() if not option.is_bank_default] == [
         *("known_words", "hypothetical", "explain", "with_tokens", "keys", "terms", "entity"),
+        "window",
     ]
 
 
@@ -460,6 +461,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "keys": (["depot.9"], {"query": "Who is Cy?"}, "reach"),
     "terms": (["gondola"], {"query": "Who is Cy?"}, "reach"),
     "entity": ("Ana", {}, "b"),
+    "window": ("[2020-01-01, 2020-02-01)", {}, "b"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
     "untrusted_rows": (0, {"query": "Is the window open?"}, "strangers"),
 }
