@@ -290,6 +290,7 @@ def test_after_an_error_nothing_has_been_written(database: str) -> None:
 @pytest.mark.parametrize(
     "mistake",
     [
+        "create_bank('')",
         "hybrid_recall('nowhere', 'x')",
         "hybrid_recall('b', '')",
         "hybrid_recall('b', 'x', filter => 'confidnce > 3')",
