@@ -33,7 +33,7 @@ _WORDS = {
 }
 _HINTS = {
     datetime: "Pass a datetime such as datetime.fromisoformat('2026-03-05T14:00+00:00').",
-    tuple: "Pass (start, end), two datetimes; None leaves a side open.",
+    tuple: 'Pass (start, end), two datetimes; None leaves a side open. Text is window="this year".',
     bool: "Pass True or False.",
     int: "Pass a whole number such as 10.",
     float: "Pass a number such as 0.5.",

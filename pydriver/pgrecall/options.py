@@ -106,6 +106,8 @@ class SqlOptions(TypedDict, total=False):
             'lexical': 1, 'message': 0.9, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
         widen_below: Memories below which a recall that was narrowed by hints, or to a date, looks
             everywhere after all. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
+        window: The window of time in place of during: {"window": "last quarter"}. Range: a name of
+            windows(), or a range.
         with_tokens: Returns the token vectors of memories, by which the driver reranks; it sets
             this itself. Default: false.
 
@@ -148,4 +150,5 @@ class SqlOptions(TypedDict, total=False):
     use_hints: bool | None
     weights: Mapping[str, object] | None
     widen_below: int | None
+    window: str | None
     with_tokens: bool | None

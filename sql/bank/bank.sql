@@ -210,6 +210,7 @@ as $$
 declare
   fact_type text;
   is_new    boolean;
+  hint      text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -261,6 +262,10 @@ begin
     perform pgrecall.add_fact_type(bank, fact_type);
   end loop;
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  -- As in a recall: the context of a mistake is one line.
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.create_bank is

@@ -152,6 +152,9 @@ begin atomic
       ('entity', 'text', null, 'a name',
        'Keeps only what mentions the entity of this name, any of its names. Several, or one among '
        'other conditions: entity in a filter.',
+       null, null, null, false),
+      ('window', 'text', null, 'a name of windows(), or a range',
+       'The window of time in place of during: {"window": "last quarter"}.',
        null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;

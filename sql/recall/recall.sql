@@ -5,6 +5,10 @@
 -- a new setting is an option (recall_options()), a new column is an attribute at the end of its
 -- type. The argument types accept what clients send: embedding takes any kind of vector, array or
 -- text, during any range or text, filter an expression or JSON.
+--
+-- An error that the caller can mend is raised again by the function that was called, here and where
+-- facts, messages and filters are read: its context is then one line, not a dozen private ones.
+-- All others keep theirs. Nothing is written in such a block, so it takes no transaction id.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,
@@ -22,23 +26,28 @@ language plpgsql volatile parallel unsafe rows 10
 set search_path from current
 as $$
 declare
-  hits pgrecall.recalled[] := (pgrecall_internal._recall(
-    bank, query, pgrecall_internal._to_halfvec(embedding),
-    pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
-    options)).hits;
+  hint text;
 begin
   return query
-  select h.* from unnest(hits) as h;
+  select h.*
+  from   unnest((pgrecall_internal._recall(
+           bank, query, pgrecall_internal._to_halfvec(embedding),
+           pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
+           model, options)).hits) as h;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
 'The memories of a bank that best answer a query, best first: every arm that applies runs, fusion '
 'joins them. Without an embedding all arms but semantic and hypothetical answer. embedding is a '
 'halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is a range or '
-'text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it. tags keeps memories '
-'with any of them. filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = '
-'''''core'''''', or the same as JSON. as_of answers from what was known at an earlier time. model '
-'names what made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). '
+'text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it; option window is one '
+'by name, ''{"window": "last quarter"}''. tags keeps memories with any of them. filter is a '
+'condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the same as JSON. '
+'as_of answers from what was known at an earlier time. model names what made the embedding. All '
+'else is in options: {"diversity": 0.2}, see recall_options(). '
 'A memory that mentions an entity named in the query counts more. A row of kind message is a raw '
 'message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall '
 'by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
@@ -60,13 +69,17 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  run record;
+  run  record;
+  hint text;
 begin
   run := pgrecall_internal._recall(
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
   return (run.hits, run.arms)::pgrecall.recall_report;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.recall_report is
@@ -90,6 +103,8 @@ returns setof pgrecall.arm_report
 language plpgsql volatile parallel unsafe rows 8
 set search_path from current
 as $$
+declare
+  hint text;
 begin
   return query
   select a.*
@@ -98,6 +113,9 @@ begin
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, coalesce(options, '{}') || '{"explain": true}',
            coalesce(is_run, true))).arms) as a;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.explain_recall is
@@ -123,11 +141,13 @@ language plpgsql volatile parallel unsafe rows 300
 set search_path from current
 as $$
 declare
-  request pgrecall_internal.request := pgrecall_internal._request(
+  request pgrecall_internal.request;
+  hint    text;
+begin
+  request := pgrecall_internal._request(
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
-begin
   -- To try other weights, hits of arms with weight 0 are needed too: they run, and lead nowhere.
   request.options := request.options || jsonb_build_object('weights', (
     select jsonb_object_agg(a.arm, greatest(
@@ -138,6 +158,9 @@ begin
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.arm_hits is

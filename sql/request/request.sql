@@ -274,6 +274,10 @@ begin
   request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
   is_expanded := 'array' in (jsonb_typeof(request.options -> 'keys'),
                              jsonb_typeof(request.options -> 'terms'));
+  during := coalesce(
+    pgrecall_internal._range_of_period(
+      (request.options ->> 'window')::pgrecall_internal.period),
+    during);
   request.during := during;
   if arm is null then
     perform pgrecall_internal._check_query(

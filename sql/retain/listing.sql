@@ -109,7 +109,7 @@ create or replace function pgrecall.list_memories(
   before_id  bigint default null,
   top_k      integer default 50)
 returns setof pgrecall.stored_memory
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 as $$
 declare
@@ -117,6 +117,7 @@ declare
   condition  jsonb;
   visible    text;
   entity_ids bigint[];
+  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -142,6 +143,9 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, pgrecall_internal._listed_ids(
            bank, visible, condition, fact_types, span, entity_ids, as_of, before_id, top_k)) as s;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_memories is

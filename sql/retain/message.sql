@@ -168,6 +168,7 @@ declare
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
+  hint         text;
 begin
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
@@ -176,12 +177,17 @@ begin
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
   end if;
-  perform pgrecall_internal._check_array('messages', messages);
-  message_rows := array(
-    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-    from   jsonb_array_elements(messages) with ordinality as m(value, n)
-    order  by m.n
-  );
+  begin
+    perform pgrecall_internal._check_array('messages', messages);
+    message_rows := array(
+      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+      from   jsonb_array_elements(messages) with ordinality as m(value, n)
+      order  by m.n
+    );
+  exception when sqlstate 'RC000' or invalid_parameter_value then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   insert into pgrecall.session (bank_id, session_id, started_at)
   select retain_messages.bank, m.session_id, min(coalesce(m.sent_at, now()))
   from   unnest(message_rows) as m

@@ -395,6 +395,7 @@ declare
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
+  hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
@@ -425,7 +426,12 @@ begin
       hint    = 'With "key" a fact ends the older facts of its fact_key.';
   end if;
   locked := pgrecall_internal._pin_model(locked, facts, model);
-  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  begin
+    fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  exception when sqlstate 'RC000' or invalid_parameter_value then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
 
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);

@@ -63,21 +63,23 @@ create or replace function pgrecall.find_memories(
   before_id  bigint default null,
   top_k      integer default 50)
 returns setof pgrecall.stored_memory
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 -- A page is read in the order of the primary key, not sorted: see below.
 set enable_sort = off
 set enable_seqscan = off
 as $$
 declare
-  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+  found_bank pgrecall.bank;
   condition  jsonb;
   visible    text;
   typed      record;
   has_words  text;
   branch     text;
   ids        bigint[];
+  hint       text;
 begin
+  found_bank := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
   typed := pgrecall_internal._typed_words(found_bank, coalesce(words, ''));
   condition := pgrecall_internal._whole_filter(
@@ -125,6 +127,9 @@ begin
           typed.required, typed.begun, fact_types;
   return query
   select s.* from pgrecall.stored_memories(bank, ids) as s;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.find_memories is

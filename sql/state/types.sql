@@ -8,6 +8,10 @@
 -- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
 -- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
+-- PostgreSQL reads a literal without a type as a range before any cast is asked, so names of
+-- windows need text before them, or option window. A second function that takes text would be
+-- chosen for such a literal (tried on 16 and 18), but then each name is two functions: a grant by
+-- name fails, and so do gateways that choose a function by the names of its arguments.
 --
 -- The types of the other public functions are in state/result.sql.
 create type pgrecall.arm_hit as (
@@ -395,9 +399,10 @@ begin atomic
 end;
 comment on function pgrecall.windows is
 'The windows that have a name, as seen at a time: today, yesterday, this and last week, month, '
-'quarter and year, the last 7, 30 and 90 days. Wherever during is text, it takes these names, '
-'and "last N days" with any number: during => text ''last quarter''. Days begin at midnight in the '
-'time zone of the session, weeks on Monday; the last N days are those and today.';
+'quarter and year, the last 7, 30 and 90 days. Option window of a recall takes these names, and '
+'"last N days" with any number; so does during of any function where it is text: during => '
+'text ''last quarter''. Days begin at midnight in the time zone of the session, weeks on Monday; '
+'the last N days are those and today.';
 
 create or replace function pgrecall_internal._period_of_text(range text)
 returns pgrecall_internal.period
@@ -416,7 +421,7 @@ begin
 exception when data_exception then
   raise exception using
     errcode = 'invalid_parameter_value',
-    message = format('during: "%s" is not a window of time', left(range, 80)),
+    message = format('"%s" is not a window of time', left(range, 80)),
     hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
               || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
                  'empty to keep it open.';

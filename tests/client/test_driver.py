@@ -319,6 +319,16 @@ def test_a_period_that_is_given_is_not_read_out_of_the_query(recall: Recall) -> 
     assert report.temporal is None
 
 
+def test_a_window_by_name_is_not_read_out_of_the_query_either(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana moved", "occurred": "2026-03-05"}, "Ana moved on"])
+
+    report = recall.recall_report(
+        "b", "Ana in March 2026", window="[2026-05-01, 2026-06-01)", time_mode="filter"
+    )
+
+    assert (report.hits, report.temporal) == ((), None)
+
+
 def test_no_time_is_read_when_none_is_wanted(recall: Recall) -> None:
     report = recall.recall_report("b", "what happened in March 2026?", temporal=False)
 

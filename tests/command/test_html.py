@@ -6,7 +6,6 @@ import json
 import pathlib
 from dataclasses import replace
 from datetime import datetime, timezone
-from html.parser import HTMLParser
 from typing import Any
 
 import psycopg
@@ -25,38 +24,11 @@ from pgrecall import (
 from pgrecall.command import explain, html, main
 from pgrecall.command.drawing import Path, path_of
 from pgrecall.rerankers import ScoreFunction
+from visitors import Elements
 
 NOW = datetime(2026, 3, 20, tzinfo=timezone.utc)
 OPTIONS: RecallOptions = {"reference_time": NOW, "explain": True, "boosts": {"recency": 0.2}}
 EVIL = '<script>alert(1)</script>" onload="alert(2)" <img src=x onerror=alert(3)>'
-
-
-class Page(HTMLParser):
-    """A page taken apart; refuses one that does not close what it opens."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag != "meta":
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self._open and self._open[-1] != "style":
-            self.words += f"{data} "
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def relevance(_query: str, texts: Any) -> list[float]:
@@ -89,7 +61,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
     report, told = answer(connection, "Ana leads Atlas", "Ben left Atlas")
     report = replace(report, degradations=(Degradation("arm", "because", "do this"),))
 
-    page = Page(html.page("b", "Who leads Atlas in March 2026?", report, told))
+    page = Elements(html.page("b", "Who leads Atlas in March 2026?", report, told))
 
     assert [attributes.get("lang") for attributes in page.all("html")] == ["en"]
     for words in (
@@ -113,7 +85,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
 def test_a_bar_adds_up_to_the_score(connection: psycopg.Connection[Any]) -> None:
     report, told = answer(connection, "Ana leads Atlas", "Ben left Atlas", "Cem saw Ana")
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
 
     bars: list[float] = []
     for tag, attributes in page.tags:
@@ -131,7 +103,7 @@ def test_the_first_bars_follow_the_order_shown(connection: psycopg.Connection[An
         connection, "Ana leads Atlas", "Ben left Atlas", "Cem saw Ben", reranker=relevance
     )
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
 
     drawn = [float(one["width"] or 0) for one in page.all("rect") if "order" in str(one["fill"])]
     best = report.hits[0].final_score
@@ -157,7 +129,7 @@ def test_the_page_names_the_settings_that_differ(connection: psycopg.Connection[
     report, told = answer(connection, "Ana leads Atlas")
     given: RecallOptions = {"weights": {"lexical": 2}}
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
     merged = explain.gathered(recall, "w", "?", given, report_of_nothing(), {}, None)
     settings = explain.changed(
         Recall(connection).recall_options(),
@@ -191,7 +163,7 @@ def test_the_page_says_where_a_memory_is(connection: psycopg.Connection[Any]) ->
         RecallStep("answer", "left out", 12, None, "of 12; the answer ends at 10"),
     ]
 
-    page = Page(html.page("b", "?", report, replace(told, missed=[(77, "Ben sleeps", steps)])))
+    page = Elements(html.page("b", "?", report, replace(told, missed=[(77, "Ben sleeps", steps)])))
 
     said = " ".join(page.words.split())
     assert "Where is 77? Ben sleeps step status place score reason" in said
@@ -236,7 +208,7 @@ def test_the_path_is_drawn_with_its_directions(
     told = replace(told, texts={1: "one", 2: "two"})
 
     found = path_of(hit, told.texts)
-    page = Page(html.page("b", "?", replace(report, hits=(hit,)), told))
+    page = Elements(html.page("b", "?", replace(report, hits=(hit,)), told))
 
     assert found == path
     drawn = [svg for svg in page.all("svg") if svg["class"] == "path"]
@@ -252,7 +224,7 @@ def test_the_path_is_drawn_with_its_directions(
 def test_every_bar_says_in_words_what_it_shows(connection: psycopg.Connection[Any]) -> None:
     report, told = answer(connection, "Ana leads Atlas")
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
 
     assert all(bar["role"] == "img" for bar in page.all("svg"))
     assert str(page.all("svg")[0]["aria-label"]).startswith(f"Score {report.hits[0].score:.4f}: ")
@@ -266,7 +238,7 @@ def test_the_page_tells_the_path_that_led_to_an_answer(
     shared = replace(report.hits[1], via={"text": "Ben <b> saw it", "entities": ["VX-77"]})
     report = replace(report, hits=(chain, shared))
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
 
     assert "via Ana → leads → Atlas" in page.words
     assert "via Ben <b> saw it → VX-77" in page.words
@@ -277,7 +249,7 @@ def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) 
     first = report.hits[0]
     assert (first.text, first.fused_rank) == ("Ben left Atlas", 2)
 
-    page = Page(html.page("b", "?", report, told))
+    page = Elements(html.page("b", "?", report, told))
 
     assert first.boost != 1
     said = f"#1 reranked: the reranker says 0.900, times boosts {first.boost:.3f}"
@@ -313,7 +285,7 @@ def test_what_is_remembered_cannot_become_part_of_the_page(
 
     text = html.page(EVIL, EVIL, report, told)
 
-    page = Page(text)
+    page = Elements(text)
     assert page.words.count("<script>alert(1)</script>") >= 20
     assert not page.all("script")
     assert not page.all("img")
@@ -325,7 +297,7 @@ def test_the_page_needs_nothing_from_elsewhere(connection: psycopg.Connection[An
 
     text = html.page("b", "?", report, told)
 
-    attributes = {name for _, attributes in Page(text).tags for name in attributes}
+    attributes = {name for _, attributes in Elements(text).tags for name in attributes}
     assert not attributes & {"src", "href", "srcset", "action", "data"}
     assert "url(" not in text
     assert "@import" not in text
@@ -335,7 +307,7 @@ def test_the_page_needs_nothing_from_elsewhere(connection: psycopg.Connection[An
 def test_a_page_of_nothing_is_a_page() -> None:
     nothing = report_of_nothing()
 
-    page = Page(html.page("b", "?", nothing, html.Told()))
+    page = Elements(html.page("b", "?", nothing, html.Told()))
 
     assert "Nothing found." in page.words
     assert "0.0 ms together" in page.words
@@ -375,7 +347,7 @@ def test_the_command_writes_the_page(
     assert "returned" in printed
     assert rows["why"]["1"][-1]["status"] == "returned"
     assert rows["hits"][0]["text"] == "Ana leads Atlas"
-    words = Page(file.read_text(encoding="utf-8")).words
+    words = Elements(file.read_text(encoding="utf-8")).words
     assert "Where is 1?" in words
     assert "Atlas: by “atlas”" in words
     assert "no embedding given" in words

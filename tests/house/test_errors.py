@@ -285,3 +285,34 @@ def test_after_an_error_nothing_has_been_written(database: str) -> None:
                     retain(connection, [good, with_text(case[0])], bank=bank, model="m")
 
         assert contents(connection) == before
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "create_bank('')",
+        "hybrid_recall('nowhere', 'x')",
+        "hybrid_recall('b', '')",
+        "hybrid_recall('b', 'x', filter => 'confidnce > 3')",
+        "hybrid_recall('b', 'x', options => '{\"diversity\": 3}')",
+        "hybrid_recall('b', 'x', options => '{\"window\": \"last autumn\"}')",
+        "hybrid_recall('b', 'x', embedding => '[1, 2]')",
+        "recall_report('b', 'x', fact_types => '{mood}')",
+        "explain_recall('b', 'x', top_k => 0)",
+        "arm_hits('b', 'x', options => '{\"arms\": [\"psychic\"]}')",
+        "why_not('b', 'x', 1)",
+        "list_memories('b', filter => 'confidence >')",
+        "find_memories('b', 'x', filter => 'confidence >')",
+        'retain(\'b\', \'{"text": "x", "occurred": "maybe"}\')',
+        "retain_messages('b', '[{\"txt\": \"x\"}]')",
+    ],
+)
+def test_the_context_of_a_mistake_is_the_function_that_was_called(
+    bank: Connection, mistake: str
+) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        bank.execute(f"select pgrecall.{mistake}".encode())
+
+    (line,) = str(caught.value.diag.context).splitlines()
+    assert f"function pgrecall.{mistake.split('(')[0]}(" in line
+    assert caught.value.diag.message_hint

@@ -57,6 +57,7 @@ select rank from pgrecall.hybrid_recall('team', 'went live', during => '[2026-03
 select rank from pgrecall.hybrid_recall('team', 'live', filter => 'entity = ''Atlas''');
 select rank from pgrecall.hybrid_recall('team', 'live', options => '{"entity": "Atlas"}');
 select * from pgrecall.windows();
+select rank from pgrecall.hybrid_recall('team', 'live', options => '{"window": "this year"}');
 select arm, status, reason from pgrecall.explain_recall('team', 'Who leads Atlas?');
 select name, range, description from pgrecall.recall_options();
 select fact_type, count(*) from pgrecall.fact where bank_id = 'team' group by 1;
@@ -131,7 +132,8 @@ def test_the_first_day_of_an_analyst(home: Path, database: str) -> None:
         answered = {query: connection.execute(query.encode()).fetchall() for query in asked}
         with pytest.raises(psycopg.Error) as caught:
             connection.execute(
-                "select * from pgrecall.hybrid_recall('team', 'x', during => text 'last autumn')"
+                "select * from pgrecall.hybrid_recall('team', 'x', options => '{"
+                '"window": "last autumn"}\')'
             )
         connection.execute("reset role")
         for group in ("reader", "writer", "admin"):
@@ -141,6 +143,7 @@ def test_the_first_day_of_an_analyst(home: Path, database: str) -> None:
     assert [query for query, rows in answered.items() if not rows] == []
     assert answered[asked[1]][0][1] == "Maya leads Atlas."
     assert "last quarter" in str(caught.value.diag.message_hint)
+    assert len(str(caught.value.diag.context).splitlines()) == 1
 
 
 def test_the_first_day_of_a_dba(home: Path, bare_database: str) -> None:
@@ -182,3 +185,4 @@ def test_the_first_day_of_a_dba(home: Path, bare_database: str) -> None:
 
     assert 'may not create bank "mine"' in str(caught.value.diag.message_primary)
     assert "first_dba_admin" in str(caught.value.diag.message_hint)
+    assert len(str(caught.value.diag.context).splitlines()) == 1

@@ -120,16 +120,16 @@ def test_a_wheel_holds_the_scripts_of_its_sql(wheel: Path) -> None:
 
 
 def test_a_wheel_holds_the_weights_of_the_embedder(wheel: Path) -> None:
-    weights = build.PACKAGE / "embedder" / "weights"
+    weights = build.PACKAGE / "minilm" / "weights"
     if not weights.is_dir():
         pytest.skip("no weights in this checkout: an installation from it gets them")
 
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("pgrecall/embedder/")}
+        packed = set(archive.namelist())
 
     expected = [path for path in weights.rglob("*") if path.is_file()]
     assert packed >= {str(path.relative_to(build.PACKAGE.parent)) for path in expected}
-    assert packed >= {"pgrecall/embedder/model.onnx", "pgrecall/minilm/weights/model.safetensors"}
+    assert packed >= {"pgrecall/minilm/model.onnx", "pgrecall/minilm/weights/model.safetensors"}
 
 
 def test_a_source_distribution_builds_the_same_wheel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -615,7 +616,7 @@ def test_other_words_for_a_window_are_an_error_that_lists_the_names(
 
     found = caught.value.diag
     assert found.sqlstate == "22023"
-    assert found.message_primary == f'during: "{words}" is not a window of time'
+    assert found.message_primary == f'"{words}" is not a window of time'
     assert f"Names of windows: {', '.join(names)}" in (found.message_hint or "")
     assert {"today", "last quarter", "this year", "last 30 days"} <= {*names}
 
@@ -666,6 +667,26 @@ def test_a_recall_and_a_list_take_the_name_of_a_window(connection: Connection) -
     assert "Atlas broke" in column(connection, f"{listed} top_k => 5)")
     assert column(connection, f"{found.replace('20', '2')} options => '{{\"time_mode\": "
                               "\"filter\"}')") == []  # fmt: skip
+
+
+def test_option_window_takes_a_name_in_a_literal_without_a_type(connection: Connection) -> None:
+    create(connection)
+    day = value(connection, "select (now() - interval '10 days')::date::text")
+    retain(connection, [{"text": "Atlas broke", "occurred": day}, {"text": "Atlas holds"}])
+
+    def texts(window: str, more: str = "") -> list[Any]:
+        options = json.dumps({"window": window, "time_mode": "filter"})
+        return column(
+            connection,
+            f"select text from pgrecall.hybrid_recall('b', 'Atlas', options => '{options}'{more})",
+        )
+
+    assert texts("last 20 days") == ["Atlas broke"]
+    assert texts("last 2 days") == []
+    assert texts("last 20 days", ", during => '[1999-01-01, 1999-02-01)'") == ["Atlas broke"]
+    with pytest.raises(psycopg.Error) as caught:
+        texts("last fortnight")
+    assert "Names of windows: today" in str(caught.value.diag.message_hint)
 
 
 def test_never_returns_what_is_of_another_bank(

@@ -167,7 +167,7 @@ def test_to_forget_all_of_a_bank_by_nothing_is_refused(connection: Connection) -
 
     with refused(connection, "22023", "nothing says what to forget", "message_ids =>"):
         value_of(connection)
-    with refused(connection, "22023", 'during: "one day" is not a window of time', "write"):
+    with refused(connection, "22023", '"one day" is not a window of time', "write"):
         connection.execute("select pgrecall.forget_messages('b', during => 'one day'::text)")
 
 

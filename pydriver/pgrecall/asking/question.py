@@ -109,7 +109,8 @@ class Question:
         self._constraint: TemporalConstraint | None = None
         during: Period | None = given.pop("during", None)
         self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
-        self._reads_time = given.pop("temporal", True) and during is None
+        has_window = during is not None or given.get("window") is not None
+        self._reads_time = given.pop("temporal", True) and not has_window
 
         self._texts: dict[str, str | Callable[[str], str]] = {}
         for name in EMBEDDINGS & given.keys():

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from time import monotonic
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import psycopg
 from rich.console import Console
+from rich.table import Table
 
 from pgrecall.client import Recall
 from pgrecall.command import doctor, explain, html, indexes, queries, reembed, render
@@ -29,7 +30,7 @@ from pgrecall.inference.embedders import (
     SentenceTransformerEmbedder,
 )
 from pgrecall.inference.interfaces import Embedder
-from pgrecall.rows import BulkRetention, Corrected, Degradation, Maintained, Retention
+from pgrecall.rows import BulkRetention, Degradation, Maintained, Retention
 from pgrecall.server import resolve_dsn, schema
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 20  # lines that are refused
+_UNCHANGED = "there is nothing to undo"
+_Row = TypeVar("_Row")
 
 
 def migrate(options: SimpleNamespace, console: Console) -> int:
@@ -92,13 +95,8 @@ def bank_list(options: SimpleNamespace, console: Console) -> int:
     """List the banks."""
     with Recall.connect(options.dsn) as recall:
         banks = recall.banks()
-    if options.json:
-        print_json(console, banks)
-    elif banks:
-        console.print(render.banks_table(banks))
-    else:
-        console.print("There is no bank yet. Create one with: pgrecall bank create NAME")
-    return 0
+    none = "There is no bank yet. Create one with: pgrecall bank create NAME"
+    return print_rows(options, console, banks, render.banks_table, none)
 
 
 def bank_show(options: SimpleNamespace, console: Console) -> int:
@@ -473,21 +471,22 @@ def supersede(options: SimpleNamespace, console: Console) -> int:
             reach="copies" if options.copies else None,
             dry_run=options.dry_run,
         )
-    return _print_corrected(options, console, ended)
+    return print_rows(options, console, ended, render.corrected_table, _UNCHANGED)
 
 
 def unsupersede(options: SimpleNamespace, console: Console) -> int:
     """Restore a memory."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         restored = recall.unsupersede(options.bank, options.memory_id)
-    return _print_corrected(options, console, restored)
+    return print_rows(options, console, restored, render.corrected_table, _UNCHANGED)
 
 
 def consolidate(options: SimpleNamespace, console: Console) -> int:
     """List or merge near duplicates, or undo that."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.undo:
-            return _print_corrected(options, console, recall.unconsolidate(options.bank))
+            restored = recall.unconsolidate(options.bank)
+            return print_rows(options, console, restored, render.corrected_table, _UNCHANGED)
         merged = recall.consolidate(
             options.bank, dry_run=not options.apply, min_similarity=options.min_similarity
         )
@@ -499,18 +498,6 @@ def consolidate(options: SimpleNamespace, console: Console) -> int:
         console.print(render.merged_table(merged))
         if not options.apply:
             console.print("Merge them with --apply; --undo takes that back.", style="dim")
-    return 0
-
-
-def _print_corrected(
-    options: SimpleNamespace, console: Console, memories: Sequence[Corrected]
-) -> int:
-    if options.json:
-        print_json(console, memories)
-    elif memories:
-        console.print(render.corrected_table(memories))
-    else:
-        console.print("there is nothing to undo")
     return 0
 
 
@@ -620,6 +607,21 @@ def named_embedder(name: str) -> Embedder:
 def print_json(console: Console, value: object) -> None:
     """Print rows for machines."""
     console.file.write(render.to_json(value) + "\n")
+
+
+def print_rows(
+    options: SimpleNamespace,
+    console: Console,
+    rows: Sequence[_Row],
+    table: Callable[[Sequence[_Row]], Table],
+    nothing: str = "nothing found",
+) -> int:
+    """Print rows: a table for people, or what says that there are none."""
+    if options.json:
+        print_json(console, rows)
+    else:
+        console.print(table(rows) if rows else nothing)
+    return 0
 
 
 def print_done(options: SimpleNamespace, console: Console, said: str, **done: object) -> None:

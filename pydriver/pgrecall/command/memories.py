@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rich.console import Console
@@ -10,42 +9,39 @@ from rich.text import Text
 
 from pgrecall.client import Recall
 from pgrecall.command import render
-from pgrecall.command.actions import embedder_of, print_done, print_json
-from pgrecall.rows import Memory
+from pgrecall.command.actions import embedder_of, print_done, print_rows
+from pgrecall.rows import Period
 
 
 def list_them(options: SimpleNamespace, console: Console) -> int:
     """List memories."""
-    during = None
-    if options.since is not None or options.until is not None:
-        during = (options.since, options.until)
     with Recall.connect(options.dsn, embedder=None) as recall:
         found = recall.list_memories(
             options.bank,
             filter=options.filter,
             fact_types=options.fact_type,
             tags=options.tag,
-            during=during,
+            during=_during(options),
             entity=options.entity,
             is_ended_too=options.all,
             before_id=options.before,
             top_k=options.top_k,
         )
-    return _print(options, console, found)
+    return print_rows(options, console, found, render.memories_table)
 
 
 def get(options: SimpleNamespace, console: Console) -> int:
     """Show memories by id."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         found = [recall.get(options.bank, memory_id) for memory_id in options.memory_id]
-    return _print(options, console, found)
+    return print_rows(options, console, found, render.memories_table)
 
 
 def history(options: SimpleNamespace, console: Console) -> int:
     """List the versions of a fact."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         found = recall.history(options.bank, options.memory_id)
-    return _print(options, console, found)
+    return print_rows(options, console, found, render.memories_table)
 
 
 def update(options: SimpleNamespace, console: Console) -> int:
@@ -54,7 +50,7 @@ def update(options: SimpleNamespace, console: Console) -> int:
         new = recall.update(options.bank, options.memory_id, **dict(options.changes))
         former = recall.history(options.bank, new.memory_id)
     found = [new if memory.memory_id == new.memory_id else memory for memory in former]
-    code = _print(options, console, found)
+    code = print_rows(options, console, found, render.memories_table)
     if not options.json and (ended := [*new.ended_entities, *new.ended_relations]):
         console.print(Text(f"no longer said: {'; '.join(ended)}"))
     return code
@@ -81,15 +77,12 @@ def forget(options: SimpleNamespace, console: Console) -> int:
 
 def forget_messages(options: SimpleNamespace, console: Console) -> int:
     """Erase raw messages by id, session or time."""
-    during = None
-    if options.since is not None or options.until is not None:
-        during = (options.since, options.until)
     with Recall.connect(options.dsn, embedder=None) as recall:
         removed = recall.forget_messages(
             options.bank,
             list(options.message_id) or None,
             session=options.session,
-            during=during,
+            during=_during(options),
             dry_run=options.dry_run or None,
         )
     said = _forgotten(options, removed, "message", "messages")
@@ -97,16 +90,11 @@ def forget_messages(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
+def _during(options: SimpleNamespace) -> Period | None:
+    is_given = options.since is not None or options.until is not None
+    return (options.since, options.until) if is_given else None
+
+
 def _forgotten(options: SimpleNamespace, count: int, one: str, many: str) -> str:
     verb = "would forget" if options.dry_run else "forgot"
     return f"{verb} {count:,} {one if count == 1 else many}"
-
-
-def _print(options: SimpleNamespace, console: Console, memories: Sequence[Memory]) -> int:
-    if options.json:
-        print_json(console, memories)
-    elif memories:
-        console.print(render.memories_table(memories))
-    else:
-        console.print("nothing found")
-    return 0
