@@ -12,6 +12,7 @@ import datetime
 import re
 import shutil
 import sys
+import tarfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
+PACKED = "scripts.tar.xz"  # in extension/ of a released package: the plain scripts
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "values" / "version.sql")
 # Of registries; they name the version as well.
 MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
@@ -235,6 +237,36 @@ def write(scripts: dict[str, str], directory: Path = EXTENSION) -> None:
     directory.mkdir(parents=True)
     for name, text in scripts.items():
         (directory / name).write_text(text, encoding="utf-8")
+
+
+def pack(directory: Path) -> None:
+    """Put the plain scripts of a directory into one archive.
+
+    They have most of their text in common, which an archive holds once, however many releases
+    can be upgraded.
+    """
+    with tarfile.open(directory / PACKED, "w:xz") as archive:
+        for path in sorted(directory.glob("pgrecall-[0-9]*.sql")):
+            about = tarfile.TarInfo(path.name)
+            about.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(about, file)
+            path.unlink()
+
+
+def packed_script(name: str) -> str | None:
+    """Return a script of an installed package, None where it has none of that name."""
+    path = EXTENSION / name
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    if not (EXTENSION / PACKED).is_file():
+        return None
+    with tarfile.open(EXTENSION / PACKED) as archive:
+        if name not in archive.getnames():
+            return None
+        file = archive.extractfile(name)
+        assert file is not None
+        return file.read().decode()
 
 
 def release(to: str, today: datetime.date) -> None:
