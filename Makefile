@@ -25,7 +25,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release release-check dist deb checksums pgxn all clean lock locked sbom audit
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release freeze release-check site dist deb checksums pgxn all clean lock locked sbom audit
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ readme: $(DEVELOPED) $(BUILT) ## Write sql/README.md from the comments in sql/, 
 generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of the embedder
 	@$(BIN)/python pydriver/generate.py
 	@$(BIN)/python pydriver/embedder_graph.py
+
+site: $(DEVELOPED) $(BUILT) ## Build the site into pydriver/dist/site, without a network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q -f pydriver/site/mkdocs.yml
 
 all: build
 
