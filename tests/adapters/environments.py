@@ -34,7 +34,7 @@ LIBRARIES = {
     "endpoints": (["openai"], ["openai==1.56.0"]),
     "tutorials": (
         ["langgraph", "openai-agents", "mcp"],
-        ["langgraph==0.4.10", "openai-agents==0.6.0", "mcp==1.23.0"],
+        ["langgraph==0.4.10", "openai-agents==0.6.0", "openai==2.8.0", "mcp==1.23.0"],
     ),
     "adapter_docs": (["sqlalchemy", "asyncpg"], ["sqlalchemy==2.0.0", "asyncpg==0.29.0"]),
 }
