@@ -114,12 +114,16 @@ bench-peers: $(DEVELOPED) $(BUILT) ## Measure pgrecall beside its peers: make be
 	@$(BIN)/python bench/peers/peers.py $(ARGS)
 	@$(BIN)/python -m bench.report
 
-release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
+release: $(DEVELOPED) ## Check everything and freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
 	$(PYTHON) -I pydriver/pgrecall/server/build.py --set-version $(VERSION)
 	$(MAKE) check
-	$(PYTHON) -I pydriver/pgrecall/server/build.py --release $(VERSION)
-	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make pgxn."
+	$(MAKE) freeze
+
+freeze: ## Only freeze what was checked already: make freeze VERSION=1.2.3
+	@test -n "$(VERSION)" || { echo "Say which: make freeze VERSION=1.2.3" >&2; exit 2; }
+	$(PYTHON) -I pydriver/pgrecall/server/build.py --set-version $(VERSION) --release $(VERSION)
+	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make release-check."
 
 dist: $(DEVELOPED) $(BUILT) ## Build the driver and the package of the models, sdist and wheel, into pydriver/dist
 	@$(BIN)/python pydriver/dist.py driver

@@ -18,6 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = "pydriver/site/pages/"
 REFERENCE = "sql/README.md"  # with a page for each chapter
 WHOLE = {
     "README.md": "index.md",
@@ -124,6 +125,8 @@ class Site:
                 anchor = ""
         elif path in WHOLE:
             there = WHOLE[path]
+        elif path.startswith(PAGES) and path.endswith(".md"):
+            there = path.removeprefix(PAGES)
         elif Path(path).suffix in PICTURES:
             there = f"pictures/{Path(path).name}"
             self.pictures[there] = path

@@ -33,7 +33,7 @@ PAGES = build.ROOT / "pydriver" / "site" / "pages" / "tutorials"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEEDS = {
     "agent": [],
-    "analyst": ["click"],
+    "analyst": ["click", "onnxruntime"],
     "claude": ["mcp", "click"],
     "langgraph": ["langgraph.graph"],
     "openai-agents": ["agents", "psycopg_pool"],

@@ -135,24 +135,36 @@ def setup_script(befores: Sequence[str]) -> str:
 
     """
     now = version()
-    branch = (
-        "    when '{before}' then\n"
-        "      execute $script_{tag}${script}$script_{tag}$;\n"
-        "      return '{done}';\n"
-    )
     branches = [("", full_script(), f"installed pgrecall {now}")]
     branches += [
         (before, upgrade_script(before), f"upgraded pgrecall from {before} to {now}")
         for before in befores
     ]
+    return setup_of(now, branches)
+
+
+def setup_of(version: str, branches: Sequence[tuple[str, str, str]]) -> str:
+    """Assemble the extension's own script of a version.
+
+    Args:
+        version: The version.
+        branches: For each version that may be installed, or none: that version, the script that
+            leads from there, and what is returned when it has run.
+
+    """
+    branch = (
+        "    when '{before}' then\n"
+        "      execute $script_{tag}${script}$script_{tag}$;\n"
+        "      return '{done}';\n"
+    )
     scripts = "".join(
         branch.format(before=before, tag=before.replace(".", "_"), script=script, done=done)
         for before, script, done in branches
     )
     frame = (FRAME / "setup.sql").read_text(encoding="utf-8")
-    return _header(f"pgrecall {now}, the extension") + frame.replace("{version}", now).replace(
-        "{scripts}\n", scripts
-    )
+    return _header(f"pgrecall {version}, the extension") + frame.replace(
+        "{version}", version
+    ).replace("{scripts}\n", scripts)
 
 
 def assemble() -> dict[str, str]:
@@ -277,22 +289,27 @@ def release(to: str, today: datetime.date) -> None:
         today: The date that the changelog gets.
 
     Raises:
-        ValueError: the version cannot be released.
+        ValueError: the version cannot be released, or the release notes say nothing of it.
 
     """
     frozen = frozen_releases()
     if frozen and version_key(to) <= version_key(frozen[-1]):
         raise ValueError(f"{to} is not later than {frozen[-1]}, which is released already")
+    headings = {
+        "CHANGELOG.md": ("## Unreleased\n", f"## Unreleased\n\n## {to}, {today.isoformat()}\n"),
+        "NOTES.md": (f"## {to} (not released yet)\n", f"## {to}, {today.isoformat()}\n"),
+    }
+    for name, (heading, _) in headings.items():
+        if heading not in (MIGRATIONS / name).read_text(encoding="utf-8"):
+            raise ValueError(f'{name} has no line "{heading.strip()}"')
     (MIGRATIONS / f"pgrecall--{to}.sql").write_text(full_script(), encoding="utf-8")
     following = MIGRATIONS / "next.sql"
     if frozen:
         following.rename(MIGRATIONS / f"pgrecall--{frozen[-1]}--{to}.delta.sql")
     following.write_text(NEXT, encoding="utf-8")
-    changelog = MIGRATIONS / "CHANGELOG.md"
-    text = changelog.read_text(encoding="utf-8")
-    heading = "## Unreleased\n"
-    dated = f"{heading}\n## {to}, {today.isoformat()}\n"
-    changelog.write_text(text.replace(heading, dated, 1), encoding="utf-8")
+    for name, (heading, dated) in headings.items():
+        text = (MIGRATIONS / name).read_text(encoding="utf-8")
+        (MIGRATIONS / name).write_text(text.replace(heading, dated, 1), encoding="utf-8")
 
 
 def set_version(to: str) -> None:
