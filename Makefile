@@ -83,8 +83,8 @@ all: build
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
 install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
-	install -d "$$($(PG_CONFIG) --sharedir)/extension"
-	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
+	install -d "$(DESTDIR)$$($(PG_CONFIG) --sharedir)/extension"
+	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$(DESTDIR)$$($(PG_CONFIG) --sharedir)/extension/"
 
 lock: $(DEVELOPED) ## Write versions and hashes of what the tests run with to tests/house/requirements.lock
 	@$(BIN)/python tests/house/supply.py lock
