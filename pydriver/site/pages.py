@@ -16,6 +16,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "pydriver/site/pages/"
@@ -100,9 +101,12 @@ class Site:
         source = self.source[place]
         title = TITLES.get(source)
         front = f"---\ntitle: {title}\n---\n\n" if title else ""
-        return front + "".join(
+        return front + self._linked(self.text[place], source, place)
+
+    def _linked(self, text: str, source: str, place: str) -> str:
+        return "".join(
             LINK.sub(lambda link: self._link(link, source, place), part) if is_prose else part
-            for part, is_prose in outside_blocks(self.text[place])
+            for part, is_prose in outside_blocks(text)
         )
 
     def _link(self, link: re.Match[str], source: str, place: str) -> str:
@@ -134,6 +138,10 @@ class Site:
             return words
         near = posixpath.relpath(there, posixpath.dirname(place) or ".")
         return f"{picture}[{words}]({near}{'#' if anchor else ''}{anchor})"
+
+    def own_page(self, place: str, text: str) -> str:
+        """Return a page of pages/ with its links as they are on the site."""
+        return self._linked(text, PAGES + place, place)
 
 
 def nav(site: Site) -> list[Any]:
@@ -177,3 +185,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for place, path in site.pictures.items():
         files.append(File.generated(config, place, abs_src_path=str(ROOT / path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead the links of a page in pages/, which are those of the checkout, to the site."""
+    site = Site()
+    place = page.file.src_uri
+    return markdown if place in site.text else site.own_page(place, markdown)

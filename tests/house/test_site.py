@@ -120,6 +120,16 @@ def test_a_page_leads_and_loads_only_what_is_there(pages: dict[Path, Page]) -> N
     assert broken == []
 
 
+def test_links_of_a_page_lead_to_a_file_of_the_checkout_too() -> None:
+    broken = []
+    for page in (SITE / "pages").rglob("*.md"):
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if not (page.parent / target.partition("#")[0]).exists():
+                broken.append(f"{page.name}: {target}")
+
+    assert broken == []
+
+
 def test_styles_and_scripts_load_nothing_of_others(site: Path) -> None:
     styles = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
     config = (SITE / "mkdocs.yml").read_text(encoding="utf-8")
