@@ -227,6 +227,7 @@ def pytest(*words: str) -> str:
 
 def check(target: Path) -> int:
     """Build and check everything; prints one table."""
+    os.environ["SOURCE_DATE_EPOCH"] = commit_time()  # also where somebody commits meanwhile
     builds = [driver, models, *([deb] if shutil.which("dpkg-deb") else [])]
 
     def packages() -> None:
