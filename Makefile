@@ -25,7 +25,7 @@ PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release release-check dist deb checksums pgxn all clean lock locked sbom audit
+.PHONY: help demo test test-fast test-faults test-all-routes test-adapters check lint readme generate build install bench-smoke bench bench-peers release freeze release-check site dist deb checksums pgxn all clean lock locked sbom audit
 
 help: ## Print what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,13 +75,16 @@ generate: $(DEVELOPED) $(BUILT) ## Write client.py, options.py and the graph of 
 	@$(BIN)/python pydriver/generate.py
 	@$(BIN)/python pydriver/embedder_graph.py
 
+site: $(DEVELOPED) $(BUILT) ## Build the site into pydriver/dist/site, without a network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q -f pydriver/site/mkdocs.yml
+
 all: build
 
 build: $(BUILT) ## Assemble the SQL scripts into pydriver/pgrecall/extension
 
 install: $(BUILT) ## Copy the extension to the server that PG_CONFIG belongs to
-	install -d "$$($(PG_CONFIG) --sharedir)/extension"
-	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$$($(PG_CONFIG) --sharedir)/extension/"
+	install -d "$(DESTDIR)$$($(PG_CONFIG) --sharedir)/extension"
+	install -m 644 $(BUILT) $(EXTENSION)/pgrecall--*.sql "$(DESTDIR)$$($(PG_CONFIG) --sharedir)/extension/"
 
 lock: $(DEVELOPED) ## Write versions and hashes of what the tests run with to tests/house/requirements.lock
 	@$(BIN)/python tests/house/supply.py lock
@@ -111,12 +114,16 @@ bench-peers: $(DEVELOPED) $(BUILT) ## Measure pgrecall beside its peers: make be
 	@$(BIN)/python bench/peers/peers.py $(ARGS)
 	@$(BIN)/python -m bench.report
 
-release: $(DEVELOPED) ## Freeze a release: make release VERSION=1.2.3
+release: $(DEVELOPED) ## Check everything and freeze a release: make release VERSION=1.2.3
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=1.2.3" >&2; exit 2; }
 	$(PYTHON) -I pydriver/pgrecall/server/build.py --set-version $(VERSION)
 	$(MAKE) check
-	$(PYTHON) -I pydriver/pgrecall/server/build.py --release $(VERSION)
-	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make pgxn."
+	$(MAKE) freeze
+
+freeze: ## Only freeze what was checked already: make freeze VERSION=1.2.3
+	@test -n "$(VERSION)" || { echo "Say which: make freeze VERSION=1.2.3" >&2; exit 2; }
+	$(PYTHON) -I pydriver/pgrecall/server/build.py --set-version $(VERSION) --release $(VERSION)
+	@echo "Now commit migrations/ and the version, tag the commit v$(VERSION), and run make release-check."
 
 dist: $(DEVELOPED) $(BUILT) ## Build the driver and the package of the models, sdist and wheel, into pydriver/dist
 	@$(BIN)/python pydriver/dist.py driver

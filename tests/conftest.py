@@ -44,9 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Modules whose tests take seconds each: they install, dump, load models or wait for one another.
 SLOW = frozenset(
-    "test_build test_cli test_concurrency test_dump_restore test_evaluate test_hostile"
-    " test_failover test_index_command test_install test_package test_readme test_reembed"
-    " test_rerank test_replicas test_shards test_skew test_upgrade".split()
+    "test_build test_cli test_concurrency test_dump_restore test_evaluate test_failover"
+    " test_freeze test_hostile test_index_command test_install test_package test_readme"
+    " test_reembed test_rerank test_replicas test_shards test_site test_skew test_upgrade".split()
 )
 
 

@@ -238,14 +238,19 @@ def frozen_script(release: str) -> str:
 
 
 def install_old_extension(server: Server, dsn: str, release: str) -> None:
-    """Install a frozen release as 0.1.0 did it: everything is a member of the extension."""
+    """Install a frozen release by its extension; 0.1.0 made everything a member of it."""
     script = frozen_script(release)
+    has_installer = release != "0.1.0"
+    if has_installer:
+        script = build.setup_of(release, [("", script, f"installed pgrecall {release}")])
     files = {"pgrecall.control": build.CONTROL.format(version=release)}
     with (
         server.extension_files(files | {f"pgrecall--{release}.sql": script}),
         psycopg.connect(dsn) as connection,
     ):
         connection.execute(f"create extension pgrecall version '{release}'".encode())
+        if has_installer:
+            connection.execute("select pgrecall_setup.install()")
 
 
 def run_script(server: Server, dsn: str, script: str) -> None:

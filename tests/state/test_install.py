@@ -532,6 +532,11 @@ def test_what_stands_on_a_column_that_goes_is_named(
 @pytest.mark.usefixtures("made_up_release")
 def test_a_release_freezes_the_script_and_the_delta() -> None:
     (build.MIGRATIONS / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n* Added.\n")
+    notes = build.MIGRATIONS / "NOTES.md"
+    notes.write_text("# Notes\n")
+    with pytest.raises(ValueError, match=rf'NOTES.md has no line "## {__version__} \(not'):
+        build.release(__version__, datetime.date(2026, 3, 1))
+    notes.write_text(f"# Notes\n\n## {__version__} (not released yet)\n")
     script = build.full_script()
 
     build.release(__version__, datetime.date(2026, 3, 1))
@@ -546,3 +551,4 @@ def test_a_release_freezes_the_script_and_the_delta() -> None:
         f"## Unreleased\n\n## {__version__}, 2026-03-01\n\n* Added."
         in (build.MIGRATIONS / "CHANGELOG.md").read_text()
     )
+    assert notes.read_text() == f"# Notes\n\n## {__version__}, 2026-03-01\n"

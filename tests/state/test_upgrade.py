@@ -415,19 +415,20 @@ def test_a_migration_gives_up_on_a_table_that_stays_in_use(old_database: str) ->
         assert connection.execute("show lock_timeout").fetchone() == ("0",)
 
 
-def test_a_migration_in_a_transaction_of_the_caller_is_tried_once(old_database: str) -> None:
+def test_a_migration_in_a_transaction_of_the_caller_is_tried_once(
+    old_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgrecall.server.schema._PAUSE", -1.0)  # waiting to try again is an error
     with (
         psycopg.connect(old_database) as writer,
         psycopg.connect(old_database) as connection,
     ):
         writer.execute("lock table pgrecall.memory in row exclusive mode")
         connection.execute("select 1")
-        begun = time.perf_counter()
 
         with pytest.raises(errors.LockNotAvailable):
             schema.migrate(connection, lock_timeout=0.05, retries=100)
 
-        assert time.perf_counter() - begun < 5
         assert schema.installed_version(connection) == OLDEST
 
 

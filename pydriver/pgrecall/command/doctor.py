@@ -21,7 +21,7 @@ from pgrecall.errors import RecallError
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
 from pgrecall.rows import Bank
-from pgrecall.server import schema
+from pgrecall.server import build, schema
 
 _OLDEST_SERVER = 160000
 _OLDEST_VECTOR = (0, 8, 4)
@@ -213,7 +213,7 @@ def _sessions(recall: Recall) -> list[Finding]:
 
 def _missing(recall: Recall) -> list[Finding]:
     """Compare the indexes and primary keys with those that the installation script creates."""
-    expected = set(_INDEX.findall(schema.script(f"pgrecall--{__version__}.sql")))
+    expected = set(_INDEX.findall(schema.script(build.install_name(__version__))))
     rows = recall._run(queries.indexes())
     there = dict(rows)
     missing = sorted(expected - there.keys())

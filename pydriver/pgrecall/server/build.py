@@ -12,6 +12,7 @@ import datetime
 import re
 import shutil
 import sys
+import tarfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
+PACKED = "scripts.tar.xz"  # in extension/ of a released package: the plain scripts
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "values" / "version.sql")
 # Of registries; they name the version as well.
 MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
@@ -133,24 +135,36 @@ def setup_script(befores: Sequence[str]) -> str:
 
     """
     now = version()
-    branch = (
-        "    when '{before}' then\n"
-        "      execute $script_{tag}${script}$script_{tag}$;\n"
-        "      return '{done}';\n"
-    )
     branches = [("", full_script(), f"installed pgrecall {now}")]
     branches += [
         (before, upgrade_script(before), f"upgraded pgrecall from {before} to {now}")
         for before in befores
     ]
+    return setup_of(now, branches)
+
+
+def setup_of(version: str, branches: Sequence[tuple[str, str, str]]) -> str:
+    """Assemble the extension's own script of a version.
+
+    Args:
+        version: The version.
+        branches: For each version that may be installed, or none: that version, the script that
+            leads from there, and what is returned when it has run.
+
+    """
+    branch = (
+        "    when '{before}' then\n"
+        "      execute $script_{tag}${script}$script_{tag}$;\n"
+        "      return '{done}';\n"
+    )
     scripts = "".join(
         branch.format(before=before, tag=before.replace(".", "_"), script=script, done=done)
         for before, script, done in branches
     )
     frame = (FRAME / "setup.sql").read_text(encoding="utf-8")
-    return _header(f"pgrecall {now}, the extension") + frame.replace("{version}", now).replace(
-        "{scripts}\n", scripts
-    )
+    return _header(f"pgrecall {version}, the extension") + frame.replace(
+        "{version}", version
+    ).replace("{scripts}\n", scripts)
 
 
 def assemble() -> dict[str, str]:
@@ -237,6 +251,36 @@ def write(scripts: dict[str, str], directory: Path = EXTENSION) -> None:
         (directory / name).write_text(text, encoding="utf-8")
 
 
+def pack(directory: Path) -> None:
+    """Put the plain scripts of a directory into one archive.
+
+    They have most of their text in common, which an archive holds once, however many releases
+    can be upgraded.
+    """
+    with tarfile.open(directory / PACKED, "w:xz") as archive:
+        for path in sorted(directory.glob("pgrecall-[0-9]*.sql")):
+            about = tarfile.TarInfo(path.name)
+            about.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(about, file)
+            path.unlink()
+
+
+def packed_script(name: str) -> str | None:
+    """Return a script of an installed package, None where it has none of that name."""
+    path = EXTENSION / name
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    if not (EXTENSION / PACKED).is_file():
+        return None
+    with tarfile.open(EXTENSION / PACKED) as archive:
+        if name not in archive.getnames():
+            return None
+        file = archive.extractfile(name)
+        assert file is not None
+        return file.read().decode()
+
+
 def release(to: str, today: datetime.date) -> None:
     """Freeze the current state as a release.
 
@@ -245,22 +289,27 @@ def release(to: str, today: datetime.date) -> None:
         today: The date that the changelog gets.
 
     Raises:
-        ValueError: the version cannot be released.
+        ValueError: the version cannot be released, or the release notes say nothing of it.
 
     """
     frozen = frozen_releases()
     if frozen and version_key(to) <= version_key(frozen[-1]):
         raise ValueError(f"{to} is not later than {frozen[-1]}, which is released already")
+    headings = {
+        "CHANGELOG.md": ("## Unreleased\n", f"## Unreleased\n\n## {to}, {today.isoformat()}\n"),
+        "NOTES.md": (f"## {to} (not released yet)\n", f"## {to}, {today.isoformat()}\n"),
+    }
+    for name, (heading, _) in headings.items():
+        if heading not in (MIGRATIONS / name).read_text(encoding="utf-8"):
+            raise ValueError(f'{name} has no line "{heading.strip()}"')
     (MIGRATIONS / f"pgrecall--{to}.sql").write_text(full_script(), encoding="utf-8")
     following = MIGRATIONS / "next.sql"
     if frozen:
         following.rename(MIGRATIONS / f"pgrecall--{frozen[-1]}--{to}.delta.sql")
     following.write_text(NEXT, encoding="utf-8")
-    changelog = MIGRATIONS / "CHANGELOG.md"
-    text = changelog.read_text(encoding="utf-8")
-    heading = "## Unreleased\n"
-    dated = f"{heading}\n## {to}, {today.isoformat()}\n"
-    changelog.write_text(text.replace(heading, dated, 1), encoding="utf-8")
+    for name, (heading, dated) in headings.items():
+        text = (MIGRATIONS / name).read_text(encoding="utf-8")
+        (MIGRATIONS / name).write_text(text.replace(heading, dated, 1), encoding="utf-8")
 
 
 def set_version(to: str) -> None:

@@ -93,14 +93,10 @@ def script(name: str) -> str:
         InstallError: there is none of that name.
 
     """
-    if build.is_checkout():  # always what sql/ says now
-        scripts = build.assemble()
-        if name in scripts:
-            return scripts[name]
-    else:
-        path = build.EXTENSION / name
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
+    # In a checkout always what sql/ says now.
+    found = build.assemble().get(name) if build.is_checkout() else build.packed_script(name)
+    if found is not None:
+        return found
     raise InstallError(
         f'this package has no script "{name}"',
         hint="Install another version of the package: pip install --upgrade pgrecall",
