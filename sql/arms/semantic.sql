@@ -137,15 +137,19 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search, planned once a session: one scan of all types, of whose nearest what
-      -- follows needs no more.
+      -- The usual search, planned once a session. What follows needs the nearest of all types.
       select array_agg(f.memory_id), array_agg(f.distance), max(f.distance)
       into   found_ids, distances, farthest
       from (
-        select e.memory_id, e.embedding <=> _semantic_search.embedding as distance
-        from   pgrecall.embedding e
-        where  e.bank_id = bank.bank_id and e.fact_type = any (request.fact_types)
-          and  e.model = searched
+        select n.memory_id, n.distance
+        from   unnest(request.fact_types) as t(fact_type)
+        cross  join lateral (
+          select e.memory_id, e.embedding <=> _semantic_search.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
+          order  by 2
+          limit  fetched
+        ) as n
         order  by 2
         limit  fetched
       ) as f;
@@ -248,7 +252,8 @@ begin
       select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
         bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t);
   end if;
-  note := concat_ws('; ', note, 'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
+  note := concat_ws('; ', note,
+    'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
     'short of ' || nullif(array_to_string(short_types, ', '), ''));
   if short_types <> '{}' then
     hint := format('To compare all that pass the filter: select pgrecall.configure_bank(%L, '
