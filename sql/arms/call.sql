@@ -108,6 +108,7 @@ create or replace function pgrecall_internal._doubted_weights(
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   words     double precision[] := array(

@@ -64,6 +64,9 @@ create or replace function pgrecall_internal._answer_rows(
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   skip         integer := (request.options ->> 'skip')::integer;
@@ -254,6 +257,7 @@ create or replace function pgrecall_internal._answer(
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   options       jsonb := request.options;

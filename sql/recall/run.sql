@@ -88,6 +88,7 @@ create or replace function pgrecall_internal._run(
   out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
 language plpgsql stable parallel unsafe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
