@@ -1,42 +1,30 @@
 -- How an arm is called: by name, from the run of a recall or alone.
-create or replace function pgrecall_internal._arm_hits(
-  arm text, result pgrecall_internal.arm_result)
-returns pgrecall.arm_hit[]
-language plpgsql immutable parallel safe
-set search_path from current
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return array(
-    -- Equal scores share a rank: the order of storing is no evidence.
-    select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
-            u.via, (result).background)::pgrecall.arm_hit
-    from   unnest((result).memory_ids, (result).scores, (result).vias)
-             with ordinality as u(id, score, via, n)
-    order  by u.n
-  );
-end;
-$$;
-comment on function pgrecall_internal._arm_hits is
-'The result of the worker of an arm as hits with ranks.';
-
 create or replace function pgrecall_internal._call_arm(
-  arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
-returns pgrecall_internal.arm_result
+  arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean,
+  out result pgrecall_internal.arm_result, out hits pgrecall.arm_hit[])
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  result pgrecall_internal.arm_result;
 begin
   -- Dynamic, so that nothing here names an arm; the name is that of a row of the registry.
   execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
   into    result
   using   request, before, is_planned;
-  return result;
+  hits := '{}';
+  if result.is_run and not is_planned then
+    hits := array(
+      -- Equal scores share a rank: the order of storing is no evidence.
+      select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
+              u.via, result.background)::pgrecall.arm_hit
+      from   unnest(result.memory_ids, result.scores, result.vias)
+               with ordinality as u(id, score, via, n)
+      order  by u.n
+    );
+  end if;
 end;
 $$;
-comment on function pgrecall_internal._call_arm is 'Calls the worker of an arm.';
+comment on function pgrecall_internal._call_arm is
+'Calls the worker of an arm; returns its result, and its hits with ranks.';
 
 create or replace function pgrecall_internal._ranked(
   arm text, request pgrecall_internal.request)
@@ -44,14 +32,10 @@ returns setof pgrecall.ranked
 language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
-declare
-  result pgrecall_internal.arm_result;
 begin
-  result := pgrecall_internal._call_arm(arm, request, '{}', false);
   return query
-  select u.id, rank() over (order by u.score desc)::integer, u.score
-  from   unnest(result.memory_ids, result.scores) with ordinality as u(id, score, n)
-  order  by u.n;
+  select h.memory_id, h.rank, h.score
+  from   unnest((pgrecall_internal._call_arm(arm, request, '{}', false)).hits) as h;
 end;
 $$;
 comment on function pgrecall_internal._ranked is 'The rows of an arm that is called alone.';
@@ -76,9 +60,17 @@ begin
     -- The graph leads on from a rare name; from a common one its mass spreads too thin.
     select q.entity_id,
            q.confidence * (1 - pgrecall_internal._rarity(
-             pgrecall_internal._mentions((request.bank).bank_id, q.entity_id),
-             coalesce((request.memory_terms).documents, 1))) as confidence
+             m.count, coalesce((request.memory_terms).documents, 1))) as confidence
     from   unnest(request.named) as q
+    cross  join lateral (
+      select count(*) as count
+      from (
+        select from pgrecall.mention x
+        where  x.bank_id = (request.bank).bank_id
+          and  x.entity_id between q.entity_id and q.entity_id
+        limit  1000
+      ) as bounded
+    ) as m
   )
   select array_agg(n.memory_id), array_agg(n.confidence)
   into   ids, confidences
@@ -116,6 +108,7 @@ create or replace function pgrecall_internal._doubted_weights(
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   words     double precision[] := array(

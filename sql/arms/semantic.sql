@@ -130,7 +130,12 @@ begin
       'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
   ) end;
   loop
-    exact_types := array(select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
+    if hnsw_types = '{}' then
+      exact_types := request.fact_types;
+    else
+      exact_types := array(
+        select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
+    end if;
     if filter is null and hnsw_types = '{}' then
       -- The usual search, planned once a session. What follows needs the nearest of all types.
       select array_agg(f.memory_id), array_agg(f.distance), max(f.distance)
@@ -242,9 +247,12 @@ begin
     where  s.fact_type = t.fact_type and s.model = coalesce(bank.embedding_model, '')
     limit  100
   ) as s;
-  note := concat_ws('; ',
-    (select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
-       bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t),
+  if hnsw_types <> '{}' then
+    note := (
+      select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
+        bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t);
+  end if;
+  note := concat_ws('; ', note,
     'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
     'short of ' || nullif(array_to_string(short_types, ', '), ''));
   if short_types <> '{}' then

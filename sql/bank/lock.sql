@@ -251,36 +251,39 @@ set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   known   text[];
   unknown text;
 begin
-  select array_agg(t.fact_type order by t.fact_type)
-  into   known
-  from   pgrecall.fact_type t
-  where  t.bank_id = _fact_types.bank;
   if fact_types is null then
     -- Fact types without memories are left out: each adds a branch to plan.
     return array(
-      select u
-      from   unnest(known) as u
+      select t.fact_type
+      from   pgrecall.fact_type t
       cross  join lateral (
         -- One lookup each: index order keeps the planner from scanning the whole bank.
         (select true from pgrecall.memory m
-         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is not null
+         where  m.bank_id = _fact_types.bank and m.fact_type = t.fact_type
+           and  m.occurred is not null
          order  by lower(m.occurred)
          limit  1)
         union all
         (select true from pgrecall.memory m
-         where  m.bank_id = _fact_types.bank and m.fact_type = u and m.occurred is null
+         where  m.bank_id = _fact_types.bank and m.fact_type = t.fact_type and m.occurred is null
          order  by m.mentioned_at
          limit  1)
         limit  1
       ) as held
-      order  by u
+      where  t.bank_id = _fact_types.bank
+      order  by t.fact_type
     );
   end if;
+  select array_agg(t.fact_type order by t.fact_type)
+  into   known
+  from   pgrecall.fact_type t
+  where  t.bank_id = _fact_types.bank;
   select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
   if found then
     raise exception using

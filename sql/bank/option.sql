@@ -164,16 +164,12 @@ comment on function pgrecall.recall_options is
 
 create or replace function pgrecall_internal._option_defaults()
 returns jsonb
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return (
-    select jsonb_object_agg(o.name, coalesce(o.default_value, 'null'))
-    from   pgrecall.recall_options() as o
-  );
-end;
-$$;
+language sql immutable parallel safe
+-- A constant of the plans that use it.
+return (
+  select jsonb_object_agg(o.name, coalesce(o.default_value, 'null'))
+  from   pgrecall.recall_options() as o
+);
 comment on function pgrecall_internal._option_defaults is
 'The defaults of all options by name.';
 

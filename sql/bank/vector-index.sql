@@ -7,7 +7,7 @@
 create or replace function pgrecall_internal._vector_key(
   bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
 returns text
-language sql immutable parallel safe
+language sql stable parallel safe
 return case bank.vector_search
   when 'full' then format('%s::%shalfvec(%s)', vector, prefix, dimensions)
   when 'binary' then format('%sbinary_quantize(%s)::bit(%s)', prefix, vector, dimensions)
@@ -21,7 +21,7 @@ comment on function pgrecall_internal._vector_key is
 create or replace function pgrecall_internal._hnsw_name(
   bank pgrecall.bank, fact_type text, model text, dimensions integer)
 returns text
-language sql immutable parallel safe
+language sql stable parallel safe
 return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
   bank.bank_id, fact_type, model, pgrecall_internal._vector_key(bank, dimensions, '')
 )::text, 'UTF8')), 'hex'), 24);
@@ -31,7 +31,7 @@ comment on function pgrecall_internal._hnsw_name is
 
 create or replace function pgrecall_internal._hnsw_scope(bank text, fact_type text, model text)
 returns text
-language sql immutable parallel safe
+language sql stable parallel safe
 return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
               'and hashtextextended(model, 0) = %s', bank, fact_type, model);
 comment on function pgrecall_internal._hnsw_scope is

@@ -37,11 +37,10 @@ begin
     order  by f.score desc, f.memory_id desc
     limit  50
   )
-  select array_agg(b.memory_id order by b.share desc, b.memory_id desc),
-         array_agg(b.share / s.total order by b.share desc, b.memory_id desc)
+  select array_agg(s.memory_id order by s.share desc, s.memory_id desc),
+         array_agg(s.share / s.total order by s.share desc, s.memory_id desc)
   into   memory_ids, masses
-  from   best b
-  cross  join (select sum(x.share) as total from best x) as s;
+  from   (select b.memory_id, b.share, sum(b.share) over () as total from best b) as s;
 end;
 $$;
 comment on function pgrecall_internal._hit_masses is
@@ -156,15 +155,10 @@ returns pgrecall.arm_hit[]
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  semantic pgrecall_internal.arm_result;
-  lexical  pgrecall_internal.arm_result;
 begin
-  semantic := pgrecall_internal._semantic_arm(request, '{}', false);
-  lexical := pgrecall_internal._lexical_arm(request, '{}', false);
   return pgrecall_internal._named_hits(
-    request, pgrecall_internal._arm_hits('semantic', semantic)
-             || pgrecall_internal._arm_hits('lexical', lexical));
+    request, (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
+             || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
 end;
 $$;
 comment on function pgrecall_internal._graph_seeds is

@@ -204,44 +204,68 @@ end;
 comment on function pgrecall_internal._cause_rows is
 'The lexicon of causal links: words that ask for causes, for effects, and for the root of all.';
 
+create or replace function pgrecall_internal._relation_words()
+returns jsonb
+language sql immutable parallel safe
+begin atomic
+  select jsonb_object_agg(w.word, w.meanings)
+  from (
+    select m.word, jsonb_agg(m.meaning) as meanings
+    from (
+      select btrim(n.word) as word, n.way || r.row as meaning
+      from   pgrecall_internal._relation_rows() with ordinality
+               as r(forth, back, nouns, inverse_nouns, verbs, inverse_verbs, row)
+      cross  join lateral (
+        values ('noun>', r.nouns), ('noun<', r.inverse_nouns),
+               ('verb>', r.verbs), ('verb<', r.inverse_verbs)
+      ) as l(way, words)
+      cross  join lateral (select l.way, x from string_to_table(l.words, ',') as x) as n(way, word)
+      where  n.word <> ''
+      union all
+      select x, 'link>' || c.direction
+      from   pgrecall_internal._cause_rows() as c
+      cross  join lateral string_to_table(c.words, ',') as x
+    ) as m
+    group  by m.word
+  ) as w;
+end;
+comment on function pgrecall_internal._relation_words is
+'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
+'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
+'recall of a session makes it.';
+
+create or replace function pgrecall_internal._meanings(meaning text)
+returns setof text
+language sql immutable parallel safe rows 4
+begin atomic
+  select _meanings.meaning where _meanings.meaning like 'link%'
+  union all
+  select left(_meanings.meaning, 4) || k.way || k.kind
+  from   pgrecall_internal._relation_rows() with ordinality
+           as r(forth, back, nouns, inverse_nouns, verbs, inverse_verbs, row)
+  cross  join lateral (
+    select substr(_meanings.meaning, 5, 1) as way, x as kind
+    from   string_to_table(r.forth, ' ') as x
+    union all
+    select translate(substr(_meanings.meaning, 5, 1), '<>', '><'), x
+    from   string_to_table(r.back, ' ') as x
+  ) as k
+  where  r.row::text = substr(_meanings.meaning, 6) and k.kind <> '';
+end;
+comment on function pgrecall_internal._meanings is
+'A meaning of _relation_words() as default_relation_words() has it: one for each kind of its row.';
+
 create or replace function pgrecall.default_relation_words()
 returns jsonb
 language sql immutable parallel safe
 begin atomic
   select jsonb_object_agg(w.word, w.meanings)
   from (
-    select m.word, jsonb_agg(distinct m.role || m.direction || m.kind) as meanings
-    from (
-      select btrim(n.word) as word, n.role,
-             case n.is_forth when d.is_forth then '>' else '<' end as direction, d.kind
-      from   pgrecall_internal._relation_rows() as r
-      cross  join lateral (
-        select x as word, 'noun' as role, true as is_forth
-        from string_to_table(r.nouns, ',') as x
-        union all
-        select x as word, 'noun' as role, false as is_forth
-        from string_to_table(r.inverse_nouns, ',') as x
-        union all
-        select x as word, 'verb' as role, true as is_forth
-        from string_to_table(r.verbs, ',') as x
-        union all
-        select x as word, 'verb' as role, false as is_forth
-        from string_to_table(r.inverse_verbs, ',') as x
-      ) as n
-      cross  join lateral (
-        select x as kind, true as is_forth
-        from string_to_table(r.forth, ' ') as x
-        union all
-        select x as kind, false as is_forth
-        from string_to_table(r.back, ' ') as x
-      ) as d
-      where  n.word <> '' and d.kind <> ''
-      union all
-      select x as word, 'link' as role, '>' as direction, c.direction as kind
-      from   pgrecall_internal._cause_rows() as c
-      cross  join lateral string_to_table(c.words, ',') as x
-    ) as m
-    group  by m.word
+    select e.key as word, jsonb_agg(distinct k.meaning) as meanings
+    from   jsonb_each(pgrecall_internal._relation_words()) as e
+    cross  join lateral jsonb_array_elements_text(e.value) as m(meaning)
+    cross  join lateral pgrecall_internal._meanings(m.meaning) as k(meaning)
+    group  by e.key
   ) as w;
 end;
 comment on function pgrecall.default_relation_words is
@@ -275,7 +299,7 @@ begin
     group  by e.starts_at, e.ends_at
   ),
   phrase as materialized (
-    select p.*
+    select p.first, p.last, p.more, own -> p.word as meanings, w.known
     from (
       select f.n as first, f.n + l.more as last, l.more as more,
              array_to_string(words[f.n : f.n + l.more], ' ') as word
@@ -287,8 +311,12 @@ begin
       select f.n, f.n, 1, words[f.n] || ' ' || words[cardinality(words)]
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
-    -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
-    where  (own ? p.word or pgrecall.default_relation_words() ? p.word)
+    cross  join lateral (
+      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
+      select pgrecall_internal._relation_words() -> p.word as known
+      offset 0
+    ) as w
+    where  (own ? p.word or w.known is not null)
       and  not exists (select from name n where p.first <= n.last and p.last >= n.first)
   ),
   asked as materialized (
@@ -298,8 +326,13 @@ begin
            p.first > (select min(n.last) from name n) as is_behind,
            dense_rank() over (order by p.first, p.last) as n, p.more
     from   phrase p
-    cross  join lateral jsonb_array_elements_text(
-             coalesce(own -> p.word, pgrecall.default_relation_words() -> p.word)) as m(meaning)
+    cross  join lateral (
+      select jsonb_array_elements_text(p.meanings)
+      union all
+      select k
+      from   jsonb_array_elements_text(p.known) as m, pgrecall_internal._meanings(m) as k
+      where  p.meanings is null
+    ) as m(meaning)
     where  not exists (  -- the longest phrase wins
       select from phrase l
       where  l.first <= p.first and l.last >= p.last and l.more > p.more)

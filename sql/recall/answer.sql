@@ -60,17 +60,19 @@ comment on function pgrecall_internal._doubted_reports is
 
 create or replace function pgrecall_internal._answer_rows(
   request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
-  places integer[])
+  places integer[], sources jsonb)
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   skip         integer := (request.options ->> 'skip')::integer;
   idf_sum      double precision := (request.memory_terms).idf_sum;
   message_sum  double precision := (request.message_terms).idf_sum;
   is_embedded  boolean := request.embedding is not null;
-  sources      jsonb := pgrecall_internal._sources(request.bank);
   hits         pgrecall.recalled[];
 begin
   hits := array(
@@ -113,7 +115,7 @@ end;
 $$;
 comment on function pgrecall_internal._answer_rows is
 'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
-'ties by recency.';
+'ties by recency. sources: the trust of the sources of the bank.';
 
 create or replace function pgrecall_internal._told_paths(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -255,6 +257,7 @@ create or replace function pgrecall_internal._answer(
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   options       jsonb := request.options;
@@ -283,7 +286,9 @@ declare
   trusted       record;
   arranged      record;
 begin
-  hits := pgrecall_internal._ungated(hits, options -> 'gates');
+  if options -> 'gates' <> '{}' then
+    hits := pgrecall_internal._ungated(hits, options -> 'gates');
+  end if;
   -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
@@ -303,16 +308,16 @@ begin
       request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
       array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select generate_series(1, cardinality(ids))));
+      array(select generate_series(1, cardinality(ids))), sources);
   elsif not is_arranged then
-    return pgrecall_internal._answer_rows(request, ids, scores, shares, null);
+    return pgrecall_internal._answer_rows(request, ids, scores, shares, null, sources);
   end if;
   arranged := pgrecall_internal._reordered(
     request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
     request.as_of, ids, scores, shares);
   return pgrecall_internal._answer_rows(
     request, arranged.ids, arranged.scores, arranged.arms,
-    array(select generate_series(1, cardinality(arranged.ids))));
+    array(select generate_series(1, cardinality(arranged.ids))), sources);
 end;
 $$;
 comment on function pgrecall_internal._answer is

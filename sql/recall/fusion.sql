@@ -14,12 +14,12 @@ returns setof pgrecall.fused
 language sql immutable parallel safe
 begin atomic
   with arm as materialized (
-    select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight,
-           min(h.score) as worst, max(h.score) as best,
-           greatest(max(h.score), max(r.certain_at)) as certain
-    from   unnest(hits) as h
+    select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight, h.worst, h.best,
+           greatest(h.best, r.certain_at) as certain
+    from   (select x.arm, min(x.score) as worst, max(x.score) as best
+            from   unnest(hits) as x
+            group  by x.arm) as h
     left   join pgrecall.arms() as r on r.arm = h.arm
-    group  by h.arm
   ),
   contributed as materialized (
     select h.arm, h.memory_id, h.rank, h.score, h.via,
@@ -176,12 +176,8 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  gated text[];
+  gated text[] := pgrecall_internal._gated_arms(hits, gates);
 begin
-  if gates = '{}' then
-    return hits;
-  end if;
-  gated := pgrecall_internal._gated_arms(hits, gates);
   return array(select h from unnest(hits) as h where h.arm <> all (gated));
 end;
 $$;

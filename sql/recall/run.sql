@@ -88,6 +88,7 @@ create or replace function pgrecall_internal._run(
   out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
 language plpgsql stable parallel unsafe
 set search_path from current
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
@@ -95,6 +96,7 @@ declare
   reason  text;
   note    text;
   -- Hits are looked up by who is named once before the first arm that needs it, then arm by arm.
+  is_naming boolean := request.named <> '{}';
   has_named boolean;
   are_named boolean;
   known   text := case
@@ -102,6 +104,7 @@ declare
          and (request.options ->> 'known_words')::double precision < 0.75
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
+  called  record;
   result  pgrecall_internal.arm_result;
   found   pgrecall.arm_hit[];
   report  pgrecall.arm_report;
@@ -143,11 +146,12 @@ begin
         -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
         -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
         begin
-          if has_named and not are_named then
+          if is_naming and has_named and not are_named then
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          result := pgrecall_internal._call_arm(arm, request, hits, is_planned);
+          called := pgrecall_internal._call_arm(arm, request, hits, is_planned);
+          result := called.result;
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then
@@ -157,7 +161,7 @@ begin
             report.status := 'ran';
             report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
-            found := pgrecall_internal._arm_hits(arm, result);
+            found := called.hits;
             if are_named then
               found := pgrecall_internal._named_hits(request, found);
             end if;
@@ -191,7 +195,7 @@ begin
       hits := hits || found;
       reports := reports || report;
     end loop;
-    if not are_named then
+    if is_naming and not are_named then
       hits := pgrecall_internal._named_hits(request, hits);
     end if;
     exit when is_planned

@@ -112,7 +112,8 @@ begin
     request.fact_types := request.all_types;
     request.options := request.options
                        || '{"similarity_floor": -1, "exact_limit": 9000000000000000}';
-    alone := pgrecall_internal._call_arm(arm.arm, request, coalesce(before, '{}'), false);
+    alone := (pgrecall_internal._call_arm(
+      arm.arm, request, coalesce(before, '{}'), false)).result;
     step.score := alone.scores[array_position(alone.memory_ids, memory_id)];
   end if;
   step.reason := case

@@ -106,23 +106,6 @@ $$;
 comment on function pgrecall_internal._parsed_request is
 'A request with the words of its query and of option terms, their IDF, and its phrases.';
 
-create or replace function pgrecall_internal._check_query(
-  query text, embedding halfvec, hypothetical halfvec, during tstzrange, is_expanded boolean)
-returns void
-language plpgsql immutable parallel safe
-as $$
-begin
-  if query = '' and not is_expanded and num_nonnulls(embedding, hypothetical, during) = 0 then
-    raise exception using
-      errcode = 'RC007',
-      message = 'nothing to recall by: the query is empty and there is no embedding',
-      hint    = 'Pass a question, an embedding =>, a window during => or the option keys or terms.';
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._check_query is
-'Raises RC007 where there is nothing to recall by.';
-
 create or replace function pgrecall_internal._window_filter(
   during tstzrange, time_basis text, is_events boolean)
 returns jsonb
@@ -271,7 +254,9 @@ begin
     request.bank, options, embedding is not null);
   request.query := pgrecall_internal._asked(query);
   request.embedding := embedding;
-  request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
+  if request.options ->> 'hypothetical' is not null then
+    request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
+  end if;
   is_expanded := 'array' in (jsonb_typeof(request.options -> 'keys'),
                              jsonb_typeof(request.options -> 'terms'));
   during := coalesce(
@@ -279,14 +264,20 @@ begin
       (request.options ->> 'window')::pgrecall_internal.period),
     during);
   request.during := during;
-  if arm is null then
-    perform pgrecall_internal._check_query(
-      request.query, embedding, request.hypothetical, during, is_expanded);
+  if arm is null and request.query = '' and not is_expanded
+     and num_nonnulls(embedding, request.hypothetical, during) = 0
+  then
+    raise exception using
+      errcode = 'RC007',
+      message = 'nothing to recall by: the query is empty and there is no embedding',
+      hint    = 'Pass a question, an embedding =>, a window during => or the option keys or terms.';
   end if;
   perform pgrecall_internal._check_text('query', query);
   perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
-  perform pgrecall_internal._check_embedding(
-    request.bank, 'hypothetical', request.hypothetical, model);
+  if request.hypothetical is not null then
+    perform pgrecall_internal._check_embedding(
+      request.bank, 'hypothetical', request.hypothetical, model);
+  end if;
   if (request.bank).embedding_mean is not null then
     request.embedding := pgrecall_internal._centred(request.bank, 'embedding', embedding);
     request.hypothetical := pgrecall_internal._centred(

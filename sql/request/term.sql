@@ -10,6 +10,9 @@ create or replace function pgrecall_internal._terms(
 returns pgrecall_internal.terms
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   terms pgrecall_internal.terms;

@@ -399,14 +399,14 @@ comment on function pgrecall_internal._filter_disjunction is
 
 create or replace function pgrecall_internal._parsed_filter(filter text)
 returns jsonb
-language plpgsql immutable parallel safe
+language plpgsql immutable strict parallel safe
 set search_path from current
 as $$
 declare
   tokens jsonb;
   parsed record;
 begin
-  if filter is null or filter !~ '\S' then
+  if filter !~ '\S' then
     return null;
   end if;
   if filter ~ '^\s*\[' then

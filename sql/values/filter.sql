@@ -353,7 +353,7 @@ set search_path from current
 as $$
 begin
   return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
-         || pgrecall_internal._filter_sql(filter);
+         || case when filter is null then 'true' else pgrecall_internal._filter_sql(filter) end;
 end;
 $$;
 comment on function pgrecall_internal._visible_sql is

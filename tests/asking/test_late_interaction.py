@@ -420,3 +420,21 @@ def test_what_lies_behind_the_candidates_stays_behind_them() -> None:
     assert [hit.memory_id for hit in hits] == [2, 1, 3, 4]
     assert [hit.rank for hit in hits] == [1, 2, 3, 4]
     assert hits[2].final_score == hits[3].final_score == 0.0
+
+
+def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_for(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded: list[list[str]] = []
+    embed = TokenEmbedder.embed
+
+    def counted(self: TokenEmbedder, texts: Sequence[str]) -> list[Embedded]:
+        embedded.append([*texts])
+        return embed(self, texts)
+
+    monkeypatch.setattr(TokenEmbedder, "embed", counted)
+
+    report = asked(recall)
+
+    assert embedded == [[QUESTION]]
+    assert all(hit.rerank_score is not None for hit in report.hits)

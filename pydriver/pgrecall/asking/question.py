@@ -246,12 +246,15 @@ class Question:
         options = cast("dict[str, object]", self._arguments["options"])
         try:
             for role, names in by_role(embedder, texts):
-                begin = partial(
-                    self._begun_embedding, embedder, role, [texts[name] for name in names]
-                )
+                # A question without names in it is embedded once, for both it is needed for.
+                unique = [*dict.fromkeys(texts[name] for name in names)]
+                begin = partial(self._begun_embedding, embedder, role, unique)
                 vectors = yield from self._waited("embed", begin, self._share())
-                read = checked(embedder.model, [*vectors], len(names))
-                for name, vector in zip(names, read, strict=True):
+                read = dict(
+                    zip(unique, checked(embedder.model, [*vectors], len(unique)), strict=True)
+                )
+                for name in names:
+                    vector = read[texts[name]]
                     if name == "embedding":
                         self._arguments[name] = array_text(vector)
                         known = known_words(embedder, texts[name])
