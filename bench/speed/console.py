@@ -8,8 +8,9 @@ Facts are those of bench.speed.graph with three entities each, without vectors a
 through the ASGI application, so that templates are included; milliseconds of the wall.
 
 * console.first_page_ms, .bank_page_ms: the list of banks, and the demo bank at a glance; median.
-* console.facts.KIND_ms: 95th percentile of a kind of list: first, deep, rare, begun, common, type,
-  entity, time; console.facts_p95_ms: that of all lists together.
+* console.facts.KIND_ms: 95th percentile of a kind of list: first, deep, rare, begun, common, many
+  (of these), type, entity, time, words_entity, words_time; console.facts_p95_ms: that of all lists
+  together.
 * console.fill_s: seconds to make the bank.
 """
 
@@ -39,7 +40,7 @@ FILL = [
     for part in graph.FILL
     if "into pgrecall.embedding" not in part and "into pgrecall.link" not in part
 ]
-Asked = Mapping[str, object]
+Asked = Mapping[str, str | int]
 
 
 def fill(connection: graph.Connection, facts: int) -> float:
@@ -59,21 +60,27 @@ def lists(connection: graph.Connection, facts: int, rounds: int) -> Mapping[str,
     first, last = row
     now = datetime.now(timezone.utc)
     each: Iterable[int] = range(rounds)
+
+    def day(n: int, more: int) -> Asked:
+        """Return a day, or the days up to that of the next."""
+        since, until = (
+            now - timedelta(minutes=facts * place // (rounds + 1))
+            for place in (n + 1, n + 1 - more)
+        )
+        return {"since": f"{since:%Y-%m-%d}", "until": f"{until:%Y-%m-%d}"}
+
     return {
         "first": [{} for _ in each],
         "deep": [{"before": last - (last - first) * (n + 1) // (rounds + 1)} for n in each],
         "rare": [{"words": f"w{graph.WORDS - 1 - n} "} for n in each],
         "begun": [{"words": f"w{10 + n}"} for n in each],
         "common": [{"words": f"w{1 + n % 3} "} for n in each],
+        "many": [{"words": f"w{1 + n % 3} w{4 + n % 3} w{7 + n}"} for n in each],
+        "words_entity": [{"words": f"w{3 + n}", "entity": f"Name{150 - n}"} for n in each],
+        "words_time": [{"words": f"w{3 + n}", **day(n, 0)} for n in each],
         "type": [{"type": ("world", "experience", "opinion")[n % 3]} for n in each],
         "entity": [{"entity": f"Name{1 + n * 3}"} for n in each],
-        "time": [
-            {
-                "since": f"{now - timedelta(minutes=facts * (n + 1) // (rounds + 1)):%Y-%m-%d}",
-                "until": f"{now - timedelta(minutes=facts * n // (rounds + 1)):%Y-%m-%d}",
-            }
-            for n in each
-        ],
+        "time": [day(n, 1) for n in each],
     }
 
 
