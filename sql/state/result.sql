@@ -338,8 +338,8 @@ create type pgrecall.relation_size as (
   analysed_at timestamptz
 );
 comment on type pgrecall.relation_size is
-'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL reckons; dead ones wait for vacuum. '
-'vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
+'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL reckons; dead ones wait for '
+'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
 
 create type pgrecall.index_build as (
   index_name text,
@@ -351,8 +351,8 @@ create type pgrecall.index_build as (
   waits_for  integer
 );
 comment on type pgrecall.index_build is
-'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the table '
-'has been read, 0 to 1; null in phases that do not tell. rows_done: rows put into the index. '
+'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
+'table has been read, 0 to 1; null in phases that do not tell. rows_done: rows put into the index. '
 'waits_for: the process that a concurrent build waits for; null: none.';
 
 create type pgrecall.standby as (

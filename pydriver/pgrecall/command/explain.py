@@ -88,9 +88,8 @@ def _found(
     # Without its embedder the recall goes on, and this would not: the report says so already.
     if all(one.what != "embedder" for one in report.degradations):
         for hit in recall.arm_hits(bank, question, **given):
-            if hit.rank <= FIRST:
-                found.setdefault(hit.arm, []).append(hit)
-    return found
+            found.setdefault(hit.arm, []).append(hit)
+    return {arm: sorted(hits, key=lambda hit: hit.rank)[:FIRST] for arm, hits in found.items()}
 
 
 def _text(recall: Recall, bank: str, one: int) -> str:
