@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
@@ -533,6 +535,32 @@ def test_the_command_lets_in_by_its_link_alone(database: str) -> None:
         assert status_of(link, {}) == 401  # who keeps no cookie is not let in
         assert status_of(page, token | {"Host": "evil.example"}) == 421
         assert status_of(page, token | {"Origin": "https://evil.example"}) == 403
+
+
+@pytest.mark.slow
+def test_the_demo_opens_the_console_on_its_bank(database: str, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "pgrecall", "demo", "--open", "--dsn", database]
+    environment = {**os.environ, "BROWSER": str(browser)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            told, link = "", ""
+            while not link.startswith("http://127.0.0.1:"):
+                link = process.stdout.readline()
+                assert link, told
+                told += link
+            with build_opener(HTTPCookieProcessor()).open(link.strip(), timeout=30) as answered:
+                page = answered.read().decode()
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+    assert "console demo --open" in told
+    assert "Brinewick" in page
+    assert opened.read_text() == link.strip()
 
 
 def test_what_comes_with_the_package_is_what_is_pinned() -> None:
