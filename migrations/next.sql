@@ -387,6 +387,17 @@ create type pgrecall.graph_edge as (
   from_rarity   real,
   to_rarity     real
 );
+create type pgrecall.logged_recall as (
+  bank_id     text,
+  asked_at    timestamptz,
+  total_ms    real,
+  wait_ms     real,
+  embed_ms    real,
+  database_ms real,
+  rerank_ms   real,
+  hits        integer,
+  left_out    text[]
+);
 create type pgrecall.relation_size as (
   relation    text,
   live_rows   bigint,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 if TYPE_CHECKING:
     from typing import Any
@@ -1146,8 +1145,6 @@ class LoggedRecall:
     Attributes:
         bank_id: Name of the bank.
         asked_at: When it began.
-        sample_id: Key of the sample.
-        share: The log_share of the bank then.
         total_ms: From the call to its return.
         wait_ms: Of these, waiting for a connection.
         embed_ms: Embedding the question.
@@ -1160,8 +1157,6 @@ class LoggedRecall:
 
     bank_id: str
     asked_at: datetime
-    sample_id: UUID
-    share: float
     total_ms: float
     wait_ms: float
     embed_ms: float

@@ -116,7 +116,7 @@ create or replace function pgrecall.slow_recalls(
   bank  text default null,
   since timestamptz default now() - interval '1 day',
   top_k integer default 20)
-returns setof pgrecall.recall_log
+returns setof pgrecall.logged_recall
 language plpgsql stable parallel safe rows 20
 set search_path from current
 as $$
@@ -126,7 +126,8 @@ begin
   end if;
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
   return query
-  select l.*
+  select l.bank_id, l.asked_at, l.total_ms, l.wait_ms, l.embed_ms, l.database_ms, l.rerank_ms,
+         l.hits, l.left_out
   from   pgrecall.recall_log l
   where  (l.bank_id = slow_recalls.bank or slow_recalls.bank is null)
     and  l.asked_at >= coalesce(slow_recalls.since, '-infinity')
@@ -135,6 +136,6 @@ begin
 end;
 $$;
 comment on function pgrecall.slow_recalls is
-'The slowest recalls that were logged since a time, slowest first, as rows of recall_log: when, '
-'how long each stage took, what was found. bank null: of all banks. At most top_k, 1 to 10,000. '
+'The slowest recalls that were logged since a time, slowest first: when, how long each '
+'stage took, how many hits. bank null: of all banks. At most top_k, 1 to 10,000. '
 'Errors: RC001, 22023.';

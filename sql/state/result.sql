@@ -328,6 +328,22 @@ comment on type pgrecall.graph_edge is
 'or mentions an entity; null for a link. from_rarity and to_rarity: how much an entity tells, 0 to '
 '1: as the graph arm weighs it, nearly 0 for one that every memory mentions; null for a memory.';
 
+create type pgrecall.logged_recall as (
+  bank_id     text,
+  asked_at    timestamptz,
+  total_ms    real,
+  wait_ms     real,
+  embed_ms    real,
+  database_ms real,
+  rerank_ms   real,
+  hits        integer,
+  left_out    text[]
+);
+comment on type pgrecall.logged_recall is
+'A row of slow_recalls(): columns of table recall_log. asked_at: when the recall began. total_ms: '
+'its milliseconds, and of these waiting for a connection, embedding, the database, reranking. '
+'left_out: what failed or was left out; empty for a whole recall.';
+
 create type pgrecall.relation_size as (
   relation    text,
   live_rows   bigint,
