@@ -383,7 +383,44 @@ create type pgrecall.graph_edge as (
   to_name       text,
   to_mentions   bigint,
   weight        real,
-  memory_id     bigint
+  memory_id     bigint,
+  from_rarity   real,
+  to_rarity     real
+);
+create type pgrecall.logged_recall as (
+  bank_id     text,
+  asked_at    timestamptz,
+  total_ms    real,
+  wait_ms     real,
+  embed_ms    real,
+  database_ms real,
+  rerank_ms   real,
+  hits        integer,
+  left_out    text[]
+);
+create type pgrecall.relation_size as (
+  relation    text,
+  live_rows   bigint,
+  dead_rows   bigint,
+  table_bytes bigint,
+  index_bytes bigint,
+  vacuumed_at timestamptz,
+  analysed_at timestamptz
+);
+create type pgrecall.index_build as (
+  index_name text,
+  relation   text,
+  phase      text,
+  done       real,
+  rows_done  bigint,
+  started_at timestamptz,
+  waits_for  integer
+);
+create type pgrecall.standby as (
+  name           text,
+  state          text,
+  behind_bytes   bigint,
+  behind_seconds double precision
 );
 create type pgrecall_internal.fact_name as (
   name       text,

@@ -20,6 +20,7 @@ tell. The median of the questions, of the least of three rounds.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -147,13 +148,19 @@ ASK = "select pg_temp.arms(%(bank)s, %(query)s, %(embedding)s::real[]::halfvec)"
 PLAN = "select statement from pgrecall.index_plan(%(bank)s) where action = 'create'"
 
 
-def fill(connection: Connection, bank: str, facts: int, entities: int) -> None:
+def fill(
+    connection: Connection,
+    bank: str,
+    facts: int,
+    entities: int,
+    statements: Sequence[str] = FILL,
+) -> None:
     """Make a bank of so many facts with so many entities each, unless it is there."""
     found = connection.execute("select from pgrecall.bank where bank_id = %s", [bank])
     if found.rowcount:
         return
     given = {"bank": bank, "facts": facts, "entities": entities, "names": NAMES}
-    for statement in FILL:
+    for statement in statements:
         for part in statement.split(";") if "%(" not in statement else [statement]:
             connection.execute(part.encode(), given if "%(" in part else None)
     for (create,) in connection.execute(PLAN, given).fetchall():

@@ -1043,7 +1043,7 @@ class GraphEdge:
         from_kind: "entity" or "memory".
         from_id: Key of that.
         from_name: Its name, or the beginning of its text.
-        from_mentions: Of an entity, how many memories mention it, counted up to 1,000.
+        from_mentions: Of an entity, how many memories mention it at least.
         kind: That of a relation or link, or "mentions".
         to_kind: As from_kind.
         to_id: As from_id.
@@ -1051,6 +1051,8 @@ class GraphEdge:
         to_mentions: As from_mentions.
         weight: 0 to 1.
         memory_id: The memory that states a relation or mentions an entity; None for a link.
+        from_rarity: Of an entity, how much it tells, 0 to 1.
+        to_rarity: As from_rarity.
 
     """
 
@@ -1066,6 +1068,8 @@ class GraphEdge:
     to_mentions: int | None
     weight: float
     memory_id: int | None
+    from_rarity: float | None
+    to_rarity: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1090,3 +1094,73 @@ class RelationSize:
     index_bytes: int
     vacuumed_at: datetime | None
     analysed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """A build of a vector index that runs.
+
+    Attributes:
+        index_name: Its name; None until it is in the catalog.
+        relation: The table.
+        phase: What the build does now.
+        done: What part of the table has been read, 0 to 1; None in phases that do not tell.
+        rows_done: How many rows are in the index.
+        started_at: When the build began; None where the role may not see it.
+        waits_for: Number of the process that the build waits for; None for none.
+
+    """
+
+    index_name: str | None
+    relation: str
+    phase: str
+    done: float | None
+    rows_done: int | None
+    started_at: datetime | None
+    waits_for: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """A standby that follows the server.
+
+    Attributes:
+        name: Its name.
+        state: What its connection does; None where the role may not see it.
+        behind_bytes: How much of the log it has not replayed.
+        behind_seconds: How far it is behind in time; None where nothing was written lately.
+
+    """
+
+    name: str
+    state: str | None
+    behind_bytes: int | None
+    behind_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRecall:
+    """A recall of the log; times are milliseconds.
+
+    Attributes:
+        bank_id: Name of the bank.
+        asked_at: When it began.
+        total_ms: From the call to its return.
+        wait_ms: Of these, waiting for a connection.
+        embed_ms: Embedding the question.
+        database_ms: The answer of the database, network included.
+        rerank_ms: Reranking.
+        hits: How many rows were returned.
+        left_out: What failed or was left out; empty for a whole recall.
+
+    """
+
+    bank_id: str
+    asked_at: datetime
+    total_ms: float
+    wait_ms: float
+    embed_ms: float
+    database_ms: float
+    rerank_ms: float
+    hits: int
+    left_out: tuple[str, ...]

@@ -73,7 +73,7 @@ begin
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
          e.to_id, null::text, null::bigint, e.weight,
-         case when e.to_kind = 'entity' then e.memory_id end
+         case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
   where  exists (
            select from pgrecall.memory m
@@ -105,6 +105,9 @@ declare
   entity_ids bigint[] := array_remove(array[entity_id], null);
   memory_ids bigint[] := array_remove(array[memory_id], null);
   seen       text[];
+  documents  bigint := (
+    select s.document_count from pgrecall_internal.statistics s
+    where  s.bank_id = bank and s.kind = 'memory');
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
@@ -170,7 +173,10 @@ begin
                where  m.bank_id = neighbourhood.bank and m.memory_id = n.id)
            end as name,
            case n.kind
-             when 'entity' then pgrecall_internal._mentions(neighbourhood.bank, n.id)
+             when 'entity' then greatest(
+               pgrecall_internal._mentions(neighbourhood.bank, n.id),
+               (select c.mention_count from pgrecall_internal.entity_count c
+                where  c.bank_id = neighbourhood.bank and c.entity_id = n.id))
            end as mentions
     from (
       select x.from_kind as kind, x.from_id as id from unnest(edges) as x
@@ -179,10 +185,12 @@ begin
     ) as n
   )
   select e.hop, e.from_kind, e.from_id, f.name, f.mentions, e.kind, e.to_kind, e.to_id, t.name,
-         t.mentions, e.weight, e.memory_id
+         t.mentions, e.weight, e.memory_id,
+         pgrecall_internal._rarity(f.mentions, coalesce(documents, 1))::real,
+         pgrecall_internal._rarity(t.mentions, coalesce(documents, 1))::real
   from   unnest(edges) with ordinality as e(
            hop, from_kind, from_id, from_name, from_mentions, kind, to_kind, to_id, to_name,
-           to_mentions, weight, memory_id, place)
+           to_mentions, weight, memory_id, from_rarity, to_rarity, place)
   join   node f on f.kind = e.from_kind and f.id = e.from_id
   join   node t on t.kind = e.to_kind and t.id = e.to_id
   order  by e.place;

@@ -1,6 +1,7 @@
 -- The log of recalls is written and summed up.
 --
--- log_recalls() takes what clients sampled; recall_stats() gives counts and percentiles by bank.
+-- log_recalls() takes what clients sampled; recall_stats() gives counts and percentiles by bank,
+-- slow_recalls() single recalls.
 -- Percentiles are those of the samples; counts of recalls are estimated from their shares.
 
 create or replace function pgrecall_internal._milliseconds_field(place text, value jsonb)
@@ -110,3 +111,31 @@ comment on function pgrecall.recall_stats is
 'How many recalls banks had since a time, and how long they took, from the samples in recall_log. '
 'bank null: all. since null: all that is kept. No row for a bank without samples: set its '
 'log_share by configure_bank(), as in {"log_share": 0.01}. Errors: RC001.';
+
+create or replace function pgrecall.slow_recalls(
+  bank  text default null,
+  since timestamptz default now() - interval '1 day',
+  top_k integer default 20)
+returns setof pgrecall.logged_recall
+language plpgsql stable parallel safe rows 20
+set search_path from current
+as $$
+begin
+  if bank is not null then
+    perform pgrecall_internal._bank(bank);
+  end if;
+  perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
+  return query
+  select l.bank_id, l.asked_at, l.total_ms, l.wait_ms, l.embed_ms, l.database_ms, l.rerank_ms,
+         l.hits, l.left_out
+  from   pgrecall.recall_log l
+  where  (l.bank_id = slow_recalls.bank or slow_recalls.bank is null)
+    and  l.asked_at >= coalesce(slow_recalls.since, '-infinity')
+  order  by l.total_ms desc, l.asked_at desc, l.sample_id
+  limit  slow_recalls.top_k;
+end;
+$$;
+comment on function pgrecall.slow_recalls is
+'The slowest recalls that were logged since a time, slowest first: when, how long each '
+'stage took, how many hits. bank null: of all banks. At most top_k, 1 to 10,000. '
+'Errors: RC001, 22023.';

@@ -42,7 +42,8 @@ comment on function pgrecall.stored_memories is
 
 create or replace function pgrecall_internal._listed_ids(
   bank text, visible text, condition jsonb, fact_types text[], during tstzrange,
-  entity_ids bigint[], as_of timestamptz, before_id bigint, top_k integer)
+  entity_ids bigint[], as_of timestamptz, before_id bigint, top_k integer,
+  required integer[] default null, begun integer[] default null)
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -90,13 +91,33 @@ begin
                  ' order by f.memory_id desc limit $4)', branch)
   into    ids
   using   bank, as_of, condition, top_k, coalesce(before_id, 9223372036854775807), entity_ids,
-          coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'), fact_types;
+          coalesce(lower(during), '-infinity'), coalesce(upper(during), 'infinity'), fact_types,
+          required, begun;
   return ids;
 end;
 $$;
 comment on function pgrecall_internal._listed_ids is
 'Ids of the latest memories before before_id that meet condition, whose SQL is visible, latest '
-'first: one index scan per fact type for a window and for an entity, else one by primary key.';
+'first: one index scan per fact type for a window and for an entity, else one by primary key. '
+'required and begun are the dimensions of a condition on words, see find_memories().';
+
+create or replace function pgrecall_internal._entities_named(bank text, name text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return case when name is not null then array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank
+      and  a.alias = pgrecall.normalised_name(_entities_named.name)
+    limit  100
+  ) end;
+end;
+$$;
+comment on function pgrecall_internal._entities_named is
+'The entities of a bank with this name, up to 100; null where name is null.';
 
 create or replace function pgrecall.list_memories(
   bank       text,
@@ -127,15 +148,7 @@ begin
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
                   else pgrecall_internal._visible_sql(condition) end;
-  if entity is not null then
-    entity_ids := array(
-      select a.entity_id
-      from   pgrecall.entity_alias a
-      where  a.bank_id = list_memories.bank
-        and  a.alias = pgrecall.normalised_name(list_memories.entity)
-      limit  100
-    );
-  end if;
+  entity_ids := pgrecall_internal._entities_named(bank, entity);
   if fact_types is not null or span is not null or entity is not null then
     fact_types := pgrecall_internal._fact_types(bank, fact_types);
   end if;

@@ -315,14 +315,72 @@ create type pgrecall.graph_edge as (
   to_name       text,
   to_mentions   bigint,
   weight        real,
-  memory_id     bigint
+  memory_id     bigint,
+  from_rarity   real,
+  to_rarity     real
 );
 comment on type pgrecall.graph_edge is
 'An edge of neighbourhood(). hop: how far from the beginning it was met. from_kind and to_kind: '
 'entity or memory; from_name and to_name: the name, or the first 200 characters of the text; '
-'from_mentions and to_mentions: of an entity, how many memories mention it, counted up to 1,000. '
-'kind: that of a relation or link, or mentions. weight: confidence, or similarity of a link, 0 to '
-'1. memory_id: the memory that states a relation or mentions an entity; null for a link.';
+'from_mentions and to_mentions: of an entity, how many memories mention it at least: all that are '
+'counted, see bank_statistics(), or up to 1,000. kind: that of a relation or link, or mentions. '
+'weight: confidence, or similarity of a link, 0 to 1. memory_id: the memory that states a relation '
+'or mentions an entity; null for a link. from_rarity and to_rarity: how much an entity tells, 0 to '
+'1: as the graph arm weighs it, nearly 0 for one that every memory mentions; null for a memory.';
+
+create type pgrecall.logged_recall as (
+  bank_id     text,
+  asked_at    timestamptz,
+  total_ms    real,
+  wait_ms     real,
+  embed_ms    real,
+  database_ms real,
+  rerank_ms   real,
+  hits        integer,
+  left_out    text[]
+);
+comment on type pgrecall.logged_recall is
+'A row of slow_recalls(): columns of table recall_log. asked_at: when the recall began. total_ms: '
+'its milliseconds, and of these waiting for a connection, embedding, the database, reranking. '
+'left_out: what failed or was left out; empty for a whole recall.';
+
+create type pgrecall.relation_size as (
+  relation    text,
+  live_rows   bigint,
+  dead_rows   bigint,
+  table_bytes bigint,
+  index_bytes bigint,
+  vacuumed_at timestamptz,
+  analysed_at timestamptz
+);
+comment on type pgrecall.relation_size is
+'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL reckons; dead ones wait for '
+'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
+
+create type pgrecall.index_build as (
+  index_name text,
+  relation   text,
+  phase      text,
+  done       real,
+  rows_done  bigint,
+  started_at timestamptz,
+  waits_for  integer
+);
+comment on type pgrecall.index_build is
+'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
+'table has been read, 0 to 1; null in phases that do not tell. rows_done: rows put into the index. '
+'waits_for: the process that a concurrent build waits for; null: none.';
+
+create type pgrecall.standby as (
+  name           text,
+  state          text,
+  behind_bytes   bigint,
+  behind_seconds double precision
+);
+comment on type pgrecall.standby is
+'A row of standbys(). state: as in pg_stat_replication; null: the role may not see it. '
+'behind_bytes: of the log, written but not replayed there. behind_seconds: how long ago the last '
+'that it replayed was written, as the primary knows; null where nothing was written lately.';
 
 create type pgrecall.attached_table as (
   bank_id     text,

@@ -205,7 +205,7 @@ def test_the_path_is_drawn_with_its_directions(
 ) -> None:
     report, told = answer(connection, "Ana leads Atlas")
     hit = replace(report.hits[0], via=via)
-    told = replace(told, texts={1: "one", 2: "two"})
+    told = replace(told, texts={1: "one", 2: "two"}, found={})
 
     found = path_of(hit, told.texts)
     page = Elements(html.page("b", "?", replace(report, hits=(hit,)), told))

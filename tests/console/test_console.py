@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
@@ -16,10 +19,11 @@ import psycopg
 import pytest
 
 from pgrecall import Recall
+from pgrecall.calls.operations import log_recalls
 from pgrecall.console import application
 from pgrecall.console.views import PAGES
 from pgrecall.server import build
-from sqlcalls import Connection, value
+from sqlcalls import SAMPLE, Connection, value
 from toys import toy_embed
 from visitors import Elements, Visitor
 
@@ -46,7 +50,7 @@ OWN_TAGS = set(
     "html head meta title link script body a header svg circle path span bdi nav main footer h1 h2"
     " h3 p b form label input button dl div dt dd section details summary table thead tr th tbody"
     " td ul ol li code select option q output textarea br figure figcaption mark rect g line"
-    " polygon text pre".split()
+    " polygon text pre progress".split()
 )
 
 
@@ -403,10 +407,80 @@ def test_two_settings_are_compared(memory: Recall, reader: Visitor) -> None:
     shown = reader.post("/compare", form)
 
     assert shown.status == 200
-    assert "Place of the answer: A 1, B beyond 10" in " ".join(shown.page.words.split())
+    words = " ".join(shown.page.words.split())
+    assert "Place of the answer: A 1, B beyond 10" in words
+    assert "nDCG@10 1.000 0.000 -1.000" in words
+    assert "recall@10 1.000 0.000 -1.000" in words
     assert reader.post("/compare", {**form, "b": "[]"}).status == 400
     assert reader.post("/compare", {**form, "b": '{"armz": 1}'}).status == 400
     assert reader.post("/compare", {**form, "questions": "{"}).status == 400
+
+
+def test_a_search_for_better_settings_is_offered(memory: Recall, reader: Visitor) -> None:
+    form = reader.get("/compare", bank="b").page.form("/compare")
+    asked = [("Who leads Atlas?", "Ana leads Atlas"), ("What does Bo like?", "Bo likes tea")]
+    lines = [
+        json.dumps({"question": question, "relevant": [fact_id(memory, text)]})
+        for question, text in asked
+    ]
+    before = memory.bank_options("b")
+
+    shown = reader.post("/compare", {**form, "questions": "\n".join(lines), "do": "tune"})
+    alone = reader.post("/compare", {**form, "questions": lines[0], "do": "tune"})
+
+    assert shown.status == 200, shown.text
+    assert "rankings tried" in shown.page.words
+    assert "95% interval" in shown.page.words
+    assert '"rrf_k"' in shown.page.words
+    assert memory.bank_options("b") == before
+    assert (alone.status, "folds must be between" in alone.text) == (400, True)
+
+
+def test_a_hub_says_that_it_has_more(
+    connection: Connection, memory: Recall, reader: Visitor
+) -> None:
+    memory.retain("b", [{"text": f"Hub saw {n}", "entities": ["Hub"]} for n in range(40)])
+    hub = entity_id(connection, "Hub")
+
+    page = reader.get("/graph", bank="b", entity=hub).page
+    drawn = json.loads(reader.get("/graph.json", bank="b", entity=hub).text)
+
+    nodes = {one["data"]["id"]: one["data"] for one in drawn["nodes"]}
+    assert "At least 30 more facts mention Hub" in " ".join(page.words.split())
+    assert (len(nodes), nodes[f"entity-{hub}"]["more"]) == (11, 30)
+
+
+def test_a_rare_entity_is_drawn_larger(connection: Connection, memory: Recall) -> None:
+    memory.retain("b", [{"text": f"Ana saw {n}", "entities": ["Ana"]} for n in range(40)])
+    reader = Visitor(application(memory))
+
+    drawn = json.loads(reader.get("/graph.json", bank="b", memory=fact_id(memory)).text)
+
+    rarity = {one["data"]["name"]: one["data"]["rarity"] for one in drawn["nodes"]}
+    assert rarity["Atlas"] > 2 * rarity["Ana"] > 0
+
+
+def test_the_hits_of_each_arm_are_shown(memory: Recall, reader: Visitor) -> None:
+    asked = {"bank": "b", "question": "Who leads Atlas?", "top_k": 1}
+
+    page = reader.get("/ask", **asked).page
+    [why] = {str(a["href"]) for a in page.all("a") if f"why={fact_id(memory, 'Atlas went live')}"
+             in str(a["href"])}  # fmt: skip
+
+    assert "lexical : its first" in " ".join(page.words.replace(":", " :").split())
+    assert "answer #1" in page.words
+    assert "Where is" in reader.get(why).page.words
+
+
+def test_slow_recalls_and_sizes_are_shown(memory: Recall, reader: Visitor) -> None:
+    sample = {**SAMPLE, "asked_at": datetime.now(timezone.utc).isoformat(), "total_ms": 4321}
+    memory._run(log_recalls("b", [sample]))
+
+    page = reader.get("/operations", bank="b").page
+
+    assert "Slowest recalls of the last day" in page.words
+    assert "4321" in page.words
+    assert "pgrecall.memory" in page.words
 
 
 def test_a_console_is_mounted_below_a_path(memory: Recall) -> None:
@@ -461,6 +535,32 @@ def test_the_command_lets_in_by_its_link_alone(database: str) -> None:
         assert status_of(link, {}) == 401  # who keeps no cookie is not let in
         assert status_of(page, token | {"Host": "evil.example"}) == 421
         assert status_of(page, token | {"Origin": "https://evil.example"}) == 403
+
+
+@pytest.mark.slow
+def test_the_demo_opens_the_console_on_its_bank(database: str, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "pgrecall", "demo", "--open", "--dsn", database]
+    environment = {**os.environ, "BROWSER": str(browser)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            told, link = "", ""
+            while not link.startswith("http://127.0.0.1:"):
+                link = process.stdout.readline()
+                assert link, told
+                told += link
+            with build_opener(HTTPCookieProcessor()).open(link.strip(), timeout=30) as answered:
+                page = answered.read().decode()
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+    assert "console demo --open" in told
+    assert "Brinewick" in page
+    assert opened.read_text() == link.strip()
 
 
 def test_what_comes_with_the_package_is_what_is_pinned() -> None:

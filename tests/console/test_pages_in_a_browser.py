@@ -2,15 +2,19 @@
 
 Skipped where there is none: PGRECALL_CHROMIUM names one, else it is looked for on the path. The
 rules of accessibility are those of axe-core, which npm brings; without npm that test is skipped.
+PGRECALL_PICTURES names a folder for a picture of each page.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -32,6 +36,7 @@ pytestmark = [
         CHROMIUM is None, reason="no Chromium: set PGRECALL_CHROMIUM, or put chromium on the path"
     ),
 ]
+PICTURES = os.environ.get("PGRECALL_PICTURES")
 AXE = "axe-core@4.14.1"
 PAGES = (
     "/",
@@ -47,6 +52,23 @@ PAGES = (
     "/operations?bank=b",
     "/fact?bank=b&id=0",
 )
+COMPARED = "/compare, with its answer"
+# Those that can be seen get a number, in the order of the page.
+CONTROLS = """
+(() => {
+  const found = [...document.querySelectorAll("a[href], button, input, select, textarea, summary")]
+    .filter(one => one.type !== "hidden" && one.checkVisibility());
+  found.forEach((one, n) => { one.dataset.n = n; });
+  return found.length;
+})()
+"""
+FOCUSED = """
+(() => {
+  const one = document.activeElement;
+  return [one.dataset.n === undefined ? null : Number(one.dataset.n),
+          getComputedStyle(one).outlineStyle !== "none"];
+})()
+"""
 LONG = "Ana wrote " + "a-very-long-identifier-without-a-space_" * 12
 
 
@@ -121,6 +143,16 @@ def visit(page: Page, place: tuple[str, dict[str, int]], path: str) -> None:
     page.wait_for_load_state("networkidle")
 
 
+def compare(page: Page, place: tuple[str, dict[str, int]]) -> None:
+    """Compare two settings on two questions, one of them with its answer."""
+    visit(page, place, "/compare?bank=b")
+    known = json.dumps({"question": "Who is the boss of Ana?", "relevant": ["ana.boss"]})
+    page.locator("#questions").fill(f"Where does Ben live?\n{known}")
+    page.locator("#b").fill('{"arms": ["key"]}')
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_selector(".sides")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [414, 1280])
 def test_pages_fit_and_break_no_rule(
@@ -135,6 +167,9 @@ def test_pages_fit_and_break_no_rule(
             assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (
                 scheme == "dark"
             )
+            if PICTURES:
+                name = path.strip("/").partition("?")[0] or "banks"
+                page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png")
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +195,12 @@ def test_axe_finds_nothing_serious(
     found: list[tuple[str, str, Any]] = []
     for width in (414, 1280):
         with opened(browser, width, scheme) as page:
-            for path in PAGES:
-                visit(page, place, path)
+            for path in (*PAGES, COMPARED):
+                if path == COMPARED:
+                    compare(page, place)
+                else:
+                    visit(page, place, path)
+                page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
                 page.evaluate(axe)
                 broken = page.evaluate("axe.run().then(found => found.violations)")
                 found += [
@@ -209,6 +248,65 @@ def test_the_graph_is_drawn_and_leads_on(
         assert drawn >= 4
         assert rows >= 3
         assert page.locator("#graph canvas").count() > 0
+
+
+def test_two_settings_are_measured(browser: Browser, place: tuple[str, dict[str, int]]) -> None:
+    with opened(browser) as page:
+        compare(page, place)
+
+        assert "nDCG@10" in page.locator("main").inner_text()
+        assert page.locator(".sides").count() == 2
+
+
+def test_a_node_leads_to_its_own_graph(browser: Browser, place: tuple[str, dict[str, int]]) -> None:
+    with opened(browser) as page:
+        visit(page, place, "/graph?bank=b&entity={entity}")
+        page.wait_for_selector("#graph[data-drawn]")
+        around = page.locator("h1").inner_text()
+        page.locator("#graph").scroll_into_view_if_needed()
+        frame = page.locator("#graph").bounding_box()
+        assert frame is not None
+        for n in range(30 * 30):  # a canvas does not tell where its nodes are
+            x = frame["x"] + (n % 30 + 0.5) * frame["width"] / 30
+            y = frame["y"] + (n // 30 + 0.5) * frame["height"] / 30
+            page.mouse.move(x, y)
+            if page.locator("#graph-said").inner_text().partition(" (")[0] in ("Ana", "Oslo"):
+                break
+        page.mouse.click(x, y)
+        page.wait_for_url("**/graph?*entity=*")
+        playwright.expect(page.locator("h1")).not_to_have_text(around)
+
+        assert page.locator("h1").inner_text() in ("Around Ana", "Around Oslo")
+
+
+def test_the_slider_goes_back_in_time(browser: Browser, place: tuple[str, dict[str, int]]) -> None:
+    with opened(browser) as page:
+        visit(page, place, "/graph?bank=b&entity={entity}")
+        page.locator("#moment").focus()
+        page.keyboard.press("Home")
+        page.wait_for_url("**as_of=2026-01-01**")
+
+        assert page.locator("#moment-said").inner_text() == "2026-01-01"
+        assert page.locator("summary").inner_text() == "The 2 edges as a table"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_control_is_reached_by_keyboard_and_shows_it(
+    browser: Browser, place: tuple[str, dict[str, int]], path: str
+) -> None:
+    with opened(browser) as page:
+        visit(page, place, path)
+        wanted = page.evaluate(CONTROLS)
+        reached: set[int] = set()
+        for _ in range(400):
+            page.keyboard.press("Tab")
+            n, outline = page.evaluate(FOCUSED)
+            assert n is None or outline, page.evaluate("document.activeElement.outerHTML")
+            if n == 0 and reached:
+                break
+            reached |= {n} - {None}
+
+        assert reached == set(range(wanted))
 
 
 def test_all_is_done_by_keyboard(browser: Browser, place: tuple[str, dict[str, int]]) -> None:

@@ -16,6 +16,11 @@ FACTS: list[dict[str, Any]] = [
      "links": [{"kind": "caused_by", "to_key": "cy"}]},
 ]  # fmt: skip
 
+READ = """
+    select sum(pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid))
+    from   pg_class c where c.oid in ('pgrecall.memory'::regclass, 'pgrecall.mention'::regclass)
+"""
+
 
 @pytest.fixture
 def bank(connection: Connection) -> Connection:
@@ -71,6 +76,45 @@ def test_what_has_ended_is_not_drawn_but_as_of_before(bank: Connection) -> None:
 
     assert edges(bank, entity_id=entity(bank, "Bo"), as_of=later) == set()
     assert edges(bank, entity_id=entity(bank, "Bo"), as_of=before) != set()
+
+
+def test_of_a_hub_of_ten_thousand_edges_little_is_read(bank: Connection) -> None:
+    retain(bank, [{"text": "Hub is busy", "entities": ["Hub"]}])
+    hub = entity(bank, "Hub")
+    bank.execute("""
+        with made as (
+          insert into pgrecall.memory (bank_id, memory_id, fact_type, text, content_hash, is_linked,
+                                       mentioned_at, valid_from, lexical_length, lexical_weights)
+          select 'b', nextval('pgrecall.id_seq'), m.fact_type, m.text || n,
+                 sha256(convert_to(n::text, 'UTF8')), true, m.mentioned_at, m.valid_from,
+                 m.lexical_length, m.lexical_weights
+          from   pgrecall.memory m, generate_series(1, 10000) as n
+          where  m.text = 'Hub is busy'
+          returning memory_id, fact_type
+        )
+        insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id)
+        select 'b', %s, fact_type, memory_id from made
+    """, [hub])  # fmt: skip
+    bank.execute("analyze pgrecall.memory, pgrecall.mention")
+
+    before = value(bank, READ)
+
+    around = call(bank, "neighbourhood", bank="b", entity_id=hub, hops=3)
+
+    assert len(around) == 10
+    assert around[0].to_mentions >= 1000
+    assert value(bank, READ) - before < 2000
+
+
+def test_rarity_is_that_of_the_graph_arm(bank: Connection) -> None:
+    retain(bank, [{"text": f"Ana met guest {n}", "entities": ["Ana"]} for n in range(20)])
+
+    found = call(bank, "neighbourhood", bank="b", entity_id=entity(bank, "Bo"))
+    rarity = {row.from_name: row.from_rarity for row in found}
+    rarity |= {row.to_name: row.to_rarity for row in found}
+
+    assert rarity["Bo reports to Ana"] is None
+    assert 0 < rarity["Ana"] < rarity["Bo"] <= 1
 
 
 def test_a_hub_is_bounded(bank: Connection) -> None:

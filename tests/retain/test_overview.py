@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sqlcalls import Connection, call, create, retain, value
+from sqlcalls import Connection, call, counted_scans, create, retain, value
 
 FACTS: list[dict[str, Any]] = [
     {"text": "Ana moved to Porto", "entities": [{"name": "Ana", "aliases": ["Annie"]}, "Porto"],
@@ -138,3 +138,84 @@ def test_all_that_hangs_on_a_memory_is_in_one_row(bank: Connection) -> None:
     bank.execute("select pgrecall.supersede('b', %s)", [memory])
     [details] = call(bank, "memory_details", bank="b", memory_id=memory)
     assert [c["kind"] for c in details.corrections] == ["supersede"]
+
+
+@pytest.fixture
+def large(bank: Connection) -> Connection:
+    """A bank of 5,000 facts more: half have "even", one in a thousand "rare"."""
+    bank.execute("""
+        with made as (
+          insert into pgrecall.memory (bank_id, memory_id, fact_type, text, content_hash, is_linked,
+                                       mentioned_at, valid_from, lexical_length, lexical_weights)
+          select 'b', nextval('pgrecall.id_seq'), 'world', t.text,
+                 sha256(convert_to(n::text, 'UTF8')), true, t.at, t.at, w.length, w.weights
+          from   generate_series(1, 5000) as n
+          cross  join lateral (
+            select format('fact %s %s %s', n, case when n % 2 = 0 then 'even' else 'odd' end,
+                          case when n % 1000 = 0 then 'rare' end),
+                   timestamptz '2020-01-01' + n * interval '1 hour') as t(text, at)
+          cross  join lateral pgrecall_internal._document_weights(
+                   pgrecall_internal._bank('b'), t.text, null, null, 4) as w
+          returning memory_id, fact_type, text
+        )
+        insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id)
+        select 'b', e.entity_id, fact_type, memory_id
+        from   made, pgrecall.entity e
+        where  e.bank_id = 'b' and e.name = 'Bo' and split_part(text, ' ', 2)::integer % 50 = 0
+    """)
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    bank.execute("analyze pgrecall.memory, pgrecall.mention")
+    return bank
+
+
+WINDOW = "[2020-03-01, 2020-03-02)"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "index"),
+    [
+        ("list_memories", {}, "memory_pkey"),
+        ("list_memories", {"before_id": "middle"}, "memory_pkey"),
+        ("list_memories", {"entity": "Bo"}, "mention_pkey"),
+        ("list_memories", {"during": WINDOW}, "memory_bank_id_fact_type_mentioned_at_idx"),
+        ("find_memories", {"words": "rare "}, "memory_lexical_keys_idx"),
+        ("find_memories", {"words": "rar"}, "memory_lexical_keys_idx"),
+        ("find_memories", {"words": "rare ", "entity": "Bo"}, "memory_lexical_keys_idx"),
+        ("find_memories", {"words": "even "}, "memory_pkey"),
+        ("find_memories", {"words": "eve", "before_id": "middle"}, "memory_pkey"),
+        ("find_memories", {"words": "even ", "entity": "Bo"}, "mention_pkey"),
+        ("find_memories", {"words": "eve", "during": WINDOW},
+         "memory_bank_id_fact_type_mentioned_at_idx"),
+    ],
+)  # fmt: skip
+def test_a_page_of_a_large_bank_is_found_by_index(
+    large: Connection, function: str, arguments: dict[str, Any], index: str
+) -> None:
+    middle = value(large, "select percentile_disc(0.5) within group (order by memory_id)"
+                          " from pgrecall.memory where bank_id = 'b'")  # fmt: skip
+    arguments = {name: middle if at == "middle" else at for name, at in arguments.items()}
+
+    with counted_scans(large) as scans:
+        page = call(large, function, bank="b", top_k=5, **arguments)
+
+    assert len(page) > 0
+    assert scans[index] > 0
+    assert scans["memory"] == scans["mention"] == 0
+    assert (scans["memory_lexical_keys_idx"] > 0) == (index == "memory_lexical_keys_idx")
+
+
+def test_a_page_of_common_words_reads_few_memories(large: Connection) -> None:
+    fetched = "select pg_stat_get_xact_tuples_fetched('pgrecall.memory'::regclass)"
+    before = value(large, fetched)
+
+    call(large, "find_memories", bank="b", words="even ", top_k=20)
+
+    assert value(large, fetched) - before < 300
+
+
+def test_words_and_an_entity_are_met_together(large: Connection) -> None:
+    both = call(large, "find_memories", bank="b", words="even", entity="bo", top_k=1000)
+    among = call(large, "find_memories", bank="b", words="even", filter="entity = 'bo'", top_k=1000)
+
+    assert [row.memory_id for row in both] == [row.memory_id for row in among]
+    assert len(both) == 100

@@ -19,7 +19,6 @@ from pgrecall.rows import (
     MemoryDetail,
     Neighbour,
     Period,
-    RelationSize,
 )
 
 
@@ -30,6 +29,7 @@ def find_memories(
     filter: str | None,
     fact_types: Sequence[str] | None,
     during: Period | None,
+    entity: str | None,
     is_ended_too: bool,
     before_id: int | None,
     top_k: int,
@@ -42,6 +42,7 @@ def find_memories(
         filter=filter_text(filter),
         fact_types=listed(fact_types),
         during=to_range(during),
+        entity=entity,
         before_id=before_id,
         top_k=top_k,
     )
@@ -132,37 +133,4 @@ def role() -> Call[Any, tuple[str, str]]:
         {},
         tuple_row,
         single,
-    )
-
-
-def relation_sizes(top_k: int) -> Call[RelationSize, list[RelationSize]]:
-    """List the largest tables, with indexes and dead rows; partitions are those of embedding."""
-    return Call(
-        "select s.relid::pg_catalog.regclass::pg_catalog.text as relation,"
-        " s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,"
-        " pg_catalog.pg_table_size(s.relid) as table_bytes,"
-        " pg_catalog.pg_indexes_size(s.relid) as index_bytes,"
-        " greatest(s.last_vacuum, s.last_autovacuum) as vacuumed_at,"
-        " greatest(s.last_analyze, s.last_autoanalyze) as analysed_at"
-        " from pg_catalog.pg_stat_user_tables s"
-        " where s.schemaname like 'pgrecall%%'"
-        " order by pg_catalog.pg_total_relation_size(s.relid) desc limit %(top_k)s",
-        {"top_k": top_k},
-        row_of(RelationSize),
-        list,
-    )
-
-
-def replicas() -> Call[Any, list[tuple[str, str, int]]]:
-    """List the standbys that follow: name, state, and how many bytes of the log they are behind.
-
-    A role that may not see them sees none.
-    """
-    return Call(
-        "select coalesce(r.application_name, ''), coalesce(r.state, ''),"
-        " coalesce(pg_catalog.pg_wal_lsn_diff(r.sent_lsn, r.replay_lsn), 0)::bigint"
-        " from pg_catalog.pg_stat_replication r order by 1",
-        {},
-        tuple_row,
-        list,
     )

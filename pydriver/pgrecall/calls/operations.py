@@ -20,10 +20,14 @@ from pgrecall.calls.call import (
 from pgrecall.rows import (
     AttachedTable,
     BankStatistics,
+    IndexBuild,
     IndexStep,
+    LoggedRecall,
     Maintained,
     RecallCheck,
     RecallTimes,
+    RelationSize,
+    Standby,
     SyncedTable,
 )
 
@@ -138,16 +142,24 @@ def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
     return call_records(IndexStep, "index_plan", bank=bank)
 
 
-def index_builds() -> Call[Any, int]:
-    """Count the vector indexes that are being built, of any bank; index_plan() leaves them out."""
-    return Call(
-        "select count(*) from pg_catalog.pg_stat_progress_create_index p"
-        " join pg_catalog.pg_inherits i on i.inhrelid = p.relid"
-        " where i.inhparent = 'pgrecall.embedding'::pg_catalog.regclass",
-        {},
-        scalar_row,
-        single,
-    )
+def index_builds() -> Call[IndexBuild, list[IndexBuild]]:
+    """List the vector indexes that are being built, of any bank; index_plan() leaves them out."""
+    return call_records(IndexBuild, "index_builds")
+
+
+def slow_recalls(*, top_k: int) -> Call[LoggedRecall, list[LoggedRecall]]:
+    """List the slowest recalls that were logged in a day."""
+    return call_records(LoggedRecall, "slow_recalls", top_k=top_k)
+
+
+def relation_sizes(*, top_k: int) -> Call[RelationSize, list[RelationSize]]:
+    """List the largest tables."""
+    return call_records(RelationSize, "relation_sizes", top_k=top_k)
+
+
+def standbys() -> Call[Standby, list[Standby]]:
+    """List the standbys that follow the server."""
+    return call_records(Standby, "standbys")
 
 
 UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")

@@ -8,15 +8,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pgrecall import calls
 from pgrecall.client import Recall
 from pgrecall.command.drawing import ids_of
 from pgrecall.command.html import Told
 from pgrecall.errors import MemoryNotFound
 from pgrecall.report import RecallReport
-from pgrecall.rows import RecallOption, RecallStep
+from pgrecall.rows import ArmFinding, RecallOption, RecallStep
 
 if TYPE_CHECKING:
     from pgrecall.asking.recall_options import RecallOptions
+
+FIRST = 5  # hits of each arm that are shown
 
 
 def gathered(
@@ -52,6 +55,12 @@ def gathered(
     for one in {fact for hit in report.hits for fact in ids_of(hit)} | steps.keys():
         if one not in texts:
             texts[one] = _text(recall, bank, one)
+    found = _found(recall, bank, question, given, report)
+    unknown = {hit.memory_id for hits in found.values() for hit in hits} - texts.keys()
+    for memory in recall._read(calls.memories.stored_memories(bank, unknown)):
+        texts[memory.memory_id] = memory.text
+    for one in unknown - texts.keys():
+        texts[one] = _text(recall, bank, one)
     values = recall.bank_options(bank)
     for name, value in given.items():
         own = values.get(name)
@@ -65,9 +74,22 @@ def gathered(
         marked=marked,
         marks=marks,
         texts=texts,
+        found=found,
         settings=changed(recall.recall_options(), values),
         missed=[(one, texts[one], found) for one, found in steps.items()],
     )
+
+
+def _found(
+    recall: Recall, bank: str, question: str, given: RecallOptions, report: RecallReport
+) -> dict[str, list[ArmFinding]]:
+    """Ask for the first hits of each arm, as the recall had them."""
+    found: dict[str, list[ArmFinding]] = {}
+    # Without its embedder the recall goes on, and this would not: the report says so already.
+    if all(one.what != "embedder" for one in report.degradations):
+        for hit in recall.arm_hits(bank, question, **given):
+            found.setdefault(hit.arm, []).append(hit)
+    return {arm: sorted(hits, key=lambda hit: hit.rank)[:FIRST] for arm, hits in found.items()}
 
 
 def _text(recall: Recall, bank: str, one: int) -> str:

@@ -17,7 +17,7 @@ from pgrecall.command.drawing import bar, draw_path, escaped, path_of
 from pgrecall.console import templates
 from pgrecall.console.templates import moment, period
 from pgrecall.report import RecallReport
-from pgrecall.rows import ArmReport, Hit, QueryEntity, RecallStep, Timings
+from pgrecall.rows import ArmFinding, ArmReport, Hit, QueryEntity, RecallStep, Timings
 
 COLOURS = (  # as .hue-0 and so on in answer.css: of the arms, in the order in which they run
     "#D55E00",
@@ -53,7 +53,8 @@ class Told:
         entities: Those that the question names.
         marked: Texts of hits by id, with a mark before and one after each word that matches.
         marks: These two.
-        texts: Of the facts on the paths, by id.
+        texts: Of the facts on the paths and those of arms, by id.
+        found: The first hits of each arm.
         settings: Name, value and default of what was set otherwise.
         missed: Texts of memories that were asked about, and the steps of each through the recall.
 
@@ -63,6 +64,7 @@ class Told:
     marked: Mapping[int, str] = field(default_factory=dict)
     marks: tuple[str, str] = ("", "")
     texts: Mapping[int, str] = field(default_factory=dict)
+    found: Mapping[str, Sequence[ArmFinding]] = field(default_factory=dict)
     settings: Sequence[tuple[str, str, str]] = ()
     missed: Sequence[tuple[int, str, Sequence[RecallStep]]] = ()
 
@@ -103,6 +105,8 @@ class Shown:
         hits: The hits.
         missed: Memories that were asked about, and the steps of each through the recall.
         arms: Report and colour of each arm.
+        found: Name and colour of each arm that found something, its first hits, their texts and
+            their places in the answer.
         settings: Name, value and default of what was set otherwise.
         time_bar: Where the time went, drawn.
         stages: The same as name, colour and milliseconds.
@@ -118,6 +122,7 @@ class Shown:
     hits: Sequence[ShownHit]
     missed: Sequence[tuple[int, str, Sequence[RecallStep]]]
     arms: Sequence[tuple[ArmReport, int]]
+    found: Sequence[tuple[str, int, Sequence[tuple[ArmFinding, str, int | None]]]]
     settings: Sequence[tuple[str, str, str]]
     time_bar: Markup
     stages: Sequence[tuple[str, int, str]]
@@ -149,6 +154,7 @@ def shown(report: RecallReport, told: Told) -> Shown:
     best = max((hit.score for hit in report.hits), default=0.0)
     first = max((hit.final_score for hit in report.hits), default=0.0) if is_reranked else None
     fused = "the fused score, its parts are what each arm gave to it."
+    places = {hit.memory_id: hit.rank for hit in report.hits}
     stages = [(name, getattr(report.timings, field), hue) for field, (name, hue) in STAGES.items()]
     return Shown(
         understood=list(_understood(report, told.entities)),
@@ -165,6 +171,14 @@ def shown(report: RecallReport, told: Told) -> Shown:
         hits=[_shown_hit(hit, best, first, told, hues) for hit in report.hits],
         missed=told.missed,
         arms=[(arm, hues[arm.arm]) for arm in report.arms],
+        found=[
+            (
+                name,
+                hues.get(name, _OTHER),
+                [(hit, told.texts[hit.memory_id], places.get(hit.memory_id)) for hit in hits],
+            )
+            for name, hits in told.found.items()
+        ],
         settings=told.settings,
         time_bar=_time_bar(report.timings, stages),
         stages=[(name, hue, f"{spent:.1f} ms") for name, spent, hue in stages],

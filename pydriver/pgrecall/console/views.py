@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import urlencode
 
+from pgrecall import evaluation
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls import browsing
+from pgrecall.calls import operations as calls
 from pgrecall.client import Recall
 from pgrecall.command import doctor, explain, html
 from pgrecall.connection.tracing import Trace
-from pgrecall.errors import EntityNotFound, InvalidArgument
+from pgrecall.errors import EntityNotFound, InstallError, InvalidArgument
+from pgrecall.evaluation import Judged
 from pgrecall.report import RecallReport
 from pgrecall.rows import GraphEdge, Hit, MemoryCount, Period
 
@@ -28,6 +31,8 @@ UNITS = ("day", "week", "month", "quarter", "year")
 BASES = ("occurred", "said", "stored")
 MOST_QUESTIONS = 100
 COMPARED = 5
+ANSWERED = 10
+TUNING_SECONDS = 60.0
 
 
 class ReadOnlyError(Exception):
@@ -195,10 +200,11 @@ def facts(asked: Asked) -> Page:
     """List facts, and search them while somebody types."""
     # Not stripped: a space says that the last word is complete.
     words = asked.given.get("words", "").lstrip()
-    kind, entity = asked.text("type"), asked.text("entity")
+    kind = asked.text("type")
     state = asked.choice("state", ("current", "all"))
-    condition = asked.text("filter")
     kept: dict[str, Any] = {
+        "filter": asked.text("filter"),
+        "entity": asked.text("entity"),
         "during": asked.during(),
         "fact_types": [kind] if kind else None,
         "is_ended_too": state == "all",
@@ -206,14 +212,9 @@ def facts(asked: Asked) -> Page:
         "top_k": ON_A_PAGE + 1,
     }
     if words:
-        if entity:
-            named = "entity = '{}'".format(entity.replace("'", "''"))
-            condition = f"({condition}) and {named}" if condition else named
-        found = asked.memory._run(
-            browsing.find_memories(asked.bank, words, filter=condition, **kept)
-        )
+        found = asked.memory._run(browsing.find_memories(asked.bank, words, **kept))
     else:
-        found = asked.memory.list_memories(asked.bank, filter=condition, entity=entity, **kept)
+        found = asked.memory.list_memories(asked.bank, **kept)
     return Page(
         "facts.html",
         {
@@ -297,19 +298,17 @@ def graph(asked: Asked) -> Page:
     """Show the graph around an entity or a fact; of the entity with most facts where none is."""
     edges = _edges(asked)
     begin = _begin(asked)
-    nodes: dict[tuple[str, int], str] = {}
-    for edge in edges:
-        nodes[edge.from_kind, edge.from_id] = edge.from_name
-        nodes[edge.to_kind, edge.to_id] = edge.to_name
+    nodes = _nodes(edges)
+    # As long as facts were said: that is what the slider goes through.
     counts = asked.memory._run(
-        browsing.memory_counts(asked.bank, unit="year", basis="stored", filter=None)
+        browsing.memory_counts(asked.bank, unit="month", basis="said", filter=None)
     )
     return Page(
         "graph.html",
         {
             "edges": edges,
             "begin": begin,
-            "begin_name": nodes.get(begin) if begin else None,
+            "around": nodes.get(begin) if begin else None,
             "hops": asked.choice("hops", ("1", "2", "3")),
             "first": counts[0].starts_at.date() if counts else date.today(),
             "today": datetime.now(timezone.utc).date(),
@@ -319,38 +318,61 @@ def graph(asked: Asked) -> Page:
 
 def graph_elements(asked: Asked) -> object:
     """Return the graph as Cytoscape.js takes it."""
-    begin = _begin(asked)
-    nodes: dict[str, dict[str, object]] = {}
-    drawn: list[dict[str, object]] = []
-    for edge in _edges(asked):
-        ends = []
-        for kind, key, name, count in (
-            (edge.from_kind, edge.from_id, edge.from_name, edge.from_mentions),
-            (edge.to_kind, edge.to_id, edge.to_name, edge.to_mentions),
-        ):
-            node = f"{kind}-{key}"
-            ends.append(node)
-            nodes[node] = {
-                "id": node,
-                "kind": kind,
-                "key": key,
-                "name": name,
-                "mentions": count or 0,
-                "is_begin": (kind, key) == begin,
-            }
-        drawn.append(
-            {
-                "id": f"{ends[0]} {edge.kind} {ends[1]}",
-                "source": ends[0],
-                "target": ends[1],
-                "kind": edge.kind,
-                "weight": edge.weight,
-            }
-        )
+    begin, edges = _begin(asked), _edges(asked)
     return {
-        "nodes": [{"data": node} for node in nodes.values()],
-        "edges": [{"data": edge} for edge in drawn],
+        "nodes": [
+            {"data": {**asdict(node), "id": f"{kind}-{key}", "is_begin": (kind, key) == begin}}
+            for (kind, key), node in _nodes(edges).items()
+        ],
+        "edges": [
+            {
+                "data": {
+                    "id": f"{source} {edge.kind} {target}",
+                    "source": source,
+                    "target": target,
+                    "kind": edge.kind,
+                    "weight": edge.weight,
+                }
+            }
+            for edge in edges
+            for source in [f"{edge.from_kind}-{edge.from_id}"]
+            for target in [f"{edge.to_kind}-{edge.to_id}"]
+        ],
     }
+
+
+@dataclass(slots=True)
+class Node:
+    """An entity or a fact of a graph.
+
+    Attributes:
+        kind: "entity" or "memory".
+        key: Its key.
+        name: Its name, or the beginning of its text.
+        rarity: Of an entity, how much it tells, 0 to 1.
+        more: Of an entity, how many facts at least mention it that are not in the graph.
+
+    """
+
+    kind: str
+    key: int
+    name: str
+    rarity: float
+    more: int
+
+
+def _nodes(edges: Sequence[GraphEdge]) -> dict[tuple[str, int], Node]:
+    nodes: dict[tuple[str, int], Node] = {}
+    for edge in edges:
+        for kind, key, name, mentions, rarity in (
+            (edge.from_kind, edge.from_id, edge.from_name, edge.from_mentions, edge.from_rarity),
+            (edge.to_kind, edge.to_id, edge.to_name, edge.to_mentions, edge.to_rarity),
+        ):
+            nodes.setdefault((kind, key), Node(kind, key, name, rarity or 0.0, mentions or 0))
+        if edge.kind == "mentions" and edge.to_kind == "entity":
+            node = nodes[edge.to_kind, edge.to_id]
+            node.more = max(0, node.more - 1)
+    return nodes
 
 
 def _begin(asked: Asked) -> tuple[str, int] | None:
@@ -503,27 +525,35 @@ def _weight(asked: Asked, arm: str, default: float) -> float:
 
 def compare(asked: Asked) -> Page:
     """Show the form that compares two settings."""
-    return Page("compare.html", {"a": "{}", "b": "", "questions": "", "rows": None, "sums": None})
+    return _comparison(asked, questions="", a="{}", b="")
 
 
 def compared(asked: Asked) -> Page:
-    """Ask questions with two settings, and show where the answers differ."""
+    """Ask questions with two settings, and show where the answers differ; tune on request."""
     lines = [line for line in (asked.text("questions") or "").splitlines() if line.strip()]
     if not lines or len(lines) > MOST_QUESTIONS:
         raise InvalidArgument(
             f"{len(lines)} questions", hint=f"Write 1 to {MOST_QUESTIONS}, one a line."
         )
-    settings = [_settings_of(asked, side) for side in ("a", "b")]
+    memory, questions = asked.memory, [_question_of(line) for line in lines]
+    judged = [n for n, question in enumerate(questions) if question.relevant]
+    a, b = asked.text("a") or "{}", asked.text("b") or "{}"
+    tuning = None
+    if asked.text("do") == "tune":
+        known = [questions[n] for n in judged]
+        tuning = evaluation.tune(
+            memory, asked.bank, known, folds=max(2, min(5, len(known))), budget=TUNING_SECONDS
+        )
+        b = json.dumps(tuning.settings)
+    sides = [
+        [_answer(asked, question, given) for question in questions]
+        for given in (_settings_of("A", a), _settings_of("B", b))
+    ]
     rows: list[dict[str, object]] = []
     sums = {"same": 0, "first": 0, "better": 0, "worse": 0}
-    for line in lines:
-        question, relevant = _question_of(line)
-        found = [
-            asked.memory.recall(asked.bank, question, **{"top_k": 10, **given})
-            for given in settings
-        ]
+    for question, *found in zip(questions, *sides, strict=True):
         ids = [[hit.memory_id for hit in hits] for hits in found]
-        places = [_first_place(hits, relevant) for hits in found] if relevant else None
+        places = [_first_place(hits, question) for hits in found] if question.relevant else None
         sums["same"] += ids[0][:COMPARED] == ids[1][:COMPARED]
         sums["first"] += ids[0][:1] == ids[1][:1]
         if places:
@@ -531,59 +561,73 @@ def compared(asked: Asked) -> Page:
             sums["worse"] += places[1] > places[0]
         rows.append(
             {
-                "question": question,
-                "places": [place if place <= 10 else None for place in places or ()],
+                "question": question.question,
+                "places": [place if place <= ANSWERED else None for place in places or ()],
                 "sides": [
                     [(hit, _moved(hit, other)) for hit in hits[:COMPARED]]
                     for hits, other in ((found[0], ids[1]), (found[1], ids[0]))
                 ],
             }
         )
-    return Page(
-        "compare.html",
-        {
-            "a": asked.text("a") or "{}",
-            "b": asked.text("b") or "{}",
-            "questions": "\n".join(lines),
-            "rows": rows,
-            "sums": sums,
-            "bank": asked.bank,
-        },
+    given: dict[str, object] = {
+        "questions": "\n".join(lines),
+        "a": a,
+        "b": b,
+        "rows": rows,
+        "sums": sums,
+    }
+    if judged:
+        answers = [[side[n] for n in judged] for side in sides]
+        known = [questions[n] for n in judged]
+        try:
+            given["measured"] = evaluation.compare(memory, asked.bank, known, *answers)
+        except InstallError as error:
+            given["unmeasured"] = error
+    return _comparison(asked, **given, judged=len(judged), tuning=tuning)
+
+
+def _comparison(asked: Asked, **values: object) -> Page:
+    shown: dict[str, object] = dict.fromkeys(("rows", "sums", "measured", "unmeasured", "tuning"))
+    return Page("compare.html", {**shown, "judged": 0, "bank": asked.bank, **values})
+
+
+def _answer(asked: Asked, question: Judged, given: Mapping[str, Any]) -> list[Hit]:
+    said = {"reference_time": question.asked_at} if question.asked_at else {}
+    return list(
+        asked.memory.recall(asked.bank, question.question, **{"top_k": ANSWERED, **said, **given})
     )
 
 
-def _settings_of(asked: Asked, side: str) -> dict[str, Any]:
-    text = asked.text(side) or "{}"
+def _settings_of(side: str, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
         raise InvalidArgument(
-            f"settings {side.upper()} are no JSON: {error}", hint='Such as {"diversity": 0.3}.'
+            f"settings {side} are no JSON: {error}", hint='Such as {"diversity": 0.3}.'
         ) from error
     if not isinstance(found, dict):
-        raise InvalidArgument(
-            f"settings {side.upper()} are no object", hint='Such as {"diversity": 0.3}.'
-        )
+        raise InvalidArgument(f"settings {side} are no object", hint='Such as {"diversity": 0.3}.')
     return found
 
 
-def _question_of(line: str) -> tuple[str, Sequence[str]]:
+def _question_of(line: str) -> Judged:
     """Read a question, or one with known answers as pgrecall eval takes it."""
     if not line.lstrip().startswith("{"):
-        return line.strip(), ()
+        return Judged(line.strip(), {})
     try:
         found = json.loads(line)
-        return str(found["question"]), [str(one) for one in found.get("relevant", ())]
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise InvalidArgument(
             f'"{line[:80]}" is no question',
             hint='Write it plainly, or as {"question": "Who leads Atlas?", "relevant": ["key"]}.',
         ) from error
+    [judged] = evaluation.judged_questions([found])
+    return judged
 
 
-def _first_place(hits: Sequence[Hit], relevant: Sequence[str]) -> int:
+def _first_place(hits: Sequence[Hit], question: Judged) -> int:
     for hit in hits:
-        if {hit.fact_key, hit.source_id, str(hit.memory_id)} & set(relevant):
+        if {hit.fact_key, hit.source_id, str(hit.memory_id)} & set(question.relevant):
             return hit.rank
     return 1000
 
@@ -608,8 +652,10 @@ def operations(asked: Asked) -> Page:
             "plan": memory.index_plan(),
             "pending": pending,
             "times": memory.recall_stats(),
-            "sizes": memory._run(browsing.relation_sizes(12)),
-            "replicas": memory._run(browsing.replicas()),
+            "builds": memory._run(calls.index_builds()),
+            "slow": memory._run(calls.slow_recalls(top_k=10)),
+            "sizes": memory._run(calls.relation_sizes(top_k=12)),
+            "standbys": memory._run(calls.standbys()),
         },
     )
 

@@ -1,5 +1,6 @@
 """Measure the answers of a bank by questions with known answers, and tune it by them."""
 
+from pgrecall.evaluation.comparing import Difference, compare
 from pgrecall.evaluation.measure import (
     Evaluation,
     Figure,
@@ -15,6 +16,7 @@ from pgrecall.evaluation.tuning import Boosting, Gain, Tuning, tune
 
 __all__ = [
     "Boosting",
+    "Difference",
     "Evaluation",
     "Figure",
     "Gain",
@@ -22,6 +24,7 @@ __all__ = [
     "Ranking",
     "Score",
     "Tuning",
+    "compare",
     "evaluate",
     "intervals",
     "judged_questions",

@@ -454,7 +454,7 @@ class Asking:
     ) -> list[str]:
         """Ask as a user does; returns the ids, best first."""
         options: RecallOptions = {"top_k": top_k, "rerank": rerank, "boosts": boosts}
-        return unique(self._ids(self._hits(position, options)))
+        return self.named(self._hits(position, options))
 
     def pool(self, position: int) -> Pool:
         """Fetch all hits of the arms, whatever their weights in the bank."""
@@ -486,8 +486,9 @@ class Asking:
             self._degradations.setdefault((degradation.what, degradation.hint), degradation)
         return report.hits
 
-    def _ids(self, hits: Sequence[Hit]) -> list[str]:
-        return [_name(hit.memory_id, getattr(hit, self.by)) for hit in hits]
+    def named(self, hits: Sequence[Hit]) -> list[str]:
+        """Return the judges' ids of hits, each once."""
+        return unique(_name(hit.memory_id, getattr(hit, self.by)) for hit in hits)
 
 
 def _name(memory_id: int, name: object) -> str:

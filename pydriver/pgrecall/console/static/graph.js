@@ -14,9 +14,9 @@
       "font-family": "system-ui, sans-serif", "text-wrap": "wrap", "text-max-width": 130,
       "text-valign": "bottom", "text-margin-y": 4, "background-color": colour("--entity"),
       "text-background-color": colour("--paper"), "text-background-opacity": 0.8,
-      // Frequent entities say little: they grow slower than their number of facts.
-      width: (node) => 14 + 7 * Math.log2(1 + node.data("mentions")),
-      height: (node) => 14 + 7 * Math.log2(1 + node.data("mentions")) } },
+      // An entity that every fact mentions tells nothing, a rare one much.
+      width: (node) => 14 + 40 * node.data("rarity"),
+      height: (node) => 14 + 40 * node.data("rarity") } },
     { selector: 'node[kind = "memory"]', style: {
       label: (node) => node.cy().nodes().length > 60 ? "" : short(node.data("name")),
       shape: "round-rectangle", width: 13, height: 13, "background-color": colour("--fact"),
@@ -32,6 +32,8 @@
       "font-size": 10, "font-family": "system-ui, sans-serif", "text-rotation": "autorotate",
       "text-background-color": colour("--paper"), "text-background-opacity": 0.9,
       "target-arrow-shape": "triangle", "target-arrow-color": colour("--order") } },
+    { selector: "edge.cause", style: {
+      "line-color": colour("--accent"), "target-arrow-color": colour("--accent") } },
     { selector: "edge.near", style: { "line-style": "dashed" } },
   ];
 
@@ -53,9 +55,13 @@
     cy.edges().forEach((edge) => {
       const kind = edge.data("kind");
       if (["semantic", "temporal"].includes(kind)) edge.addClass("near");
-      else if (kind !== "mentions" || causal.includes(kind)) edge.addClass("told");
+      else if (kind !== "mentions") edge.addClass(causal.includes(kind) ? "told cause" : "told");
     });
-    cy.on("mouseover", "node", (event) => { said.textContent = event.target.data("name"); });
+    cy.on("mouseover", "node", (event) => {
+      const { name, more } = event.target.data();
+      said.textContent = more ? `${name} (at least ${more.toLocaleString("en")} more facts)` : name;
+    });
+    cy.on("mouseover", "edge", (event) => { said.textContent = event.target.data("kind"); });
     cy.on("tap", "node", (event) => {
       const { kind, key } = event.target.data();
       location.assign(`${place.dataset.graph}&${kind}=${key}`);
