@@ -75,7 +75,7 @@ class Month:
         self.dice = random.Random(7)
         self.day_seconds = minutes * 60 / DAYS
         self.model = "model 0"
-        self.stored: dict[str, int] = {}
+        self.stored: dict[str, list[int]] = {}  # the versions of each fact
         self.count = 0
         self.notes: dict[str, list[float]] = defaultdict(list)
         self.server = embedded_server(path=path)
@@ -104,19 +104,21 @@ class Month:
 
     def write(self, memory: Recall, facts: list[dict[str, Any]]) -> None:
         rows = memory.retain("soak", facts, model=self.model, replace="key")
-        self.stored |= {fact["text"]: row.memory_id for fact, row in zip(facts, rows, strict=True)}
+        for fact, row in zip(facts, rows, strict=True):
+            self.stored[fact["text"]] = [row.memory_id]
 
     def change(self, memory: Recall) -> None:
         """Update and end some facts, and forget the oldest."""
         alive = memory.list_memories("soak", top_k=20)
         for one in alive[:5]:
-            memory.update("soak", one.memory_id, tags=[f"day {self.count}"])
+            version = memory.update("soak", one.memory_id, tags=[f"day {self.count}"])
+            self.stored[one.text].append(version.memory_id)
         for one in alive[5:10]:
             memory.supersede("soak", one.memory_id)
         surplus = len(self.stored) - KEPT
         if surplus > 0:
             texts = list(self.stored)[:surplus]
-            memory.forget("soak", [self.stored.pop(text) for text in texts])
+            memory.forget("soak", [key for text in texts for key in self.stored.pop(text)])
 
     def reembed(self, memory: Recall, day: int) -> None:
         self.model = f"model {day}"
@@ -229,7 +231,7 @@ class Month:
             (lost,) = connection.execute(
                 "select count(*) from unnest(%s::bigint[]) as u(id) where not exists (select from"
                 " pgrecall.memory m where m.bank_id = 'soak' and m.memory_id = u.id)",
-                [list(self.stored.values())],
+                [[key for versions in self.stored.values() for key in versions]],
             ).fetchone() or (0,)
             (twice,) = connection.execute(
                 "select count(*) from (select text from pgrecall.memory where bank_id = 'soak' and"

@@ -9,11 +9,12 @@
 -- mean is more than 5 % off, they are computed again: at once in a bank of up to 500 documents, in
 -- batches by maintain() (operations/maintenance.sql) in a larger one, so that no retain() waits for
 -- that. Until then scores are those of BM25 with slightly other k1 and b, the same for all
--- documents. A full refresh counts everything again, with the current settings of the bank. The
--- vocabulary is a snapshot of the most frequent lexemes: vocabulary_drift() compares with it.
+-- documents. What is erased is taken out at once (bank/recount.sql). A full refresh counts
+-- everything again, with the current settings of the bank. The vocabulary is a snapshot of the most
+-- frequent lexemes: vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._documents(
-  bank text, kind text, after bigint, upto bigint)
+  bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
 returns table (id bigint, content text, context text, fact_key text)
 language plpgsql stable parallel safe rows 1000
 set search_path from current
@@ -27,20 +28,42 @@ begin
     select m.memory_id, m.text, m.context, m.fact_key
     from   pgrecall.memory m
     where  m.bank_id = _documents.bank and m.memory_id > _documents.after
-      and  m.memory_id <= upto;
+      and  m.memory_id <= upto and (ids is null or m.memory_id = any (ids));
   else
     return query
     select m.message_id, m.text,
            pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
     from   pgrecall.message m
     where  m.bank_id = _documents.bank and m.message_id > _documents.after
-      and  m.message_id <= upto;
+      and  m.message_id <= upto and (ids is null or m.message_id = any (ids));
   end if;
 end;
 $$;
 comment on function pgrecall_internal._documents is
 'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto.';
+'ids above after, up to upto, of these ids; null: of all.';
+
+create or replace function pgrecall_internal._document_counts(
+  bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
+returns table (lexeme text, documents bigint)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select x.lexeme, count(*)
+  from   pgrecall_internal._documents(bank.bank_id, kind, after, upto, ids) as d
+  cross  join lateral pgrecall_internal._field_lexemes(
+           bank.text_search_config::regconfig, d.content, d.context,
+           case kind when 'memory'
+             then bank.context_weight else bank.message_context_weight end,
+           d.fact_key, bank.key_weight) as x
+  group  by x.lexeme;
+end;
+$$;
+comment on function pgrecall_internal._document_counts is
+'In how many documents of a kind, as _documents() chooses them, each lexeme occurs.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -145,14 +168,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _count_lexemes.kind, x.lexeme, count(*)
-  from   pgrecall_internal._documents(bank.bank_id, _count_lexemes.kind, after, upto) as d
-  cross  join lateral pgrecall_internal._field_lexemes(
-           bank.text_search_config::regconfig, d.content, d.context,
-           case _count_lexemes.kind when 'memory'
-             then bank.context_weight else bank.message_context_weight end,
-           d.fact_key, bank.key_weight) as x
-  group  by x.lexeme
+  select bank.bank_id, _count_lexemes.kind, x.lexeme, x.documents
+  from   pgrecall_internal._document_counts(bank, _count_lexemes.kind, after, upto) as x
   order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
   on conflict on constraint lexeme_pkey do update
   set document_count = l.document_count + excluded.document_count;
@@ -431,8 +448,8 @@ end;
 $$;
 comment on function pgrecall.refresh_statistics is
 'Counts the documents stored since the last refresh; is_full counts all of them again and computes '
-'all weights, after many were forgotten or a setting of BM25 was changed: that locks the bank for '
-'minutes where it is large. retain() counts on its own once a tenth of the documents is new, or '
+'all weights, after a setting of BM25 was changed: that locks the bank for minutes where it is '
+'large. retain() counts on its own once a tenth of the documents is new, or '
 '500; maintain() does what is left. Errors: RC001, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.bank_statistics(bank text)

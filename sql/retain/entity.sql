@@ -13,7 +13,8 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  gone bigint[];
+  gone     bigint[];
+  affected bigint[];
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -24,6 +25,11 @@ begin
       and  e.entity_id <> merge_entities.entity_id
     order  by e.entity_id
   );
+  affected := array(
+    select distinct m.memory_id from pgrecall.mention m
+    where  m.bank_id = merge_entities.bank and m.entity_id = any (gone)
+  );
+  perform pgrecall_internal._recount_mentions(bank, affected, -1);
 
   insert into pgrecall.entity_alias as k (bank_id, alias, entity_id, confidence)
   select merge_entities.bank, a.alias, merge_entities.entity_id, max(a.confidence)
@@ -80,6 +86,7 @@ begin
     and  e.kind is null and cardinality(gone) > 0;
   delete from pgrecall.entity e
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
+  perform pgrecall_internal._recount_mentions(bank, affected, 1);
   return cardinality(gone);
 end;
 $$;
@@ -168,10 +175,12 @@ begin
     and  a.alias = pgrecall.normalised_name(split_entity.name)
     and  a.alias <> pgrecall.normalised_name(old_entity.name);
 
+  perform pgrecall_internal._recount_mentions(bank, moved, -1);
   update pgrecall.mention m
   set    entity_id = new_id, confidence = 1
   where  m.bank_id = split_entity.bank and m.entity_id = split_entity.entity_id
     and  m.memory_id = any (moved);
+  perform pgrecall_internal._recount_mentions(bank, moved, 1);
   update pgrecall.relation r
   set    from_id = new_id
   where  r.bank_id = split_entity.bank and r.from_id = split_entity.entity_id

@@ -1,31 +1,8 @@
 -- Forgetting raw messages: by id, by session, by time.
 --
--- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses: a
--- retention rule may erase most of a bank at once, and the counts of what is left must not wait for
--- a full refresh. Where a bank sets message_context_weight, the messages beside an erased one lose
--- its words, too.
-create or replace function pgrecall_internal._message_lexemes(
-  bank pgrecall.bank, message_ids bigint[], upto bigint)
-returns table (lexeme text, documents bigint)
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return query
-  select x.lexeme, count(*)
-  from   pgrecall.message m
-  cross  join lateral pgrecall_internal._field_lexemes(
-           bank.text_search_config::regconfig, m.text,
-           pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message),
-           bank.message_context_weight, null, 0) as x
-  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
-  group  by x.lexeme;
-end;
-$$;
-comment on function pgrecall_internal._message_lexemes is
-'In how many of some messages, those with ids up to upto, each lexeme occurs.';
-
+-- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses
+-- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
+-- lose its words, too.
 create or replace function pgrecall_internal._message_length(
   bank pgrecall.bank, message_ids bigint[], upto bigint)
 returns double precision
@@ -43,38 +20,6 @@ end;
 $$;
 comment on function pgrecall_internal._message_length is
 'The length in lexemes of some messages together, those with ids up to upto.';
-
-create or replace function pgrecall_internal._recount_messages(
-  bank pgrecall.bank, lexemes text[], changes bigint[])
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  with change as (
-    select u.lexeme, sum(u.documents) as documents
-    from   unnest(lexemes, changes) as u(lexeme, documents)
-    group  by u.lexeme
-    having sum(u.documents) <> 0
-  ),
-  gone as (
-    delete from pgrecall_internal.lexeme l
-    using  change c
-    where  l.bank_id = bank.bank_id and l.kind = 'message' and l.lexeme = c.lexeme
-      and  l.dimension = pgrecall_internal._dimension(c.lexeme)
-      and  l.document_count + c.documents <= 0
-  )
-  update pgrecall_internal.lexeme l
-  set    document_count = l.document_count + c.documents
-  from   change c
-  where  l.bank_id = bank.bank_id and l.kind = 'message' and l.lexeme = c.lexeme
-    and  l.dimension = pgrecall_internal._dimension(c.lexeme)
-    and  l.document_count + c.documents > 0;
-end;
-$$;
-comment on function pgrecall_internal._recount_messages is
-'Changes the number of messages that each lexeme occurs in.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -109,7 +54,8 @@ begin
   before := pgrecall_internal._message_length(bank, beside, known.watermark);
   select array_agg(l.lexeme), array_agg(-l.documents)
   into   lexemes, changes
-  from   pgrecall_internal._message_lexemes(bank, message_ids || beside, known.watermark) as l;
+  from   pgrecall_internal._document_counts(
+           bank, 'message', 0, known.watermark, message_ids || beside) as l;
   with gone as (
     delete from pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
@@ -132,19 +78,12 @@ begin
     after := pgrecall_internal._message_length(bank, beside, known.watermark);
     select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
     into   lexemes, changes
-    from   pgrecall_internal._message_lexemes(bank, beside, known.watermark) as l;
+    from   pgrecall_internal._document_counts(
+             bank, 'message', 0, known.watermark, beside) as l;
   end if;
-  perform pgrecall_internal._recount_messages(bank, lexemes, changes);
-  update pgrecall_internal.statistics s
-  set    document_count = greatest(s.document_count - counted, 0),
-         average_length = greatest(s.average_length * s.document_count - total - before + after, 0)
-                          / greatest(s.document_count - counted, 1)
-  where  s.bank_id = bank.bank_id and s.kind = 'message'
-  returning s.document_count into counted;
-  -- As after storing: at once where there are few, else maintain() does it.
-  if counted <= 500 and pgrecall_internal._is_weighing_due(bank.bank_id, 'message') then
-    perform pgrecall_internal._weigh_documents(bank, 'message', null);
-  end if;
+  perform pgrecall_internal._recount_lexemes(bank, 'message', lexemes, changes);
+  perform pgrecall_internal._recount_documents(
+    bank, 'message', -counted, after - before - total);
   return removed;
 end;
 $$;

@@ -561,10 +561,12 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
+  locked  pgrecall.bank := pgrecall_internal._locked_bank(bank);
   named   bigint[];
+  change  record;
   removed bigint;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(
     select distinct e.entity_id from pgrecall.mention e
     where  e.bank_id = forget.bank and e.memory_id = any (forget.memory_ids)
@@ -583,9 +585,12 @@ begin
   where  e.bank_id = forget.bank and e.entity_id = any (named)
     and  not exists (select from pgrecall.mention x
                      where x.bank_id = forget.bank and x.entity_id = e.entity_id);
+  perform pgrecall_internal._recount_documents(
+    locked, 'memory', change.documents, change.total_length);
   return removed;
 end;
 $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
-'other memory mentions; returns how many memories were erased. Errors: RC001.';
+'other memory mentions; returns how many memories were erased. BM25 counts without them at once. '
+'Errors: RC001.';

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import locale
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,6 +46,7 @@ from pgrecall.inference.rerankers import (
     chosen_reranker,
     in_context,
 )
+from pgrecall.inference.runtime import FILE_BYTES
 from pgrecall.rows import Period
 from toys import make_hit, save_cross_encoder, save_onnx_cross_encoder, toy_embed
 
@@ -838,6 +840,23 @@ def test_a_broken_onnx_model_cannot_be_loaded(onnx: Path, tmp_path: Path, name: 
         OnnxReranker(tmp_path).load()
 
     assert caught.value.message.startswith(f'cannot load the reranker "{tmp_path}": ')
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_file_of_a_model_that_is_too_large_is_not_read(
+    onnx: Path, tmp_path: Path, name: str
+) -> None:
+    for file in onnx.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    os.truncate(tmp_path / name, FILE_BYTES + 1)  # takes no room on the disk
+
+    with pytest.raises(RerankerUnavailable) as caught:
+        OnnxReranker(tmp_path).load()
+
+    assert caught.value.message == (
+        f'cannot load the reranker "{tmp_path}": {name} has 2,147,483,649 bytes, more than'
+        " 2,147,483,648"
+    )
 
 
 @pytest.mark.parametrize(

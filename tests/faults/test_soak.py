@@ -21,6 +21,8 @@ def test_a_bank_that_is_used_for_a_month_stays_as_it_was() -> None:
     figures = soaked(MINUTES)
 
     print(figures)
+    # A tenth of the facts may not be counted yet, or gone since.
+    assert figures["statistics.idf_error"] < 0.25
     assert {name: figures[name] for name in ("lost", "twice", "doctor")} == {
         "lost": 0,
         "twice": 0,

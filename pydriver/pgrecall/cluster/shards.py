@@ -322,6 +322,9 @@ def move(router: Connection, bank: str, to: str) -> Moved:
             plan = target.execute("select statement from pgrecall.index_plan(%s)", [bank])
             for (statement,) in plan.fetchall():
                 target.execute(statement.encode())
+            # A source that was lost meanwhile no longer keeps writers out: its successor may have
+            # facts that were not copied.
+            source.execute("select 1")
             _note(router, bank, "shard = %s, moving_to = null, left_on = %s", to, place)
             _drain(source)
             source.execute("select pgrecall.drop_bank(%s)", [bank])

@@ -17,6 +17,7 @@ FIELDS = frozenset(
 TEXTS = ("text", "content", "page_content", "document", "memory", "body")
 _LISTS = frozenset(("tags", "entities"))
 _JSON = frozenset(("metadata", "relations", "links", "questions", "embeddings", "occurred"))
+_NAMES = frozenset(("fact_key", "source_id"))  # others have numbers there
 _NUMBERS = {"confidence": float, "proof_count": int}
 
 
@@ -80,7 +81,9 @@ def plain(value: object) -> object:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
-        return float(value)
+        # A whole number, such as an id, may have more digits than a float holds.
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_whole else float(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Mapping):
@@ -92,7 +95,8 @@ def plain(value: object) -> object:
 
 def _field(name: str, value: object) -> object:
     if not isinstance(value, str):
-        return plain(value)
+        value = plain(value)
+        return str(value) if name in _NAMES and isinstance(value, int) else value
     if name in _NUMBERS:
         try:
             return _NUMBERS[name](value)

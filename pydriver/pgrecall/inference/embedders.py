@@ -28,7 +28,14 @@ from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
 from pgrecall.inference.known_words import known_share
 from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
-from pgrecall.inference.runtime import cannot_embed, limit_torch, quiet_loading, settled
+from pgrecall.inference.runtime import (
+    bounded,
+    cannot_embed,
+    limit_torch,
+    onnx_session,
+    quiet_loading,
+    settled,
+)
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -229,16 +236,13 @@ class _OnnxEmbedder:
             raise cannot_embed(error.name, "pip install 'pgrecall[embed]'") from error
         graph, directory, package = self._files()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
         try:
-            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+            tokenizer = Tokenizer.from_file(str(bounded(directory / "tokenizer.json")))
             weights = self._weights(directory)
             values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, weights.values())]
             if weights:
                 options.add_external_initializers([*weights], values)
-            session = onnxruntime.InferenceSession(
-                self._graph(graph), options, providers=["CPUExecutionProvider"]
-            )
+            session = onnx_session(self._graph(bounded(graph)), options)
         except Exception as error:  # neither package documents what it raises
             reason = str(error).strip().partition("\n")[0]
             raise EmbedderUnavailable(

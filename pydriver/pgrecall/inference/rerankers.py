@@ -24,7 +24,7 @@ from pgrecall.inference.endpoints import HttpReranker
 from pgrecall.inference.english import is_of_another_language
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.known_words import known_share
-from pgrecall.inference.runtime import limit_torch, quiet_loading, settled
+from pgrecall.inference.runtime import bounded, limit_torch, onnx_session, quiet_loading, settled
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -300,12 +300,9 @@ class OnnxReranker(_Model):
             ) from error
         directory = Path(self.name_or_path)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
         try:
-            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-            session = onnxruntime.InferenceSession(
-                str(directory / _MODEL), options, providers=["CPUExecutionProvider"]
-            )
+            tokenizer = Tokenizer.from_file(str(bounded(directory / "tokenizer.json")))
+            session = onnx_session(str(bounded(directory / _MODEL)), options)
         except Exception as error:  # neither package documents what it raises
             raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
         shape = session.get_outputs()[0].shape

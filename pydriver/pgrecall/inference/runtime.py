@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from inspect import isawaitable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from pgrecall.errors import EmbedderUnavailable
 
@@ -17,6 +18,10 @@ T = TypeVar("T")
 
 THREADS = 8
 """At most so many texts are read at a time, however many cores there are."""
+
+
+FILE_BYTES = 2 * 1024**3
+"""No file of a model is larger: a graph cannot be, its weights seldom are."""
 
 
 @contextmanager
@@ -47,6 +52,32 @@ def limit_torch() -> None:
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(min(torch.get_num_threads(), cores(), THREADS))
+
+
+def bounded(path: Path, limit: int = FILE_BYTES) -> Path:
+    """Return the path of a part of a model that is not too large to be read.
+
+    Raises:
+        ValueError: it is, before anything is read; the text names the file and both sizes.
+
+    """
+    size = path.stat().st_size
+    if size > limit:
+        raise ValueError(f"{path.name} has {size:,} bytes, more than {limit:,}")
+    return path
+
+
+def onnx_session(graph: bytes | str, options: Any) -> Any:
+    """Load a graph to run on the processor, on one thread, by operators of ONNX alone.
+
+    What a graph may do is compute: no library of operators is registered, and a graph given as
+    bytes has no folder to read further files from.
+    """
+    import onnxruntime
+
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def settled(value: T | Awaitable[T]) -> T:

@@ -1,0 +1,139 @@
+-- Statistics of the documents of a bank after some are erased, or mention other entities.
+--
+-- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
+-- ranked by the words of what is gone: counts and mean length lose what is erased in the same
+-- transaction. Whoever erases is alone in its bank, so no writer waits at these rows for another.
+-- A document that ended, or whose source is in quarantine, is still there and still counts. Only
+-- documents up to the watermark are counted, and only those are taken out.
+
+create or replace function pgrecall_internal._recount_lexemes(
+  bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  with change as (
+    select u.lexeme, sum(u.documents) as documents
+    from   unnest(lexemes, changes) as u(lexeme, documents)
+    group  by u.lexeme
+    having sum(u.documents) <> 0
+  ),
+  gone as (
+    delete from pgrecall_internal.lexeme l
+    using  change c
+    where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
+      and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+      and  l.document_count + c.documents <= 0
+  )
+  update pgrecall_internal.lexeme l
+  set    document_count = l.document_count + c.documents
+  from   change c
+  where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
+    and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+    and  l.document_count + c.documents > 0;
+end;
+$$;
+comment on function pgrecall_internal._recount_lexemes is
+'Changes the number of documents of a kind that each of these lexemes occurs in.';
+
+create or replace function pgrecall_internal._recount_mentions(
+  bank text, memory_ids bigint[], sign integer)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = _recount_mentions.bank and s.kind = 'memory');
+  entities  bigint[];
+  changes   bigint[];
+begin
+  select array_agg(c.entity_id order by c.entity_id), array_agg(c.mentions order by c.entity_id)
+  into   entities, changes
+  from (
+    select x.entity_id, sign * count(*) as mentions
+    from   pgrecall.mention x
+    where  x.bank_id = _recount_mentions.bank and x.memory_id = any (memory_ids)
+      and  x.memory_id <= watermark
+    group  by x.entity_id
+  ) as c;
+  if sign > 0 then
+    insert into pgrecall_internal.entity_count as c (bank_id, entity_id, mention_count)
+    select _recount_mentions.bank, u.entity_id, u.mentions
+    from   unnest(entities, changes) as u(entity_id, mentions)
+    on conflict on constraint entity_count_pkey do update
+    set mention_count = c.mention_count + excluded.mention_count;
+    return;
+  end if;
+  delete from pgrecall_internal.entity_count c
+  using  unnest(entities, changes) as u(entity_id, mentions)
+  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id
+    and  c.mention_count + u.mentions <= 0;
+  update pgrecall_internal.entity_count c
+  set    mention_count = c.mention_count + u.mentions
+  from   unnest(entities, changes) as u(entity_id, mentions)
+  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id;
+end;
+$$;
+comment on function pgrecall_internal._recount_mentions is
+'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
+'or counts them (1), when they have.';
+
+create or replace function pgrecall_internal._recount_documents(
+  bank pgrecall.bank, kind text, documents bigint, total_length double precision)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  rest bigint;
+begin
+  update pgrecall_internal.statistics s
+  set    document_count = greatest(s.document_count + _recount_documents.documents, 0),
+         average_length = greatest(s.average_length * s.document_count + total_length, 0)
+                          / greatest(s.document_count + _recount_documents.documents, 1)
+  where  s.bank_id = bank.bank_id and s.kind = _recount_documents.kind
+  returning s.document_count into rest;
+  -- As after storing: at once where there are few, else maintain() does it.
+  if rest <= 500 and pgrecall_internal._is_weighing_due(bank.bank_id, kind) then
+    perform pgrecall_internal._weigh_documents(bank, kind, null);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._recount_documents is
+'Adds to the number of documents of a kind and to their length together, less than 0 for what is '
+'erased, and weighs the others anew where that is due and they are few. The bank must be locked.';
+
+create or replace function pgrecall_internal._uncount_memories(
+  bank pgrecall.bank, memory_ids bigint[],
+  out documents bigint, out total_length double precision)
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'memory');
+  lexemes   text[];
+  changes   bigint[];
+begin
+  select array_agg(c.lexeme), array_agg(-c.documents)
+  into   lexemes, changes
+  from   pgrecall_internal._document_counts(bank, 'memory', 0, watermark, memory_ids) as c;
+  perform pgrecall_internal._recount_lexemes(bank, 'memory', lexemes, changes);
+  perform pgrecall_internal._recount_mentions(bank.bank_id, memory_ids, -1);
+  select -count(*), -coalesce(sum(m.lexical_length), 0)
+  into   documents, total_length
+  from   pgrecall.memory m
+  where  m.bank_id = bank.bank_id and m.memory_id = any (memory_ids) and m.memory_id <= watermark;
+end;
+$$;
+comment on function pgrecall_internal._uncount_memories is
+'Takes memories that are about to be erased out of the counts of lexemes and entities; returns '
+'what _recount_documents() adds once they are. The bank must be locked.';

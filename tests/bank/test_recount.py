@@ -1,0 +1,178 @@
+"""Statistics follow what is erased or mentions other entities: as if all were counted anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from sqlcalls import Connection, column, create, retain, rows, value
+
+NAMES = ("Ana", "Bo", "Cy")
+WORDS = ("sail", "anchor", "harbour", "lighthouse")
+
+
+def facts(first: int, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": f"{NAMES[n % 3]} says {' '.join(WORDS[: n % 5])}, number {n}.",
+            "context": f"Day {n % 7}" if n % 2 else None,
+            "fact_key": f"key.{n % 6}" if n % 3 == 0 else None,
+            "source_id": f"web:{n % 4}",
+            "entities": [NAMES[n % 3], f"Place {n % 5}"],
+        }
+        for n in range(first, first + count)
+    ]
+
+
+def counted(connection: Connection) -> dict[str, Any]:
+    """Return what BM25 and the graph know of the memories: counts and mean length."""
+    ((documents, average),) = rows(
+        connection,
+        "select document_count, average_length from pgrecall_internal.statistics"
+        " where kind = 'memory'",
+    )
+    return {
+        "documents": documents,
+        "average": pytest.approx(average, abs=1e-6),
+        "lexemes": dict(
+            rows(
+                connection,
+                "select lexeme, document_count from pgrecall_internal.lexeme where kind = 'memory'",
+            )
+        ),
+        "mentions": dict(
+            rows(
+                connection,
+                "select e.name, c.mention_count from pgrecall_internal.entity_count c"
+                " join pgrecall.entity e using (bank_id, entity_id)",
+            )
+        ),
+    }
+
+
+def entity(connection: Connection, name: str) -> int:
+    return int(value(connection, "select entity_id from pgrecall.entity where name = %s", name))
+
+
+def forget(connection: Connection, ids: list[int]) -> None:
+    assert value(connection, "select pgrecall.forget('b', %s)", ids[::2]) == 20
+
+
+def forget_twice(connection: Connection, ids: list[int]) -> None:
+    forget(connection, ids)
+    assert value(connection, "select pgrecall.forget('b', %s)", ids[:3]) == 1
+
+
+def forget_all(connection: Connection, ids: list[int]) -> None:
+    value(connection, "select pgrecall.forget('b', %s)", ids)
+    retain(connection, ["Ana sails."])
+    connection.execute("select pgrecall.refresh_statistics('b')")
+
+
+def forget_where(connection: Connection, ids: list[int]) -> None:
+    assert value(connection, "select pgrecall.forget_where('b', source_id => 'web:1')") == 10
+
+
+def forget_uncounted(connection: Connection, ids: list[int]) -> None:
+    (late,) = retain(connection, facts(99, 1))
+    value(connection, "select pgrecall.forget('b', %s)", [*ids[:2], late])
+
+
+def replace(connection: Connection, ids: list[int]) -> None:
+    rows(connection, "select * from pgrecall.retain('b', %s, replace => 'key')", sent(99, 7))
+    connection.execute("select pgrecall.refresh_statistics('b')")
+
+
+def update(connection: Connection, ids: list[int]) -> None:
+    change = '{"text": "Ana anchors at Place 2."}'
+    rows(connection, "select * from pgrecall.update_memory('b', %s, %s)", ids[0], change)
+    connection.execute("select pgrecall.refresh_statistics('b')")
+    value(connection, "select pgrecall.forget('b', %s)", ids[:1])
+
+
+def quarantine(connection: Connection, ids: list[int]) -> None:
+    rows(connection, "select * from pgrecall.quarantine('b', 'web:2')")
+    value(connection, "select pgrecall.forget('b', %s)", ids[:8])
+    rows(connection, "select * from pgrecall.release('b', 'web:2')")
+
+
+def expire(connection: Connection, ids: list[int]) -> None:
+    rows(connection, "select * from pgrecall.supersede('b', %s)", ids[0])
+    value(connection, "select pgrecall.forget('b', %s)", ids[:2])
+
+
+def merge(connection: Connection, ids: list[int]) -> None:
+    others = [entity(connection, "Bo"), entity(connection, "Place 2")]
+    value(
+        connection,
+        "select pgrecall.merge_entities('b', %s, %s)",
+        entity(connection, "Ana"),
+        others,
+    )
+
+
+def split(connection: Connection, ids: list[int]) -> None:
+    value(
+        connection,
+        "select pgrecall.split_entity('b', %s, %s, 'Anna')",
+        entity(connection, "Ana"),
+        ids[:10],
+    )
+
+
+def sent(first: int, count: int) -> Any:
+    return Jsonb(facts(first, count))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        forget,
+        forget_twice,
+        forget_all,
+        forget_where,
+        forget_uncounted,
+        replace,
+        update,
+        quarantine,
+        expire,
+        merge,
+        split,
+    ],
+)
+def test_statistics_are_those_of_a_bank_that_is_counted_anew(
+    connection: Connection, change: Any
+) -> None:
+    create(connection, settings={"context_weight": 0.5})
+    ids = retain(connection, facts(0, 40))
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+
+    change(connection, ids)
+
+    kept = counted(connection)
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+    assert kept == counted(connection)
+
+
+def test_who_forgets_changes_the_statistics_of_its_bank_alone(connection: Connection) -> None:
+    for bank in ("b", "other"):
+        create(connection, bank)
+        ids = retain(connection, facts(0, 40), bank=bank)
+        connection.execute("select pgrecall.refresh_statistics(%s)", [bank])
+    counts = (
+        "select lexeme, document_count from pgrecall_internal.lexeme where bank_id = 'b' order by 1"
+    )
+    before = rows(connection, counts)
+
+    # These are facts of the other bank.
+    value(connection, "select pgrecall.forget('b', %s)", ids)
+    value(connection, "select pgrecall.forget('other', %s)", ids[:20])
+
+    assert rows(connection, counts) == before
+    assert column(
+        connection,
+        "select document_count from pgrecall_internal.statistics"
+        " where kind = 'memory' order by bank_id",
+    ) == [40, 20]
