@@ -14,6 +14,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   gone bigint[];
+  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -81,6 +82,9 @@ begin
   delete from pgrecall.entity e
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
   return cardinality(gone);
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.merge_entities is
@@ -100,6 +104,7 @@ declare
   old_entity pgrecall.entity;
   moved      bigint[];
   new_id     bigint;
+  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -181,6 +186,9 @@ begin
   where  r.bank_id = split_entity.bank and r.to_id = split_entity.entity_id
     and  r.memory_id = any (moved);
   return new_id;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.split_entity is
@@ -195,6 +203,8 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -206,6 +216,9 @@ begin
   update pgrecall.entity e
   set    name = rename_entity.name
   where  e.bank_id = rename_entity.bank and e.entity_id = rename_entity.entity_id;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.rename_entity is
@@ -323,11 +336,13 @@ comment on function pgrecall_internal._similar_entities is
 
 create or replace function pgrecall.duplicate_entities(bank text, top_k integer default 50)
 returns setof pgrecall.duplicate_entity
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
@@ -386,6 +401,9 @@ begin
     limit  1
   ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.duplicate_entities is
