@@ -57,6 +57,7 @@ set search_path from current
 as $$
 declare
   found_bank pgrecall.bank;
+  nearest    text;
 begin
   if bank is null then
     raise exception using
@@ -66,10 +67,13 @@ begin
   end if;
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
   if not found then
+    -- Of those that the role may see, and no more than are compared at once.
+    nearest := pgrecall_internal._nearest_name(
+      bank, array(select b.bank_id from pgrecall.bank b limit 1000), 0.6);
     raise exception using
       errcode = 'RC001',
       message = format('bank "%s" does not exist', bank),
-      hint    = case
+      hint    = coalesce('Did you mean "' || nearest || '"? ', '') || case
         when row_security_active('pgrecall.bank')
           then format(
             'Row security shows role "%s" only its own banks; %s may see and create any.',

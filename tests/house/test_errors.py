@@ -104,6 +104,37 @@ def test_no_bank_is_refused(connection: Connection, call: str) -> None:
         connection.execute("select pgrecall." + call.format("null"))
 
 
+def test_the_hint_for_a_misspelt_bank_names_the_nearest(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_bank(n) from unnest('{agent,tasks,team}'::text[]) n")
+    hint = r"^Did you mean \"agent\"\? Create it with: select pgrecall\.create_bank\('agnet'\);$"
+    with refused(
+        connection, "RC001", 'bank "agents" does not exist', r'^Did you mean "agent"\? Cre'
+    ):
+        connection.execute("select pgrecall.hybrid_recall('agents', 'x')")
+    with refused(
+        connection, "RC001", 'bank "agemt" does not exist', hint.replace("agnet", "agemt")
+    ):
+        connection.execute("select pgrecall.hybrid_recall('agemt', 'x')")
+    with refused(connection, "RC001", 'bank "house" does not exist', "^Create it with"):
+        connection.execute("select pgrecall.hybrid_recall('house', 'x')")
+
+
+def test_the_hint_for_a_misspelt_bank_names_none_that_row_security_hides(
+    database: str,
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("select pgrecall.create_roles('fence')")
+        connection.execute("select pgrecall.create_bank('agent')")
+        connection.execute("select pgrecall.enable_row_security()")
+        connection.execute("set role fence_reader")
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute("select pgrecall.hybrid_recall('agents', 'x')")
+
+    hint = str(caught.value.diag.message_hint)
+    assert "Row security shows" in hint
+    assert "agent" not in hint
+
+
 def test_the_hint_for_an_unknown_bank_quotes_its_name(connection: Connection) -> None:
     hint = r"pgrecall\.create_bank\('it''s \"x\"'\);$"
     with refused(connection, "RC001", 'bank "it\'s "x"" does not exist', hint):
