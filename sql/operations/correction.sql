@@ -275,6 +275,11 @@ begin
   if not dry_run then
     perform pgrecall_internal._locked_bank(bank);
   end if;
+  -- Again: it may have been forgotten during the wait.
+  perform pgrecall_internal._check_memory(bank, memory_id);
+  if superseded_by is not null then
+    perform pgrecall_internal._check_memory(bank, superseded_by);
+  end if;
   if superseded_by = memory_id then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -380,6 +385,8 @@ begin
     raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
   end;
   perform pgrecall_internal._locked_bank(bank);
+  -- Again: it may have been forgotten during the wait.
+  perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, false);
   last := (
     select m.corrections -> -1 from pgrecall.memory m

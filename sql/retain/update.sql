@@ -209,6 +209,8 @@ begin
     raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
   end;
   locked := pgrecall_internal._locked_bank(bank);
+  -- Again: it may have been forgotten during the wait.
+  perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
     raise exception using
       errcode = 'invalid_parameter_value',
