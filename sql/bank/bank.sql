@@ -114,9 +114,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked  pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked  pgrecall.bank;
   columns jsonb;
+  hint    text;
 begin
+  locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
   -- A null removes an option of the bank; columns do not take null.
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
@@ -138,10 +140,12 @@ begin
              locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
-exception when check_violation or data_exception then
-  if sqlstate = '22023' then
-    raise;
-  end if;
+exception
+when sqlstate 'RC000' or invalid_parameter_value or null_value_not_allowed
+     or feature_not_supported or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+when check_violation or data_exception then
   raise exception using
     errcode = 'invalid_parameter_value',
     message = format('unusable setting: %s', sqlerrm),
@@ -161,6 +165,8 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
@@ -174,6 +180,9 @@ begin
   on conflict on constraint fact_type_pkey do update
   set    description = excluded.description
   where  excluded.description <> '';
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.add_fact_type is
@@ -282,6 +291,7 @@ set search_path from current
 as $$
 declare
   removed bigint;
+  hint    text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
@@ -301,6 +311,9 @@ begin
   delete from pgrecall.message x where x.bank_id = drop_bank.bank;
   delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
   return removed;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.drop_bank is

@@ -57,6 +57,7 @@ set search_path from current
 as $$
 declare
   found_bank pgrecall.bank;
+  nearest    text;
 begin
   if bank is null then
     raise exception using
@@ -66,10 +67,13 @@ begin
   end if;
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
   if not found then
+    -- Of those that the role may see, and no more than are compared at once.
+    nearest := pgrecall_internal._nearest_name(
+      bank, array(select b.bank_id from pgrecall.bank b limit 1000), 0.6);
     raise exception using
       errcode = 'RC001',
       message = format('bank "%s" does not exist', bank),
-      hint    = case
+      hint    = coalesce('Did you mean "' || nearest || '"? ', '') || case
         when row_security_active('pgrecall.bank')
           then format(
             'Row security shows role "%s" only its own banks; %s may see and create any.',
@@ -114,19 +118,36 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that is another now.';
 
+create or replace function pgrecall_internal._bank_to_write(
+  bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
+returns pgrecall.bank
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  if not has_table_privilege(relation, privilege) then
+    perform pgrecall_internal._raise_not_permitted(
+      format('write into bank "%s"', bank), relation, privilege);
+  end if;
+  return found_bank;
+end;
+$$;
+comment on function pgrecall_internal._bank_to_write is
+'The row of a bank that the role may write into, which one privilege tells. A writer asks before '
+'it locks, in a block whose error it raises again: the block takes no transaction id. Errors: '
+'RC001 unknown bank, 42501 who may only read.';
+
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+  found_bank pgrecall.bank := pgrecall_internal._bank_to_write(bank);
   key        uuid := found_bank.fence_key;
 begin
-  if not has_table_privilege('pgrecall.bank', 'update') then
-    perform pgrecall_internal._raise_not_permitted(
-      format('write into bank "%s"', bank), 'pgrecall.bank', 'update');
-  end if;
   perform pg_advisory_xact_lock(pgrecall_internal._lock_key(found_bank));
   -- Not "for update": that would also block the foreign key checks of other writers.
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _locked_bank.bank
@@ -196,15 +217,10 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  found_bank pgrecall.bank;
-  key        uuid;
+  found_bank pgrecall.bank :=
+    pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  key        uuid := found_bank.fence_key;
 begin
-  found_bank := pgrecall_internal._bank(bank);
-  if not has_table_privilege('pgrecall.memory', 'insert') then
-    perform pgrecall_internal._raise_not_permitted(
-      format('write into bank "%s"', bank), 'pgrecall.memory', 'insert');
-  end if;
-  key := found_bank.fence_key;
   perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(found_bank));
   if pgrecall_internal._sees_commits() then
     select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;

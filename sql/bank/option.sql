@@ -173,26 +173,6 @@ return (
 comment on function pgrecall_internal._option_defaults is
 'The defaults of all options by name.';
 
-create or replace function pgrecall_internal._nearest_name(name text, names text[])
-returns text
-language sql immutable parallel safe
-return (
-  -- Ordered by the Dice coefficient of letter pairs.
-  select n.name
-  from   unnest(names) as n(name)
-  cross  join lateral (
-    select count(*) as shared
-    from  (select substr(_nearest_name.name, i, 2)
-           from   generate_series(0, least(length(_nearest_name.name), 60)) as i
-           intersect
-           select substr(n.name, i, 2) from generate_series(0, length(n.name)) as i) as x
-  ) as s
-  order  by s.shared / (length(n.name) + least(length(_nearest_name.name), 60) + 2.0) desc, n.name
-  limit  1
-);
-comment on function pgrecall_internal._nearest_name is
-'The name with the most similar spelling.';
-
 create or replace function pgrecall_internal._check_by_arm(
   name text, numbers jsonb, lowest double precision, highest double precision,
   is_any_arm boolean default false)

@@ -95,7 +95,7 @@ create or replace function pgrecall.neighbourhood(
   as_of     timestamptz default now(),
   top_k     integer default 150)
 returns setof pgrecall.graph_edge
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
@@ -108,6 +108,7 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
+  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
@@ -194,6 +195,9 @@ begin
   join   node f on f.kind = e.from_kind and f.id = e.from_id
   join   node t on t.kind = e.to_kind and t.id = e.to_id
   order  by e.place;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbourhood is

@@ -6,12 +6,13 @@
 create or replace function pgrecall.neighbours(
   bank text, memory_id bigint, top_k integer default 50)
 returns setof pgrecall.neighbour
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
   documents bigint;
+  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -97,6 +98,9 @@ begin
     limit  1
   ) as m
   order  by f.weight desc, f.id desc, f.via;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbours is
@@ -177,7 +181,7 @@ comment on function pgrecall_internal._steps is
 create or replace function pgrecall.path(
   bank text, entity_a bigint, entity_b bigint, longest integer default 6)
 returns setof pgrecall.path_step
-language plpgsql stable parallel safe rows 5
+language plpgsql stable parallel unsafe rows 5
 set search_path from current
 as $$
 declare
@@ -193,6 +197,7 @@ declare
   place   bigint;
   taken   jsonb;
   way     jsonb[] := '{}';
+  hint    text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_a);
@@ -273,6 +278,9 @@ begin
     limit  1
   ) as m
   order  by w.n;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.path is

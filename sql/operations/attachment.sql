@@ -489,6 +489,7 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
+  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
@@ -520,6 +521,9 @@ begin
   perform pgrecall_internal._create_note_triggers(relation, attached);
   return query
   select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.attach_table is
@@ -545,6 +549,7 @@ as $$
 declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
+  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   attached := pgrecall_internal._attachment(bank, relation);
@@ -562,6 +567,9 @@ begin
     return pgrecall.forget(bank, memory_ids);
   end if;
   return cardinality(memory_ids);
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.detach_table is

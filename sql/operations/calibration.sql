@@ -86,16 +86,21 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked   pgrecall.bank := pgrecall_internal._locked_bank(bank);
-  as_model pgrecall.bank := locked;
-  named    text := coalesce(calibration ->> 'model', locked.embedding_model);
-  is_next  boolean := coalesce(named = locked.next_model, false);
+  locked   pgrecall.bank;
+  as_model pgrecall.bank;
+  named    text;
+  is_next  boolean;
   content  jsonb;
   added    jsonb;
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
+  hint     text;
 begin
+  locked := pgrecall_internal._locked_bank(bank);
+  as_model := locked;
+  named := coalesce(calibration ->> 'model', locked.embedding_model);
+  is_next := coalesce(named = locked.next_model, false);
   if locked.embedding_model is null and not is_next
      and (named is null or locked.embedding_dimensions is not null)
   then
@@ -144,6 +149,9 @@ begin
     select count(*) into relinked from unlinked;
   end if;
   return relinked;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is

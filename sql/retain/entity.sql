@@ -15,6 +15,7 @@ as $$
 declare
   gone     bigint[];
   affected bigint[];
+  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -88,6 +89,9 @@ begin
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
   perform pgrecall_internal._recount_mentions(bank, affected, 1);
   return cardinality(gone);
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.merge_entities is
@@ -107,6 +111,7 @@ declare
   old_entity pgrecall.entity;
   moved      bigint[];
   new_id     bigint;
+  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -190,6 +195,9 @@ begin
   where  r.bank_id = split_entity.bank and r.to_id = split_entity.entity_id
     and  r.memory_id = any (moved);
   return new_id;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.split_entity is
@@ -204,6 +212,8 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -215,6 +225,9 @@ begin
   update pgrecall.entity e
   set    name = rename_entity.name
   where  e.bank_id = rename_entity.bank and e.entity_id = rename_entity.entity_id;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.rename_entity is
@@ -332,11 +345,13 @@ comment on function pgrecall_internal._similar_entities is
 
 create or replace function pgrecall.duplicate_entities(bank text, top_k integer default 50)
 returns setof pgrecall.duplicate_entity
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
@@ -395,6 +410,9 @@ begin
     limit  1
   ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.duplicate_entities is

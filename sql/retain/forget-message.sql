@@ -104,10 +104,12 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   sent_in  tstzrange := pgrecall_internal._range_of_period(during);
-  locked   pgrecall.bank := pgrecall_internal._bank(bank);
+  locked   pgrecall.bank;
   ids      bigint[];
   sessions text[];
+  hint     text;
 begin
+  locked := pgrecall_internal._bank(bank);
   if num_nonnulls(message_ids, session, during) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -133,6 +135,9 @@ begin
     sessions := sessions || session;
   end if;
   return pgrecall_internal._forget_messages(locked, ids, sessions);
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.forget_messages is

@@ -171,13 +171,14 @@ comment on function pgrecall.list_memories is
 create or replace function pgrecall.memory_history(
   bank text, memory_id bigint, top_k integer default 100)
 returns setof pgrecall.stored_memory
-language plpgsql stable parallel safe rows 5
+language plpgsql stable parallel unsafe rows 5
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
   ids   bigint[] := array[memory_id];
   added bigint[] := ids;
+  hint  text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -205,6 +206,9 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, ids) as s
   order  by s.valid_from, s.memory_id;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_history is
@@ -225,9 +229,15 @@ as $$
 declare
   condition jsonb;
   ids       bigint[];
+  hint      text;
 begin
-  perform pgrecall_internal._bank(bank);
-  condition := pgrecall_internal._parsed_filter(filter);
+  begin
+    perform pgrecall_internal._bank(bank);
+    condition := pgrecall_internal._parsed_filter(filter);
+  exception when sqlstate 'RC000' or invalid_parameter_value then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   if num_nonnulls(condition, fact_key, source_id) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',

@@ -13,7 +13,15 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
+declare
+  hint text;
 begin
+  begin
+    perform pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   perform pgrecall_internal._shared_bank(bank);
   if session is null or session = '' or length(session) > 500 then
     raise exception using
@@ -45,9 +53,11 @@ comment on function pgrecall.log_session is
 
 create or replace function pgrecall.last_session_end(bank text, before timestamptz default now())
 returns timestamptz
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
@@ -57,6 +67,9 @@ begin
     order  by s.ended_at desc
     limit  1
   );
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.last_session_end is
@@ -164,12 +177,24 @@ set plan_cache_mode = force_custom_plan
 set timezone = 'UTC'
 as $$
 declare
-  locked       pgrecall.bank := pgrecall_internal._bank(bank);
+  locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
   hint         text;
 begin
+  begin
+    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+    perform pgrecall_internal._check_array('messages', messages);
+    message_rows := array(
+      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+      from   jsonb_array_elements(messages) with ordinality as m(value, n)
+      order  by m.n
+    );
+  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -177,17 +202,6 @@ begin
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
   end if;
-  begin
-    perform pgrecall_internal._check_array('messages', messages);
-    message_rows := array(
-      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-      from   jsonb_array_elements(messages) with ordinality as m(value, n)
-      order  by m.n
-    );
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   insert into pgrecall.session (bank_id, session_id, started_at)
   select retain_messages.bank, m.session_id, min(coalesce(m.sent_at, now()))
   from   unnest(message_rows) as m

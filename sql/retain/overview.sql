@@ -5,12 +5,13 @@
 create or replace function pgrecall.memory_counts(
   bank text, unit text default 'month', basis text default 'stored', filter text default null)
 returns setof pgrecall.memory_count
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
   condition jsonb := pgrecall_internal._parsed_filter(filter);
   moment    text;
+  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_choice('unit', unit, '{hour,day,week,month,quarter,year}');
@@ -32,6 +33,9 @@ begin
     order  by 1, 2
   $sql$, moment, pgrecall_internal._filter_sql(condition))
   using bank, now(), condition, unit;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_counts is
@@ -48,12 +52,13 @@ create or replace function pgrecall.list_entities(
   before_id  bigint default null,
   top_k      integer default 50)
 returns setof pgrecall.listed_entity
-language plpgsql stable parallel safe rows 50
+language plpgsql stable parallel unsafe rows 50
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
   wanted text := pgrecall.normalised_name(name);
+  hint   text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -93,6 +98,9 @@ begin
     limit  list_entities.top_k
   ) as p
   order  by p.mentions desc, p.entity_id desc;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_entities is
@@ -103,10 +111,12 @@ comment on function pgrecall.list_entities is
 
 create or replace function pgrecall.memory_details(bank text, memory_id bigint)
 returns setof pgrecall.memory_detail
-language plpgsql stable parallel safe rows 1
+language plpgsql stable parallel unsafe rows 1
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
+declare
+  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -137,6 +147,9 @@ begin
     (select m.is_linked
      from   pgrecall.memory m
      where  m.bank_id = memory_details.bank and m.memory_id = memory_details.memory_id);
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_details is

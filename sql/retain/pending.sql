@@ -8,13 +8,15 @@
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text
-language plpgsql stable parallel safe rows 1000
+language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  searched pgrecall.bank := pgrecall_internal._bank(bank);
+  searched pgrecall.bank;
+  hint     text;
 begin
+  searched := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   -- In primary key order, with one lookup each.
   return query
@@ -37,6 +39,9 @@ begin
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
   limit  batch_size;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_pending is
@@ -85,13 +90,15 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked pgrecall.bank;
   place  text;
   item   jsonb;
   bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
+  hint   text;
 begin
+  locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_array('embeddings', embeddings);
   select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
   from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
@@ -166,6 +173,9 @@ begin
     ) as i;
   end if;
   return cardinality(ids) + worded;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_store is

@@ -391,17 +391,24 @@ set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
 as $$
 declare
-  locked     pgrecall.bank := pgrecall_internal._bank(bank);
+  locked     pgrecall.bank;
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
+  problem    text;
   hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
-  facts := pgrecall_internal._facts(facts);
+  begin
+    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+    facts := pgrecall_internal._facts(facts);
+  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -425,15 +432,14 @@ begin
       message = format('replace must be "none", "key", "relation" or "both", not "%s"', mode),
       hint    = 'With "key" a fact ends the older facts of its fact_key.';
   end if;
-  locked := pgrecall_internal._pin_model(locked, facts, model);
   begin
+    locked := pgrecall_internal._pin_model(locked, facts, model);
     fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+    perform pgrecall_internal._check_quarantine(locked, fact_rows);
   exception when sqlstate 'RC000' or invalid_parameter_value then
     get stacked diagnostics hint = pg_exception_hint;
     raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
   end;
-  perform pgrecall_internal._check_quarantine(locked, fact_rows);
-
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
@@ -453,7 +459,13 @@ begin
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  problem := pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if problem is not null then
+    raise exception using
+      errcode = 'RC003',
+      message = problem,
+      hint    = 'Retain the fact it leads to before, or in the same call.';
+  end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -561,11 +573,19 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked  pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  locked  pgrecall.bank;
   named   bigint[];
   change  record;
   removed bigint;
+  hint    text;
 begin
+  begin
+    perform pgrecall_internal._bank_to_write(bank);
+  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+    get stacked diagnostics hint = pg_exception_hint;
+    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
+  end;
+  locked := pgrecall_internal._locked_bank(bank);
   change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(
     select distinct e.entity_id from pgrecall.mention e

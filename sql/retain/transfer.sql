@@ -65,6 +65,7 @@ declare
   part     record;
   copied   bigint;
   memories bigint;
+  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
@@ -92,6 +93,9 @@ begin
     end if;
   end loop;
   return memories;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.clone_bank is
@@ -139,7 +143,7 @@ comment on function pgrecall_internal._check_rows is
 create or replace function pgrecall.exported_rows(
   bank text, after jsonb default null, batch_size integer default 1000)
 returns setof jsonb
-language plpgsql stable parallel safe rows 1000
+language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 set extra_float_digits = 1
@@ -151,6 +155,7 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
+  hint     text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -193,6 +198,9 @@ begin
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
+exception when sqlstate 'RC000' or invalid_parameter_value then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.exported_rows is
@@ -272,6 +280,7 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
+  hint        text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -313,6 +322,9 @@ begin
     and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
     and  greatest_id between s.seqmin and s.seqmax;
   return stored;
+exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
+  get stacked diagnostics hint = pg_exception_hint;
+  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.import_rows is

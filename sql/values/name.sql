@@ -106,3 +106,25 @@ return ln(1 + (greatest(documents, mentions) - mentions + 0.5::double precision)
 comment on function pgrecall_internal._rarity is
 'Weight of an entity, 0 to 1: its IDF, divided by the highest possible IDF. The weight of an '
 'entity that every fact mentions is nearly 0.';
+
+create or replace function pgrecall_internal._nearest_name(
+  name text, names text[], least_alike double precision default 0)
+returns text
+language sql immutable parallel safe
+return (
+  -- Ordered by the Dice coefficient of letter pairs.
+  select n.name
+  from   unnest(names) as n(name)
+  cross  join lateral (
+    select count(*) / (length(n.name) + least(length(_nearest_name.name), 60) + 2.0) * 2 as alike
+    from  (select substr(_nearest_name.name, i, 2)
+           from   generate_series(0, least(length(_nearest_name.name), 60)) as i
+           intersect
+           select substr(n.name, i, 2) from generate_series(0, length(n.name)) as i) as x
+  ) as s
+  where  s.alike >= least_alike
+  order  by s.alike desc, n.name
+  limit  1
+);
+comment on function pgrecall_internal._nearest_name is
+'The name with the most similar spelling, at least so alike, 0 to 1; null where there is none.';

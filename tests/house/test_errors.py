@@ -104,6 +104,37 @@ def test_no_bank_is_refused(connection: Connection, call: str) -> None:
         connection.execute("select pgrecall." + call.format("null"))
 
 
+def test_the_hint_for_a_misspelt_bank_names_the_nearest(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_bank(n) from unnest('{agent,tasks,team}'::text[]) n")
+    hint = r"^Did you mean \"agent\"\? Create it with: select pgrecall\.create_bank\('agnet'\);$"
+    with refused(
+        connection, "RC001", 'bank "agents" does not exist', r'^Did you mean "agent"\? Cre'
+    ):
+        connection.execute("select pgrecall.hybrid_recall('agents', 'x')")
+    with refused(
+        connection, "RC001", 'bank "agemt" does not exist', hint.replace("agnet", "agemt")
+    ):
+        connection.execute("select pgrecall.hybrid_recall('agemt', 'x')")
+    with refused(connection, "RC001", 'bank "house" does not exist', "^Create it with"):
+        connection.execute("select pgrecall.hybrid_recall('house', 'x')")
+
+
+def test_the_hint_for_a_misspelt_bank_names_none_that_row_security_hides(
+    database: str,
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("select pgrecall.create_roles('fence')")
+        connection.execute("select pgrecall.create_bank('agent')")
+        connection.execute("select pgrecall.enable_row_security()")
+        connection.execute("set role fence_reader")
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute("select pgrecall.hybrid_recall('agents', 'x')")
+
+    hint = str(caught.value.diag.message_hint)
+    assert "Row security shows" in hint
+    assert "agent" not in hint
+
+
 def test_the_hint_for_an_unknown_bank_quotes_its_name(connection: Connection) -> None:
     hint = r"pgrecall\.create_bank\('it''s \"x\"'\);$"
     with refused(connection, "RC001", 'bank "it\'s "x"" does not exist', hint):
@@ -287,25 +318,43 @@ def test_after_an_error_nothing_has_been_written(database: str) -> None:
         assert contents(connection) == before
 
 
+MISTAKES = [
+    "create_bank('')",
+    "hybrid_recall('b', '')",
+    "hybrid_recall('b', 'x', filter => 'confidnce > 3')",
+    "hybrid_recall('b', 'x', options => '{\"diversity\": 3}')",
+    "hybrid_recall('b', 'x', options => '{\"window\": \"last autumn\"}')",
+    "hybrid_recall('b', 'x', embedding => '[1, 2]')",
+    "recall_report('b', 'x', fact_types => '{mood}')",
+    "explain_recall('b', 'x', top_k => 0)",
+    "arm_hits('b', 'x', options => '{\"arms\": [\"psychic\"]}')",
+    "why_not('b', 'x', 1)",
+    "list_memories('b', filter => 'confidence >')",
+    "find_memories('b', 'x', filter => 'confidence >')",
+    'retain(\'b\', \'{"text": "x", "occurred": "maybe"}\')',
+    'retain(\'b\', \'{"text": "x", "links": [{"kind": "causes", "to_key": "nowhere"}]}\')',
+    'retain(\'b\', \'{"text": "x", "fact_type": "gossip"}\')',
+    "retain('b', '{\"text\": \"x\"}', 'another model')",
+    "retain_messages('b', '[{\"txt\": \"x\"}]')",
+    "attach_table('b', 'pg_class', 'no', 'relname')",
+    "rename_entity('b', 1, 'x')",
+]
+# Of arms and fusion alone, and what other functions ask; a psql user calls a recall.
+PARTS = {
+    *("semantic_arm", "hypothetical_arm", "lexical_arm", "key_arm", "graph_arm", "temporal_arm"),
+    *("message_arm", "link_expansion", "entity_walk", "rrf", "score_rrf", "linear", "fuse"),
+    *("recency_boost", "query_entities", "without_names", "stored_memories", "stored_embeddings"),
+    *("bank_options", "bank_models", "relations_pending", "highlight"),
+    *("vocabulary_drift", "snapshot_vocabulary"),
+}
+UNKNOWN_BANK = [call.format("'nowhere'") for call in CALLS]
+SENSELESS = [str(case[0]) for case in bad("calls").args[1]]
+
+
 @pytest.mark.parametrize(
     "mistake",
-    [
-        "create_bank('')",
-        "hybrid_recall('nowhere', 'x')",
-        "hybrid_recall('b', '')",
-        "hybrid_recall('b', 'x', filter => 'confidnce > 3')",
-        "hybrid_recall('b', 'x', options => '{\"diversity\": 3}')",
-        "hybrid_recall('b', 'x', options => '{\"window\": \"last autumn\"}')",
-        "hybrid_recall('b', 'x', embedding => '[1, 2]')",
-        "recall_report('b', 'x', fact_types => '{mood}')",
-        "explain_recall('b', 'x', top_k => 0)",
-        "arm_hits('b', 'x', options => '{\"arms\": [\"psychic\"]}')",
-        "why_not('b', 'x', 1)",
-        "list_memories('b', filter => 'confidence >')",
-        "find_memories('b', 'x', filter => 'confidence >')",
-        'retain(\'b\', \'{"text": "x", "occurred": "maybe"}\')',
-        "retain_messages('b', '[{\"txt\": \"x\"}]')",
-    ],
+    [m for m in MISTAKES + UNKNOWN_BANK + SENSELESS if m.split("(")[0] not in PARTS],
+    ids=lambda mistake: mistake[:60],
 )
 def test_the_context_of_a_mistake_is_the_function_that_was_called(
     bank: Connection, mistake: str
@@ -316,3 +365,43 @@ def test_the_context_of_a_mistake_is_the_function_that_was_called(
     (line,) = str(caught.value.diag.context).splitlines()
     assert f"function pgrecall.{mistake.split('(')[0]}(" in line
     assert caught.value.diag.message_hint
+
+
+def test_a_reader_who_writes_is_told_so_in_one_line(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("select pgrecall.create_roles('house'), pgrecall.create_bank('b')")
+        connection.execute("set role house_reader")
+        for call in ("retain('b', '\"x\"')", "forget('b', '{1}')", "configure_bank('b', '{}')"):
+            with pytest.raises(psycopg.Error) as caught, connection.transaction():
+                connection.execute(f"select pgrecall.{call}".encode())
+
+            assert len(str(caught.value.diag.context).splitlines()) == 1
+            assert "may not write into bank" in str(caught.value.diag.message_primary)
+            assert "grant" in str(caught.value.diag.message_hint)
+        connection.rollback()
+
+
+def test_many_calls_in_a_transaction_take_no_transaction_id_each(database: str) -> None:
+    """PostgreSQL remembers 64 subtransactions that wrote; with more, others read more slowly."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b', 'english', 'm', 3)")
+        ((known, *_),) = [retain(connection, [{"text": "known"}])]
+        with connection.transaction():
+            before = connection.execute("select pg_current_xact_id()::text::bigint").fetchone()
+            for number in range(3):
+                retain(connection, [{"text": f"fact {number}", "embedding": [1, 0, number]}])
+                connection.execute("select pgrecall.retain_messages('b', '[{\"text\": \"x\"}]')")
+                connection.execute("select pgrecall.log_session('b', 's')")
+                change = json.dumps({"text": f"known {number}"})
+                ((known,),) = rows(
+                    connection,
+                    "select memory_id from pgrecall.update_memory('b', %s, %s)",
+                    *(known, change),
+                )
+                connection.execute("select pgrecall.supersede('b', %s)", [known])
+                connection.execute("select pgrecall.unsupersede('b', %s)", [known])
+                connection.execute("select pgrecall.forget('b', '{1}')")
+        after = connection.execute("select pg_current_xact_id()::text::bigint").fetchone()
+    assert before
+    assert after
+    assert after[0] == before[0] + 1
