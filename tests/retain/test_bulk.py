@@ -358,7 +358,7 @@ def test_a_load_waits_for_the_index_that_another_one_builds(
         while not value(looked, asked, "^create index concurrently", "active"):
             assert threads["one"].is_alive()
         threads["two"].start()
-        while not value(looked, asked, "pg_stat_progress_create_index p join", "idle"):
+        while not value(looked, asked, r"pgrecall\.index_builds\(\)", "idle"):
             assert threads["two"].is_alive()
         assert "link" not in told["one"] + told["two"]
     for thread in threads.values():
