@@ -6508,20 +6508,18 @@ comment on function pgrecall.without_names is
 'RC001, 22023.';
 
 create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
-returns bigint
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return (
-    select count(*) from (
-      select from pgrecall.mention m
-      where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
-      limit  1000
-    ) as bounded
-  );
+returns table (count bigint)
+language sql stable parallel safe rows 1
+begin atomic
+  -- In the from of a query, so that it is inlined; a range keeps to the primary key.
+  select count(*)
+  from (
+    select from pgrecall.mention m
+    where  m.bank_id = _mentions.bank
+      and  m.entity_id between _mentions.entity_id and _mentions.entity_id
+    limit  1000
+  ) as bounded;
 end;
-$$;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';
 
@@ -7199,15 +7197,7 @@ begin
            q.confidence * (1 - pgrecall_internal._rarity(
              m.count, coalesce((request.memory_terms).documents, 1))) as confidence
     from   unnest(request.named) as q
-    cross  join lateral (
-      select count(*) as count
-      from (
-        select from pgrecall.mention x
-        where  x.bank_id = (request.bank).bank_id
-          and  x.entity_id between q.entity_id and q.entity_id
-        limit  1000
-      ) as bounded
-    ) as m
+    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
   )
   select array_agg(n.memory_id), array_agg(n.confidence)
   into   ids, confidences
@@ -8522,8 +8512,7 @@ begin
   ),
   named as materialized (
     select x.entity_id, e.name,
-           pgrecall_internal._rarity(pgrecall_internal._mentions(neighbours.bank, x.entity_id),
-                            coalesce(documents, 1)) as rarity
+           pgrecall_internal._rarity(n.count, coalesce(documents, 1)) as rarity
     from (
       select m.entity_id
       from   pgrecall.mention m
@@ -8536,6 +8525,7 @@ begin
       where  y.bank_id = neighbours.bank and y.entity_id = x.entity_id
       limit  1
     ) as e
+    cross  join lateral pgrecall_internal._mentions(neighbours.bank, x.entity_id) as n
   ),
   shared as (
     select o.memory_id as id, n.name, n.rarity
@@ -9558,15 +9548,7 @@ begin
     select q.entity_id, q.confidence / greatest(m.count, 1) as mass,
            sum(q.confidence / greatest(m.count, 1)) over () as total
     from   unnest(request.named) as q
-    cross  join lateral (
-      select count(*) as count
-      from (
-        select from pgrecall.mention x
-        where  x.bank_id = (request.bank).bank_id
-          and  x.entity_id between q.entity_id and q.entity_id
-        limit  1000
-      ) as bounded
-    ) as m
+    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
   ) as e
   cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;
@@ -9986,7 +9968,7 @@ begin
            end as name,
            case n.kind
              when 'entity' then greatest(
-               pgrecall_internal._mentions(neighbourhood.bank, n.id),
+               (select x.count from pgrecall_internal._mentions(neighbourhood.bank, n.id) as x),
                (select c.mention_count from pgrecall_internal.entity_count c
                 where  c.bank_id = neighbourhood.bank and c.entity_id = n.id))
            end as mentions
@@ -10529,8 +10511,10 @@ begin
     select j.*,
            j.likeness * (0.5 + 0.5 * j.overlap)
              * case when j.has_common_fact then 0.5 else 1 end as score,
-           pgrecall_internal._mentions(duplicate_entities.bank, j.one) as mentions,
-           pgrecall_internal._mentions(duplicate_entities.bank, j.other) as other_mentions
+           (select x.count from pgrecall_internal._mentions(duplicate_entities.bank, j.one) as x)
+             as mentions,
+           (select x.count from pgrecall_internal._mentions(duplicate_entities.bank, j.other) as x)
+             as other_mentions
     from   judged j
     -- Similar names alone are weak evidence: they need shared co-mentions unless nearly equal.
     where  j.likeness >= 0.95 or (j.likeness >= 0.6 and not j.is_part) or j.shared > 0
@@ -14344,7 +14328,9 @@ begin
                from   pgrecall.entity_alias a
                where  a.bank_id = list_entities.bank and a.entity_id = p.entity_id
                order  by a.alias),
-         greatest(p.mentions, pgrecall_internal._mentions(list_entities.bank, p.entity_id)),
+         greatest(p.mentions, (
+           select x.count
+           from   pgrecall_internal._mentions(list_entities.bank, p.entity_id) as x)),
          p.created_at
   from (
     select c.*
@@ -16749,9 +16735,10 @@ comment on function pgrecall_internal._recall is
 -- type. The argument types accept what clients send: embedding takes any kind of vector, array or
 -- text, during any range or text, filter an expression or JSON.
 --
--- An error that the caller can mend is raised again by the function that was called, here and where
--- facts, messages and filters are read: its context is then one line, not a dozen private ones.
--- All others keep theirs. Nothing is written in such a block, so it takes no transaction id.
+-- An error that the caller can mend is raised again by the function that was called, here and in
+-- others of everyday use: its context is then one line, not a dozen private ones. All others keep
+-- theirs. Where a function may be called many times in a transaction, such a block reads and checks
+-- alone, so that it takes no transaction id.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,

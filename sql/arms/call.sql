@@ -62,15 +62,7 @@ begin
            q.confidence * (1 - pgrecall_internal._rarity(
              m.count, coalesce((request.memory_terms).documents, 1))) as confidence
     from   unnest(request.named) as q
-    cross  join lateral (
-      select count(*) as count
-      from (
-        select from pgrecall.mention x
-        where  x.bank_id = (request.bank).bank_id
-          and  x.entity_id between q.entity_id and q.entity_id
-        limit  1000
-      ) as bounded
-    ) as m
+    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
   )
   select array_agg(n.memory_id), array_agg(n.confidence)
   into   ids, confidences

@@ -65,15 +65,7 @@ begin
     select q.entity_id, q.confidence / greatest(m.count, 1) as mass,
            sum(q.confidence / greatest(m.count, 1)) over () as total
     from   unnest(request.named) as q
-    cross  join lateral (
-      select count(*) as count
-      from (
-        select from pgrecall.mention x
-        where  x.bank_id = (request.bank).bank_id
-          and  x.entity_id between q.entity_id and q.entity_id
-        limit  1000
-      ) as bounded
-    ) as m
+    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
   ) as e
   cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;

@@ -175,7 +175,7 @@ begin
            end as name,
            case n.kind
              when 'entity' then greatest(
-               pgrecall_internal._mentions(neighbourhood.bank, n.id),
+               (select x.count from pgrecall_internal._mentions(neighbourhood.bank, n.id) as x),
                (select c.mention_count from pgrecall_internal.entity_count c
                 where  c.bank_id = neighbourhood.bank and c.entity_id = n.id))
            end as mentions

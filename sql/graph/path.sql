@@ -34,8 +34,7 @@ begin
   ),
   named as materialized (
     select x.entity_id, e.name,
-           pgrecall_internal._rarity(pgrecall_internal._mentions(neighbours.bank, x.entity_id),
-                            coalesce(documents, 1)) as rarity
+           pgrecall_internal._rarity(n.count, coalesce(documents, 1)) as rarity
     from (
       select m.entity_id
       from   pgrecall.mention m
@@ -48,6 +47,7 @@ begin
       where  y.bank_id = neighbours.bank and y.entity_id = x.entity_id
       limit  1
     ) as e
+    cross  join lateral pgrecall_internal._mentions(neighbours.bank, x.entity_id) as n
   ),
   shared as (
     select o.memory_id as id, n.name, n.rarity

@@ -228,19 +228,17 @@ comment on function pgrecall.without_names is
 'RC001, 22023.';
 
 create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
-returns bigint
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return (
-    select count(*) from (
-      select from pgrecall.mention m
-      where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
-      limit  1000
-    ) as bounded
-  );
+returns table (count bigint)
+language sql stable parallel safe rows 1
+begin atomic
+  -- In the from of a query, so that it is inlined; a range keeps to the primary key.
+  select count(*)
+  from (
+    select from pgrecall.mention m
+    where  m.bank_id = _mentions.bank
+      and  m.entity_id between _mentions.entity_id and _mentions.entity_id
+    limit  1000
+  ) as bounded;
 end;
-$$;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';

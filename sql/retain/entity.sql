@@ -383,8 +383,10 @@ begin
     select j.*,
            j.likeness * (0.5 + 0.5 * j.overlap)
              * case when j.has_common_fact then 0.5 else 1 end as score,
-           pgrecall_internal._mentions(duplicate_entities.bank, j.one) as mentions,
-           pgrecall_internal._mentions(duplicate_entities.bank, j.other) as other_mentions
+           (select x.count from pgrecall_internal._mentions(duplicate_entities.bank, j.one) as x)
+             as mentions,
+           (select x.count from pgrecall_internal._mentions(duplicate_entities.bank, j.other) as x)
+             as other_mentions
     from   judged j
     -- Similar names alone are weak evidence: they need shared co-mentions unless nearly equal.
     where  j.likeness >= 0.95 or (j.likeness >= 0.6 and not j.is_part) or j.shared > 0

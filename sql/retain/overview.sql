@@ -84,7 +84,9 @@ begin
                from   pgrecall.entity_alias a
                where  a.bank_id = list_entities.bank and a.entity_id = p.entity_id
                order  by a.alias),
-         greatest(p.mentions, pgrecall_internal._mentions(list_entities.bank, p.entity_id)),
+         greatest(p.mentions, (
+           select x.count
+           from   pgrecall_internal._mentions(list_entities.bank, p.entity_id) as x)),
          p.created_at
   from (
     select c.*
