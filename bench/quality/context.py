@@ -8,7 +8,7 @@ which is not sent. Questions are asked once, reranked, and each answer is writte
 
 * found: the mean share of the relevant turns that stand in the text; unlimited: in all that was
   recalled.
-* tokens, hits: means of what was sent, tokens by the estimate of pgrecall.asking.context.
+* tokens, hits: means of what was sent, tokens by the estimate of pgrecall.context.
 * over: how many texts were longer than their budget; without_best: how many had not the best hit.
 """
 
@@ -19,7 +19,7 @@ from statistics import fmean
 from bench import conversations, harness
 
 from pgrecall import Recall
-from pgrecall.asking.context import likely_hits, make_context
+from pgrecall.context import likely_hits, make_context
 
 BUDGETS = (500, 1000, 2000, 4000)
 

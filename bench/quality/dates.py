@@ -33,11 +33,11 @@ from pathlib import Path
 
 from bench import harness
 
-from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.temporal import extract_temporal_constraint
 
 SMOKE_EVERY = 8  # the cases of a smoke run: each eighth
 LANGUAGES = ("de", "es", "fr", "it", "nl", "pt")
-LANGUAGE_CASES = harness.ROOT / "tests" / "asking" / "temporal"  # described in its README
+LANGUAGE_CASES = harness.ROOT / "tests" / "temporal" / "cases"  # described in its README
 LANGUAGE_TIME = datetime(2026, 11, 20, 12)
 LONG_AGO, FAR_AHEAD = date(1000, 1, 1), date(2999, 1, 1)
 ADVERSARIAL = ("1", "1. ", "1/", "1-", "12:", "9.", "1 ", "1/1/", "2020-", "1 day ", "May 1 ")

@@ -41,7 +41,7 @@ from bench.worlds.build import ASKED_AT
 from bench.worlds.make import generate
 
 from pgrecall import Recall
-from pgrecall.asking.context import likely_hits, make_context
+from pgrecall.context import likely_hits, make_context
 from pgrecall.errors import UntrustedSource
 from pgrecall.evaluation.measure import CachedEmbedder
 

@@ -36,8 +36,8 @@ from bench import harness
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import Recall
-from pgrecall.asking.temporal import extract_temporal_constraint
 from pgrecall.embedders import DEFAULT_EMBEDDER as MODEL
+from pgrecall.temporal import extract_temporal_constraint
 
 DEMO = harness.ROOT / "pydriver" / "pgrecall" / "demo"
 REFERENCE_TIME = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)  # as in the demo

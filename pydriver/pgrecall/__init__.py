@@ -3,22 +3,24 @@
 What it offers is imported when it is first used, so that the help of the command and the words that
 a shell completes come at once.
 
-Beside the clients (``aio.py``, and ``client.py`` made from it), the rows and the errors there are
-these rooms:
+Beside the clients (``aio.py``, and ``client.py`` made from it), rows, errors, reports and context
+for a language model there are these rooms, each of which uses those above it:
 
+    temporal/    the time that a question is about, in seven languages
+    inference/   models, here and behind endpoints: embedders, rerankers, calibration
     calls/       every statement that is sent, and how its rows are read
-    asking/      a question: its dates, its embedding, reranking, context for a language model
+    connection/  retries, replicas, time limits, telemetry, pieces of work at once
+    asking/      a question: its embedding, its answer, reranking
     retaining/   facts on their way in: embedded, in batches, linked
     extraction/  facts from talk: by rules, by an endpoint, by any function
-    inference/   models, here and behind endpoints: embedders, rerankers, calibration
-    connection/  retries, replicas, time limits, telemetry, pieces of work at once
     server/      the embedded server, the schema and its migrations, Citus
-    cluster/     a router and its shards
-    command/     the command
-    console/     the console, and the templates of pages
-    adapters/    other libraries
-    importing/   other stores, and files
+    doctor/      checks of a server, a database and what is installed
     evaluation/  measuring and tuning
+    importing/   other stores, and files
+    cluster/     a router and its shards
+    console/     the console, and the pages of answers
+    adapters/    other libraries
+    command/     the command
 """
 
 from importlib import import_module

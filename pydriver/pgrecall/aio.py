@@ -19,7 +19,6 @@ from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
 from pgrecall.arguments import check_type
-from pgrecall.asking.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
@@ -31,6 +30,7 @@ from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
+from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.errors import (
     ClientClosed,
     InstallError,

@@ -216,10 +216,9 @@ def other_version(error: psycopg.Error, schema: str | None) -> InstallError | No
         )
     if schema == __version__:
         return None
-    from pgrecall.server.build import version_key
-
+    before, now = ([int(part) for part in text.split(".")] for text in (schema, __version__))
     problem = f"the database has pgrecall {schema}, this driver is {__version__}: {message}"
-    if version_key(schema) < version_key(__version__):
+    if before < now:
         return InstallError(problem, hint="Upgrade the schema with: pgrecall migrate --dsn ...")
     return InstallError(problem, hint=f"Upgrade the driver with: pip install 'pgrecall>={schema}'")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgrecall.asking.context import make_context
-from pgrecall.asking.temporal import TemporalConstraint
+from pgrecall.context import make_context
 from pgrecall.rows import ArmReport, Degradation, Hit, Timings
+from pgrecall.temporal import TemporalConstraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgrecall import Recall
-from pgrecall.command import doctor
+from pgrecall.doctor import checks as doctor
 from sqlcalls import Connection, call, counted_scans, create, ids, refused, retain
 
 PROPERTY = settings(

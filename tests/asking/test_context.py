@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgrecall import Hit, InvalidArgument, Recall, RecallReport
-from pgrecall.asking.context import estimate_tokens, make_context
+from pgrecall.context import estimate_tokens, make_context
 from pgrecall.rerankers import PACKAGED
 from pgrecall.rows import Timings
 from sqlcalls import Connection, column, value

@@ -240,7 +240,7 @@ def test_the_packaged_reranker_reads_names_it_does_not_know(query: str) -> None:
     [("de", 0.84), ("es", 0.94), ("fr", 0.97), ("it", 0.95), ("nl", 0.92), ("pt", 0.95)],
 )
 def test_most_questions_of_another_language_are_declined(language: str, least: float) -> None:
-    cases = Path(__file__).parent / "temporal" / f"plain_{language}.txt"
+    cases = Path(__file__).parents[1] / "temporal" / "cases" / f"plain_{language}.txt"
     questions = cases.read_text(encoding="utf-8").splitlines()
 
     declined = [*map(is_declined, questions)]
@@ -249,7 +249,7 @@ def test_most_questions_of_another_language_are_declined(language: str, least: f
 
 
 def test_no_question_in_english_is_declined_not_even_a_few_of_its_words() -> None:
-    cases = Path(__file__).parent / "temporal" / "plain_en.txt"
+    cases = Path(__file__).parents[1] / "temporal" / "cases" / "plain_en.txt"
     words = [question.split() for question in cases.read_text(encoding="utf-8").splitlines()]
     asked = [
         " ".join(part) for all_ in words for n in range(1, 9) for part in (all_[:n], all_[-n:])

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 from pgrecall import Recall, RecallOptions
-from pgrecall.command import explain
-from pgrecall.command.html import page
+from pgrecall.console import explain
+from pgrecall.console.html import page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = os.environ.get("PGRECALL_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

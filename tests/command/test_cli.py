@@ -20,8 +20,10 @@ from psycopg.rows import scalar_row
 
 from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
 from pgrecall.calls.call import Call
-from pgrecall.command import actions, doctor, main, queries, render
+from pgrecall.command import actions, main, render
 from pgrecall.command.demo import ARMS, SHOWN
+from pgrecall.doctor import checks as doctor
+from pgrecall.doctor import queries
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference import rerankers
 

@@ -21,8 +21,9 @@ from pgrecall import (
     RecallStep,
     Timings,
 )
-from pgrecall.command import explain, html, main
-from pgrecall.command.drawing import Path, path_of
+from pgrecall.command import main
+from pgrecall.console import explain, html
+from pgrecall.console.drawing import Path, path_of
 from pgrecall.rerankers import ScoreFunction
 from visitors import Elements
 

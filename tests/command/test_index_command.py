@@ -13,8 +13,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgrecall import IndexStep, SentenceTransformerEmbedder
-from pgrecall.command import indexes, main, queries, render
+from pgrecall import IndexStep, SentenceTransformerEmbedder, wording
+from pgrecall.command import indexes, main, render
+from pgrecall.doctor import queries
 from sqlcalls import Connection, column, create, retain, value, waiting
 from toys import save_embedder
 
@@ -226,7 +227,7 @@ def test_the_memory_an_index_needs_is_said(run: Run, bank: Connection) -> None:
     [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 kB"), (300 * 2**20, "300 MB")],
 )
 def test_sizes_are_written_for_people(number: int, text: str) -> None:
-    assert render.size(number) == text
+    assert wording.size(number) == text
 
 
 @pytest.mark.parametrize(

@@ -212,13 +212,14 @@ def test_the_rooms_of_the_driver_are_those_it_says() -> None:
     assert rooms == set(drawn)
 
 
-def test_no_two_modules_of_the_driver_use_each_other() -> None:
+def used_modules() -> dict[str, set[str]]:
+    """Return the modules of the driver that each imports, at its head or within a function."""
     paths = build.PACKAGE.rglob("*.py")
     files = {str(path.relative_to(build.PACKAGE.parent).with_suffix("")): path for path in paths}
     names = {name.replace("/", ".").removesuffix(".__init__"): files[name] for name in files}
     lazy = names.pop("pgrecall")  # imports all others, when they are asked for
-
-    used = {
+    assert lazy.name == "__init__.py"
+    return {
         name: {
             whole if (whole := f"{node.module}.{part.name}") in names else node.module
             for node in ast.walk(ast.parse(path.read_text()))
@@ -229,8 +230,33 @@ def test_no_two_modules_of_the_driver_use_each_other() -> None:
         for name, path in names.items()
     }
 
-    assert lazy.name == "__init__.py"
-    assert len([*TopologicalSorter(used).static_order()]) == len(names)
+
+def test_no_two_modules_of_the_driver_use_each_other() -> None:
+    used = used_modules()
+
+    assert len([*TopologicalSorter(used).static_order()]) == len(used)
+
+
+def test_a_room_of_the_driver_uses_only_those_above_it() -> None:
+    said = re.findall(r"^    (\w+)/ ", (build.PACKAGE / "__init__.py").read_text(), re.M)
+    used = used_modules()
+
+    def room(module: str) -> str:
+        return module.split(".")[1]
+
+    by_room: dict[str, set[str]] = {}
+    for name, modules in used.items():
+        by_room.setdefault(room(name), set()).update({room(one) for one in modules} - {room(name)})
+    downwards = [
+        f"{name}: {other}"
+        for name, others in by_room.items()
+        for other in sorted(others & set(said))
+        if name in said and said.index(other) > said.index(name)
+    ]
+
+    assert downwards == []
+    # Modules beside the rooms, each taken as one, make no circle either.
+    assert len([*TopologicalSorter(by_room).static_order()]) == len(by_room)
 
 
 def test_tests_stand_in_the_rooms_of_what_they_test() -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from pgrecall import InvalidFact, Recall
-from pgrecall.asking.context import make_context
+from pgrecall.context import make_context
 from pgrecall.importing import import_rows, read_file
 from sqlcalls import Connection, column, value
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
-from pgrecall.asking.temporal import extract_temporal_constraint
+from pgrecall.temporal import extract_temporal_constraint
 from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, rows, value
 
 QUERY = "what broke the Kraken deploy, see deploy.window"

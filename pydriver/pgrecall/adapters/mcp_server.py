@@ -30,7 +30,7 @@ except ImportError as error:
     ) from error
 
 from pgrecall._version import __version__
-from pgrecall.asking.context import likely_hits, make_context
+from pgrecall.context import likely_hits, make_context
 from pgrecall.errors import BankNotFound, RecallError
 from pgrecall.server.bounds import Bounds
 from pgrecall.server.doors import LOCAL_HOSTS, Doors

@@ -21,11 +21,9 @@ from pgrecall.arguments import check_recall
 from pgrecall.asking.embedding import EmbeddedBefore, Pending, by_role
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.asking.reranking import Reranking
-from pgrecall.asking.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
-from pgrecall.asking.temporal.latest_or_former import read_latest_or_former
 from pgrecall.calls.call import Call
 from pgrecall.calls.recall import Answer
-from pgrecall.calls.values import array_text, to_floats, to_range
+from pgrecall.calls.values import array_text, to_range
 from pgrecall.connection import telemetry
 from pgrecall.connection.tracing import Trace
 from pgrecall.errors import ArmFailed, InvalidArgument, OutOfTime, said
@@ -33,7 +31,7 @@ from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, tokens_of
 from pgrecall.inference.prompts import embed_as, submit_as
-from pgrecall.inference.vectors import checked
+from pgrecall.inference.vectors import checked, to_floats
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
 from pgrecall.options import ARGUMENTS, EMBEDDINGS
 from pgrecall.report import RecallReport
@@ -48,6 +46,8 @@ from pgrecall.rows import (
     Timings,
 )
 from pgrecall.settings import Settings
+from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 MOST_QUERIES = 1000
 _LAST_SESSION = "last_session"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from pgrecall.asking.temporal import Anchors
 from pgrecall.options import SqlOptions
 from pgrecall.rows import Period
+from pgrecall.temporal import Anchors
 
 RerankMode = Literal["blend", "replace"]
 

@@ -14,11 +14,11 @@ from psycopg.types.range import TimestamptzRange
 from pgrecall.arguments import check_sent, check_type
 from pgrecall.errors import (
     InvalidArgument,
-    InvalidEmbedding,
     InvalidFact,
     InvalidFilter,
     RecallError,
 )
+from pgrecall.inference.vectors import to_floats
 from pgrecall.rows import Period
 
 _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair: remove them."
@@ -42,31 +42,6 @@ def plain_facts(facts: Iterable[object]) -> list[object]:
         jsonable({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
         for i, fact in enumerate(facts)
     ]
-
-
-def to_floats(embedding: object, where: str = "embedding") -> list[float]:
-    """Read an embedding: a list, a tuple, a numpy array, a torch tensor, a pgvector value.
-
-    Args:
-        embedding: Shape (dimensions,).
-        where: Its name in an error.
-
-    Raises:
-        InvalidEmbedding: it is not a flat list of numbers.
-
-    """
-    for method in ("tolist", "to_list"):  # numpy and torch; pgvector
-        if hasattr(embedding, method):
-            embedding = getattr(embedding, method)()
-    if isinstance(embedding, Iterable) and not isinstance(embedding, str | bytes | Mapping):
-        try:
-            return [float(number) for number in embedding]
-        except (TypeError, ValueError, OverflowError):
-            pass
-    raise InvalidEmbedding(
-        f"{where} is not a flat list of numbers",
-        hint="Give one number per dimension: [0.1, 0.2, ...]",
-    )
 
 
 def vector_text(embedding: object, where: str = "embedding") -> str:

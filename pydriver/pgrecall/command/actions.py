@@ -16,10 +16,13 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
+from pgrecall import wording
 from pgrecall.client import Recall
-from pgrecall.command import doctor, explain, html, indexes, queries, reembed, render
+from pgrecall.command import indexes, reembed, render
 from pgrecall.command.jsonl import JsonLines
-from pgrecall.command.running import fail, own_command
+from pgrecall.command.running import fail
+from pgrecall.console import explain, html
+from pgrecall.doctor import checks, queries
 from pgrecall.errors import RecallError
 from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
 from pgrecall.extraction import FACTS_SCHEMA
@@ -32,6 +35,7 @@ from pgrecall.inference.embedders import (
 from pgrecall.inference.interfaces import Embedder
 from pgrecall.rows import BulkRetention, Degradation, Maintained, Retention
 from pgrecall.server import resolve_dsn, schema
+from pgrecall.wording import own_command
 
 if TYPE_CHECKING:
     from pgrecall.asking.recall_options import RecallOptions
@@ -199,7 +203,7 @@ def _retain_bulk(options: SimpleNamespace, console: Console) -> int:
         nonlocal told
         told += 1
         if told <= _SHOWN:
-            said = render.line(error.message, 300)
+            said = wording.line(error.message, 300)
             progress.console.print(said, style="red", markup=False, soft_wrap=True)
 
     def leave_out(error: RecallError) -> None:
@@ -582,12 +586,22 @@ def print_schema(options: SimpleNamespace, console: Console) -> int:
 
 def run_doctor(options: SimpleNamespace, console: Console) -> int:
     """Check server, packages and banks."""
-    findings = doctor.examine(resolve_dsn(options.dsn))
+    findings = checks.examine(resolve_dsn(options.dsn))
     if options.json:
         print_json(console, findings)
     else:
-        doctor.show(findings, console)
+        show_findings(findings, console)
     return 1 if any(finding.status == "bad" for finding in findings) else 0
+
+
+def show_findings(findings: list[checks.Finding], console: Console) -> None:
+    """Print what was found, and below each what to do."""
+    marks = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
+    for finding in findings:
+        console.print(f"{marks[finding.status]} {finding.about}: ", end="")
+        console.print(finding.found, markup=False)
+        if finding.advice:
+            console.print(f"     {finding.advice}", style="dim", markup=False)
 
 
 def embedder_of(options: SimpleNamespace) -> Embedder | None:

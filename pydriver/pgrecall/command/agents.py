@@ -24,9 +24,10 @@ from rich.console import Console
 from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
-from pgrecall.command.running import command_line, fail
+from pgrecall.command.running import fail
 from pgrecall.errors import BankNotFound, InvalidArgument, RecallError
 from pgrecall.server.doors import LOCAL_HOSTS
+from pgrecall.wording import command_line
 
 Change = Callable[[str], "str | None"]
 """From the text of a file to the one that it shall have; None where that is in it already."""

@@ -29,13 +29,13 @@ from pgrecall.command.parameters import (
     several,
     write_examples,
 )
+from pgrecall.doctor import LEAST_RECALL
 from pgrecall.options import TOP_K
 
 PROGRAM = "pgrecall"
 AGENTS = ("claude-code", "codex", "cursor", "gemini", "vscode")
 ID_FIELDS = ("fact_key", "source_id", "memory_id")
 KINDS = ("jsonl", "csv", "parquet", "langchain", "mem0", "hindsight")
-LEAST_RECALL = 0.9
 SHELLS = ("bash", "zsh", "fish")
 
 _FILE = click.Path(path_type=Path, allow_dash=True)

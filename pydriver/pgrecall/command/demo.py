@@ -23,9 +23,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pgrecall import wording
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.client import Recall
-from pgrecall.command import explain, html, render
+from pgrecall.command import render
+from pgrecall.console import explain, html
 from pgrecall.errors import BankExists
 from pgrecall.inference.embedders import DEFAULT_MODEL
 from pgrecall.report import RecallReport
@@ -182,7 +184,7 @@ def _show_arms(
             place = _place(question, hits)
             failed[arm] += place is None
             cells.append(Text(str(place), style="green") if place else Text("-", style="red"))
-        table.add_row(Text(render.line(f"{number}. {question.question}", 33)), *cells)
+        table.add_row(Text(wording.line(f"{number}. {question.question}", 33)), *cells)
     table.add_row(Text("failed at", style="bold"), *(str(count) for count in failed.values()))
     console.print()
     console.print(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from pgrecall import wording
 from pgrecall.client import Connection
 from pgrecall.command import render
 
@@ -77,7 +78,7 @@ def memory_advice(steps: Sequence[IndexStep], setting: int) -> str | None:
         return None
     needed = -(-largest // 2**20)
     return (
-        f"The largest index takes about {render.size(largest)}, maintenance_work_mem is "
-        f"{render.size(setting)}: "
+        f"The largest index takes about {wording.size(largest)}, maintenance_work_mem is "
+        f"{wording.size(setting)}: "
         f"it is built faster with PGOPTIONS='-c maintenance_work_mem={needed}MB'."
     )

@@ -39,12 +39,12 @@ from pgrecall.rows import (
     RecallTimes,
     Timings,
 )
+from pgrecall.wording import line, path, size
 
 if TYPE_CHECKING:
     from pgrecall.cluster.shards import ShardStatus
 
 WIDTH = 100
-TEXT_LENGTH = 240
 _IDS = ("superseded_by", "conflicts_with")
 
 
@@ -66,12 +66,6 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
-def line(text: str, length: int = TEXT_LENGTH) -> str:
-    """Put a text on one line, without control characters, and cut it when it is long."""
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
-    return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
-
-
 def day(moment: datetime | None) -> str:
     """Write a day in UTC."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
@@ -83,15 +77,6 @@ def when(fact: Hit | Memory) -> str:
     if start or end:
         return day(start or end)
     return f"said {day(fact.mentioned_at)}" if fact.mentioned_at else ""
-
-
-def path(hit: Hit) -> str:
-    """Write the path to a hit on one line; empty where no arm followed one."""
-    via = hit.via or {}
-    entities = via.get("entities")
-    names = entities if isinstance(entities, list) else []
-    told = via.get("path") or " → ".join(map(str, filter(None, [via.get("text"), *names])))
-    return line(str(told or via.get("direction", "")))
 
 
 def contradicted(hit: Hit) -> str:
@@ -406,16 +391,6 @@ def merged_table(merged: Iterable[Consolidated]) -> Table:
             f"{pair.proof_count:,}",
         )
     return table
-
-
-def size(count: int) -> str:
-    """Write a number of bytes."""
-    amount, unit = float(count), ""
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if amount < 1024 or unit == "TB":
-            break
-        amount /= 1024
-    return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
 
 
 def duration(seconds: float) -> str:

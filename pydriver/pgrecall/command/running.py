@@ -5,10 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-import shlex
-import subprocess
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -30,16 +27,6 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_ESCAPE, _escape)
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Write a command as a shell reads it."""
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
-
-
-def own_command(*words: str) -> str:
-    """Write a command of this program, for advice that can be run as it stands."""
-    return command_line(["pgrecall", *words])
 
 
 def fail(message: str, hint: str | None) -> int:

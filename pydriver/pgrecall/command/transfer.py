@@ -13,6 +13,7 @@ from typing import BinaryIO
 import psycopg
 from rich.console import Console
 
+from pgrecall import wording
 from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
@@ -133,7 +134,7 @@ def _print_import(options: SimpleNamespace, console: Console, done: Imported) ->
         also = f"; {known:,} were known already" if known > 0 else ""
         console.print(f'imported {done.new:,} facts into bank "{options.bank}"{also}', markup=False)
         for misfit in done.misfits[:_SHOWN]:
-            console.print(f"  {misfit.place}: {render.line(misfit.problem)}", markup=False)
+            console.print(f"  {misfit.place}: {wording.line(misfit.problem)}", markup=False)
         if done.misfit_count > _SHOWN:
             console.print(f"  and {done.misfit_count - _SHOWN:,} more: see them with --json")
     if done.total == 0:

@@ -19,8 +19,9 @@ from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls import browsing
 from pgrecall.calls import operations as calls
 from pgrecall.client import Recall
-from pgrecall.command import doctor, explain, html
 from pgrecall.connection.tracing import Trace
+from pgrecall.console import explain, html
+from pgrecall.doctor.checks import examine_connected
 from pgrecall.errors import EntityNotFound, InstallError, InvalidArgument
 from pgrecall.evaluation import Judged
 from pgrecall.report import RecallReport
@@ -663,7 +664,7 @@ def operations(asked: Asked) -> Page:
 def health(asked: Asked) -> Page:
     """Show what the doctor finds."""
     with asked.memory._connection(Trace()) as connection:
-        return Page("doctor.html", {"findings": doctor.examine_connected(connection)})
+        return Page("doctor.html", {"findings": examine_connected(connection)})
 
 
 def end(asked: Asked) -> Moved:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.asking.temporal import extract_temporal_constraint
 from pgrecall.extraction.talk import Message, moment
+from pgrecall.temporal import extract_temporal_constraint
 
 Names = Callable[[str], Iterable[str]]
 """Finds the names in a text."""

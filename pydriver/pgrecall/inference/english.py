@@ -10,7 +10,7 @@ import re
 import unicodedata
 from functools import cache
 
-from pgrecall.asking.temporal.languages import KNOWN, Language, language
+from pgrecall.temporal.languages import KNOWN, Language, language
 
 _WORD = re.compile(r"[^\W\d_]+'?")
 _NAME = re.compile(r"(?:[^\W\d_a-z]\w+ )+(?:[a-z]+ ){1,2}[^\W\d_a-z]\w+")  # "Ana de la Cruz"

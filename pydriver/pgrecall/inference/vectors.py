@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
-from pgrecall.calls.values import to_floats
 from pgrecall.errors import InvalidEmbedding
 from pgrecall.inference.interfaces import Embedder
 from pgrecall.inference.late_interaction import Embedded, tokens_of
@@ -49,3 +48,28 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded
             )
         read.append(Embedded(numbers, tokens_of(vector)))
     return read
+
+
+def to_floats(embedding: object, where: str = "embedding") -> list[float]:
+    """Read an embedding: a list, a tuple, a numpy array, a torch tensor, a pgvector value.
+
+    Args:
+        embedding: Shape (dimensions,).
+        where: Its name in an error.
+
+    Raises:
+        InvalidEmbedding: it is not a flat list of numbers.
+
+    """
+    for method in ("tolist", "to_list"):  # numpy and torch; pgvector
+        if hasattr(embedding, method):
+            embedding = getattr(embedding, method)()
+    if isinstance(embedding, Iterable) and not isinstance(embedding, str | bytes | Mapping):
+        try:
+            return [float(number) for number in embedding]
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InvalidEmbedding(
+        f"{where} is not a flat list of numbers",
+        hint="Give one number per dimension: [0.1, 0.2, ...]",
+    )

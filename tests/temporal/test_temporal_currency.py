@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.asking.temporal.languages import KNOWN
-from pgrecall.asking.temporal.latest_or_former import LatestOrFormer, read_latest_or_former
+from pgrecall.temporal.languages import KNOWN
+from pgrecall.temporal.latest_or_former import LatestOrFormer, read_latest_or_former
 
-FILES = Path(__file__).parent / "temporal"
+FILES = Path(__file__).parent / "cases"
 CASES = json.loads((FILES / "currency.json").read_text(encoding="utf-8"))
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.asking import temporal
-from pgrecall.asking.temporal import TemporalConstraint, extract_temporal_constraint
-from pgrecall.asking.temporal.calendar import easter, orthodox_easter
-from pgrecall.asking.temporal.languages import language
+from pgrecall import temporal
+from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal.calendar import easter, orthodox_easter
+from pgrecall.temporal.languages import language
 
 NOW = datetime(2026, 11, 20, 12)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -9,8 +9,8 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgrecall.command import render
 from pgrecall.rows import Hit
+from pgrecall.wording import line
 
 _WIDTH = 360
 _NODE_HEIGHT = 28
@@ -86,7 +86,7 @@ def draw_path(path: Path) -> str:
             f'<rect x="1" y="{top + 1}" width="{_WIDTH - 2}" height="{_NODE_HEIGHT}"'
             f' rx="{radius}"/>'
             f'<text x="{_WIDTH / 2}" y="{top + 20}" text-anchor="middle">'
-            f"{escaped(render.line(text, _LETTERS))}</text></g>"
+            f"{escaped(line(text, _LETTERS))}</text></g>"
         )
     for n, (label, is_forth) in enumerate(path.edges):
         start = n * (_NODE_HEIGHT + _GAP) + _NODE_HEIGHT + 4
@@ -98,7 +98,7 @@ def draw_path(path: Path) -> str:
             f'<g class="edge"><line x1="{x}" y1="{tail}" x2="{x}" y2="{back}"/>'
             f'<polygon points="{x},{tip} {x - 4},{back} {x + 4},{back}"/>'
             f'<text x="{x + 10}" y="{(start + end) / 2 + 4}">'
-            f"{escaped(render.line(label, _LETTERS // 2))}</text></g>"
+            f"{escaped(line(label, _LETTERS // 2))}</text></g>"
         )
     height = len(path.nodes) * (_NODE_HEIGHT + _GAP) - _GAP + 2
     words = " ".join(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from pgrecall.command import render
-from pgrecall.command.drawing import bar, draw_path, escaped, path_of
 from pgrecall.console import templates
+from pgrecall.console.drawing import bar, draw_path, escaped, path_of
 from pgrecall.console.templates import moment, period
 from pgrecall.report import RecallReport
 from pgrecall.rows import ArmFinding, ArmReport, Hit, QueryEntity, RecallStep, Timings
+from pgrecall.wording import path
 
 COLOURS = (  # as .hue-0 and so on in answer.css: of the arms, in the order in which they run
     "#D55E00",
@@ -243,8 +243,8 @@ def _place(hit: Hit) -> str:
 
 
 def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
-    if path := render.path(hit):
-        yield "via", path
+    if told := path(hit):
+        yield "via", told
     yield "relevance", f"{hit.relevance:.0%}"
     yield "type", hit.fact_type or hit.kind
     if hit.occurred is not None:

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from pgrecall import calls
 from pgrecall.client import Recall
-from pgrecall.command.drawing import ids_of
-from pgrecall.command.html import Told
+from pgrecall.console.drawing import ids_of
+from pgrecall.console.html import Told
 from pgrecall.errors import MemoryNotFound
 from pgrecall.report import RecallReport
 from pgrecall.rows import ArmFinding, RecallOption, RecallStep

@@ -1,4 +1,4 @@
-"""``pgrecall doctor``: its checks and its advice."""
+"""The checks of the doctor, and its advice."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from itertools import groupby
 
 import psycopg
 from psycopg.sql import Literal
-from rich.console import Console
 
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
-from pgrecall.command import queries, render
-from pgrecall.command.arguments import LEAST_RECALL
-from pgrecall.command.running import own_command
+from pgrecall.doctor import LEAST_RECALL, queries
 from pgrecall.errors import RecallError
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
 from pgrecall.rows import Bank
 from pgrecall.server import build, schema
+from pgrecall.wording import own_command, size
 
 _OLDEST_SERVER = 160000
 _OLDEST_VECTOR = (0, 8, 4)
@@ -30,7 +28,6 @@ _LEAST_SIMILARITY = 0.7
 _SAMPLE = 20
 _CROWDED = 0.8
 _STUCK_SECONDS = 300.0
-_MARKS = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +65,6 @@ def examine_connected(connection: Connection) -> list[Finding]:
         findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
         findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
-
-
-def show(findings: list[Finding], console: Console) -> None:
-    """Print findings, and below each what to do."""
-    for finding in findings:
-        console.print(f"{_MARKS[finding.status]} {finding.about}: ", end="")
-        console.print(finding.found, markup=False)
-        if finding.advice:
-            console.print(f"     {finding.advice}", style="dim", markup=False)
 
 
 def _server(connection: Connection) -> Finding:
@@ -286,8 +274,7 @@ def _vector_memory(recall: Recall) -> list[Finding]:
         Finding(
             "warning",
             "memory",
-            f"vector indexes take {render.size(indexes)}, more than shared_buffers,"
-            f" {render.size(memory)}",
+            f"vector indexes take {size(indexes)}, more than shared_buffers, {size(memory)}",
             "Raise shared_buffers, to a quarter of the machine's memory; or let large banks search"
             """ by less: select pgrecall.configure_bank(BANK, '{"vector_search": "binary"}');""",
         )

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrecall.asking.temporal import extract_temporal_constraint
-from pgrecall.asking.temporal.languages import KNOWN, language
-from pgrecall.asking.temporal.scan import Scan
+from pgrecall.temporal import extract_temporal_constraint
+from pgrecall.temporal.languages import KNOWN, language
+from pgrecall.temporal.scan import Scan
 
 NOW = datetime(2026, 11, 20, 12)
-FILES = Path(__file__).parent / "temporal"
+FILES = Path(__file__).parent / "cases"
 OTHERS = tuple(code for code in KNOWN if code != "en")
 MONTHS = {
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",

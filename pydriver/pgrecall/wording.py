@@ -1,0 +1,47 @@
+"""How the command, the console and the doctor write things for people."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+
+from pgrecall.rows import Hit
+
+TEXT_LENGTH = 240
+
+
+def line(text: str, length: int = TEXT_LENGTH) -> str:
+    """Put a text on one line, without control characters, and cut it when it is long."""
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
+    return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
+
+
+def path(hit: Hit) -> str:
+    """Write the path to a hit on one line; empty where no arm followed one."""
+    via = hit.via or {}
+    entities = via.get("entities")
+    names = entities if isinstance(entities, list) else []
+    told = via.get("path") or " → ".join(map(str, filter(None, [via.get("text"), *names])))
+    return line(str(told or via.get("direction", "")))
+
+
+def size(count: int) -> str:
+    """Write a number of bytes."""
+    amount, unit = float(count), ""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if amount < 1024 or unit == "TB":
+            break
+        amount /= 1024
+    return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Write a command as a shell reads it."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def own_command(*words: str) -> str:
+    """Write a command of this program, for advice that can be run as it stands."""
+    return command_line(["pgrecall", *words])
