@@ -1216,7 +1216,7 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            source: A source_id, or how several begin, "web:*".
+            source: A source_id, or a prefix with an asterisk, "web:*".
             dry_run: Only lists what would change. Default: False.
 
         Returns:
@@ -1262,7 +1262,8 @@ class AsyncRecall:
         Args:
             bank: Name of an existing bank.
             since: Only what was done from then on. Default: all.
-            source: Only memories of it: a source_id, or how several begin, "web:*". Default: all.
+            source: Only memories of it: a source_id, or a prefix with an asterisk,
+                "web:*". Default: all.
             top_k: How many at most. Default: 1000.
 
         Raises:

@@ -1206,7 +1206,7 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            source: A source_id, or how several begin, "web:*".
+            source: A source_id, or a prefix with an asterisk, "web:*".
             dry_run: Only lists what would change. Default: False.
 
         Returns:
@@ -1252,7 +1252,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             since: Only what was done from then on. Default: all.
-            source: Only memories of it: a source_id, or how several begin, "web:*". Default: all.
+            source: Only memories of it: a source_id, or a prefix with an asterisk,
+                "web:*". Default: all.
             top_k: How many at most. Default: 1000.
 
         Raises:

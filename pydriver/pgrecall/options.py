@@ -19,9 +19,9 @@ class SqlOptions(TypedDict, total=False):
     """Options of a recall.
 
     Attributes:
-        arm_timeout: Time after which no further arm begins: those before answer. An arm waits for a
-            lock for a quarter of it at most. An arm at work goes on; statement_timeout ends the
-            whole statement. Range: longer than 0.
+        arm_timeout: Time after which no further arm begins; those that ran answer. An arm waits for
+            a lock for at most a quarter of it. A running arm goes on; statement_timeout ends the
+            statement. Range: longer than 0.
         arms: The only arms to run. Null: all that can help. Range: names of arms().
         budget: mid runs the arms that can help; low leaves out graph, messages and the hypothetical
             answer and looks half as deep; high skips only what has nothing to work on and looks
@@ -32,17 +32,16 @@ class SqlOptions(TypedDict, total=False):
         collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
         depth: How many rows each arm gives. Where neither bank nor call sets it: at least skip +
             top_k. Range: 1 to 10000. Default: the bank's, else 100.
-        diversity: Puts off what is like the rows before it (maximal marginal relevance among the
-            first 200): rows are then not in the order of their scores. Range: 0 to 1. Default: the
-            bank's, else 0.
+        diversity: Moves rows that resemble earlier ones further down (maximal marginal relevance
+            among the first 200): rows are then not in the order of their scores. Range: 0 to 1.
+            Default: the bank's, else 0.
         doubt: Share of its weight that a semantic arm loses where it can hardly tell memories apart
             and words can: in a language, say, that the embedding model does not know. Range: 0 to
             1. Default: the bank's, else 0.9.
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
-            Null: as many as it is to find, twice depth, five times by signs or leading elements.
-            Range: 1 to 1000.
-        entity: Keeps only what mentions the entity of this name, any of its names. Several, or one
-            among other conditions: entity in a filter. Range: a name.
+            Null: twice depth, or five times with vector_search binary or leading. Range: 1 to 1000.
+        entity: Keeps only what mentions the entity of this name; any of its names will do. For
+            several entities, or other conditions too, use entity in a filter. Range: a name.
         exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
             its HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
@@ -51,13 +50,14 @@ class SqlOptions(TypedDict, total=False):
             latest_words. Range: 100 texts of 1 to 1000 characters.
         fusion: How the arms are joined, as the functions of these names do it. One of: score_rrf,
             rrf, linear. Default: the bank's, else score_rrf.
-        gates: Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out,
-            but never all. Range: 0 to 1000000 for an arm. Default: the bank's, else {}.
-        graph_steps: How many mentions, relations and links a path of the graph arm follows that the
-            query does not ask for. Those it asks for are followed besides. Range: 1 to 4. Default:
-            the bank's, else 2.
-        hypothetical: Embedding of a made-up answer (HyDE), searched with as well. Range: numbers,
-            as many as embedding has.
+        gates: Score that the best hit of an arm must reach: {"semantic": 0.3}. An arm below it is
+            left out, but never all arms. Range: 0 to 1000000 for an arm. Default: the bank's, else
+            {}.
+        graph_steps: How many mentions, relations and links that the query does not ask for a path
+            of the graph arm may follow. Those that it asks for do not count. Range: 1 to 4.
+            Default: the bank's, else 2.
+        hypothetical: Embedding of a hypothetical answer (HyDE), which is searched with too. Range:
+            numbers, as many as embedding has.
         keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
             query. A query may then be empty. Range: 100 texts of 1 to 1000 characters.
         known_words: Share of the words of the query that the embedding model knows, as its embedder
@@ -74,40 +74,40 @@ class SqlOptions(TypedDict, total=False):
             bank's, else 0.5.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
-        recency_decay: How recency falls with age; linear is gone at twice the half-life. One of:
+        recency_decay: How recency falls with age; linear reaches 0 at twice the half-life. One of:
             exponential, linear. Default: the bank's, else exponential.
-        recency_half_life: Age at which recency neither lifts nor lowers a score; with fusion linear
-            alone, see recency_boost(). Null: age settles ties only. Range: longer than 0.
+        recency_half_life: Age at which recency neither lifts nor lowers a score, only with fusion
+            linear; see recency_boost(). Null: age only settles ties. Range: longer than 0.
         relation_words: Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over
             those of default_relation_words(). Range: meanings by word.
         rrf_k: k of reciprocal rank fusion; larger makes ranks count less. Range: 1 to 10000.
             Default: the bank's, else 60.
         similarity_floor: Cosine similarity below which the semantic arms return nothing. Range: -1
             to 1. Default: the bank's, else 0.2.
-        skip: How many of the best rows to leave out: pages of one order. Range: 0 to 10000.
-            Default: the bank's, else 0.
+        skip: How many of the best rows to leave out, for the next page. Range: 0 to 10000. Default:
+            the bank's, else 0.
         terms: Synonyms and expansions of the query, which the arms lexical and message look for
             with half the weight of its own words. A query may then be empty. Range: 100 texts of 1
             to 1000 characters.
-        time_basis: mentioned takes the time of saying where it is not known when something
-            happened. One of: occurred, mentioned. Default: the bank's, else occurred.
+        time_basis: mentioned takes the time when it was said where the time when it happened is not
+            known. One of: occurred, mentioned. Default: the bank's, else occurred.
         time_mode: boost lifts what occurred in the window of during; filter leaves out all else;
-            events leaves out as well what began before the window and ended after it. One of:
-            boost, filter, events. Default: the bank's, else boost.
+            events also leaves out what began before the window and ended after it. One of: boost,
+            filter, events. Default: the bank's, else boost.
         type_hints: Words that tell the fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
-        untrusted_rows: Rows of one source that is trusted less than 1 (source_trust of the bank)
-            that may stand before others; further ones follow behind all else. Range: 0 to 1000.
-            Default: the bank's, else 3.
-        use_hints: Searches only the fact types that type_hints() finds in the query, unless too
-            little comes. Default: the bank's, else false.
+        untrusted_rows: How many rows of one source that is trusted less than 1 (source_trust of the
+            bank) may stand before others; more of them come last. Range: 0 to 1000. Default: the
+            bank's, else 3.
+        use_hints: Searches only the fact types that type_hints() finds in the query, unless that
+            finds too little (widen_below). Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
             to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 8, 'source': 0,
             'lexical': 1, 'message': 0.9, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
-        widen_below: Memories below which a recall that was narrowed by hints, or to a date, looks
-            everywhere after all. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
-        window: The window of time in place of during: {"window": "last quarter"}. Range: a name of
-            windows(), or a range.
+        widen_below: A recall that was narrowed by hints, or to a date, looks everywhere when it
+            finds fewer memories than this. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
+        window: The window of time by its name, in place of during: {"window": "last quarter"}.
+            Range: a name of windows(), or a range.
         with_tokens: Returns the token vectors of memories, by which the driver reranks; it sets
             this itself. Default: false.
 

@@ -14,15 +14,9 @@ declare
   value  jsonb;
   wanted text;
 begin
-  if settings is null or jsonb_typeof(settings) <> 'object' then
-    if settings is null then
-      return;
-    end if;
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('time_settings must be an object, not %s', left(settings::text, 80)),
-      hint    = 'Write {"language": "de", "recent_days": 14}, or {} for the defaults.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'time_settings', coalesce(settings, '{}'),
+    'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
   for name, value in select e.key, e.value from jsonb_each(settings) as e loop
     wanted := case
       when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
@@ -72,12 +66,8 @@ declare
   unknown text;
   options jsonb;
 begin
-  if settings is null or jsonb_typeof(settings) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('settings must be an object, not %s', coalesce(settings, 'null')),
-      hint    = 'Pass ''{"rrf_k": 20}'', for example.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'settings', settings, 'Pass ''{"rrf_k": 20}'', for example.');
   select k into unknown from jsonb_object_keys(settings) as k where k <> all (known);
   if found then
     raise exception using

@@ -29,12 +29,9 @@ begin
   if type_hints is null or jsonb_typeof(type_hints) = 'null' then
     return;
   end if;
-  if jsonb_typeof(type_hints) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('type_hints must be an object, not %s', left(type_hints::text, 80)),
-      hint    = 'Write {"preference": ["prefer*", "my default"]}, or null for the default.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'type_hints', type_hints,
+    'Write {"preference": ["prefer*", "my default"]}, or null for the default.');
   select k into unknown from jsonb_object_keys(type_hints) as k
   where  k <> '*'
     and  not exists (select from pgrecall.fact_type t

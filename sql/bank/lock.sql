@@ -28,7 +28,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._roles_that_may is
-'The roles that were given a privilege on a table, its owner last. is_any_bank: those alone that '
+'The roles that were given a privilege on a table, its owner last. is_any_bank: only those that '
 'row security keeps to no bank.';
 
 create or replace function pgrecall_internal._raise_not_permitted(

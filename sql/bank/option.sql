@@ -23,8 +23,8 @@ begin atomic
        'Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run.',
        0, 1000000, null, true),
       ('gates', 'object', '{}', '0 to 1000000 for an arm',
-       'Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out, but '
-       'never all.',
+       'Score that the best hit of an arm must reach: {"semantic": 0.3}. An arm below it is left '
+       'out, but never all arms.',
        0, 1000000, null, true),
       ('fusion', 'text', '"score_rrf"', 'score_rrf, rrf, linear',
        'How the arms are joined, as the functions of these names do it.',
@@ -41,29 +41,29 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to leave out: pages of one order.',
+       'How many of the best rows to leave out, for the next page.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',
        null, null, null, true),
       ('diversity', 'number', '0', '0 to 1',
-       'Puts off what is like the rows before it (maximal marginal relevance among the first 200): '
-       'rows are then not in the order of their scores.',
+       'Moves rows that resemble earlier ones further down (maximal marginal relevance among the '
+       'first 200): rows are then not in the order of their scores.',
        0, 1, null, true),
       ('untrusted_rows', 'integer', '3', '0 to 1000',
-       'Rows of one source that is trusted less than 1 (source_trust of the bank) that may stand '
-       'before others; further ones follow behind all else.',
+       'How many rows of one source that is trusted less than 1 (source_trust of the bank) may '
+       'stand before others; more of them come last.',
        0, 1000, null, true),
       ('min_relevance', 'number', '0', '0 to 1',
        'Leaves out rows whose relevance is lower, and may leave none.',
        0, 1, null, true),
       ('use_hints', 'boolean', 'false', 'true, false',
-       'Searches only the fact types that type_hints() finds in the query, unless too little '
-       'comes.',
+       'Searches only the fact types that type_hints() finds in the query, unless that finds too '
+       'little (widen_below).',
        null, null, null, true),
       ('widen_below', 'integer', '5', '0 to 1000',
-       'Memories below which a recall that was narrowed by hints, or to a date, looks everywhere '
-       'after all. 0: never.',
+       'A recall that was narrowed by hints, or to a date, looks everywhere when it finds fewer '
+       'memories than this. 0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
        'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
@@ -73,8 +73,8 @@ begin atomic
        'default_relation_words().',
        null, null, null, true),
       ('graph_steps', 'integer', '2', '1 to 4',
-       'How many mentions, relations and links a path of the graph arm follows that the query does '
-       'not ask for. Those it asks for are followed besides.',
+       'How many mentions, relations and links that the query does not ask for a path of the graph '
+       'arm may follow. Those that it asks for do not count.',
        1, 4, null, true),
       ('prefer', 'text', '"relevant"', 'relevant, latest, former',
        'latest puts the newest of nearly equal rows about the same first, former the oldest.',
@@ -87,18 +87,18 @@ begin atomic
        'Words or phrases by which a question asks for a former state, as in latest_words.',
        null, 100, null, true),
       ('time_mode', 'text', '"boost"', 'boost, filter, events',
-       'boost lifts what occurred in the window of during; filter leaves out all else; events '
-       'leaves out as well what began before the window and ended after it.',
+       'boost lifts what occurred in the window of during; filter leaves out all else; events also '
+       'leaves out what began before the window and ended after it.',
        null, null, '{boost,filter,events}', true),
       ('time_basis', 'text', '"occurred"', 'occurred, mentioned',
-       'mentioned takes the time of saying where it is not known when something happened.',
+       'mentioned takes the time when it was said where the time when it happened is not known.',
        null, null, '{occurred,mentioned}', true),
       ('recency_half_life', 'interval', null, 'longer than 0',
-       'Age at which recency neither lifts nor lowers a score; with fusion linear alone, see '
-       'recency_boost(). Null: age settles ties only.',
+       'Age at which recency neither lifts nor lowers a score, only with fusion linear; see '
+       'recency_boost(). Null: age only settles ties.',
        null, null, null, true),
       ('recency_decay', 'text', '"exponential"', 'exponential, linear',
-       'How recency falls with age; linear is gone at twice the half-life.',
+       'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
        'How much more a memory counts that mentions an entity named in the query: its '
@@ -121,19 +121,19 @@ begin atomic
        'sets of words first; a quarter as many where these are enough.',
        100, 100000000, null, true),
       ('ef_search', 'integer', null, '1 to 1000',
-       'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: as '
-       'many as it is to find, twice depth, five times by signs or leading elements.',
+       'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: '
+       'twice depth, or five times with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
       ('arm_timeout', 'interval', null, 'longer than 0',
-       'Time after which no further arm begins: those before answer. An arm waits for a lock for a '
-       'quarter of it at most. An arm at work goes on; statement_timeout ends the whole statement.',
+       'Time after which no further arm begins; those that ran answer. An arm waits for a lock for '
+       'at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
-       'Embedding of a made-up answer (HyDE), searched with as well.',
+       'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),
       ('explain', 'boolean', 'false', 'true, false',
        'Counts the index scans of each arm for its report.',
@@ -150,11 +150,11 @@ begin atomic
        'half the weight of its own words. A query may then be empty.',
        null, 100, null, false),
       ('entity', 'text', null, 'a name',
-       'Keeps only what mentions the entity of this name, any of its names. Several, or one among '
-       'other conditions: entity in a filter.',
+       'Keeps only what mentions the entity of this name; any of its names will do. For several '
+       'entities, or other conditions too, use entity in a filter.',
        null, null, null, false),
       ('window', 'text', null, 'a name of windows(), or a range',
-       'The window of time in place of during: {"window": "last quarter"}.',
+       'The window of time by its name, in place of during: {"window": "last quarter"}.',
        null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;
@@ -188,12 +188,7 @@ declare
   arm   text;
   value jsonb;
 begin
-  if jsonb_typeof(numbers) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%ss must be an object, not %s', name, left(numbers::text, 80)),
-      hint    = hint;
-  end if;
+  perform pgrecall_internal._check_object(name || 's', numbers, hint);
   for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
     if not is_any_arm and not pgrecall.default_weights() ? arm then
       raise exception using
@@ -275,7 +270,7 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('%s holds %s texts, not %s at most',
                        option.name, jsonb_array_length(value), option.highest),
-      hint    = 'Pass the best of them.';
+      hint    = 'Pass only the best.';
   end if;
   select t.value into bad
   from   jsonb_array_elements(value) as t
@@ -324,8 +319,8 @@ begin
       if kind <> 'string' or value #>> '{}' <> all (option.choices) then
         perform pgrecall_internal._invalid_option(
           option.name,
-          coalesce(regexp_replace('"' || array_to_string(option.choices, '", "') || '"',
-                                  ', ([^,]*)$', ' or \1'), 'a text'), value, option.description);
+          coalesce(pgrecall_internal._quoted_choices(option.choices), 'a text'), value,
+          option.description);
       end if;
     when 'interval' then
       begin
@@ -373,12 +368,8 @@ declare
   nearest   text;
   arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
-  if jsonb_typeof(options) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%ss must be an object, not %s', what, left(options::text, 80)),
-      hint    = 'Pass ''{"diversity": 0.2}'', for example.';
-  end if;
+  perform pgrecall_internal._check_object(
+    what || 's', options, 'Pass ''{"diversity": 0.2}'', for example.');
   for given, value in select e.key, e.value from jsonb_each(options) as e loop
     select o.* into option from pgrecall.recall_options() as o where o.name = given;
     if not found then
@@ -412,8 +403,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('recency_half_life does not go with fusion "%s"', options ->> 'fusion'),
-      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion '
-                '"linear", whose scores say how good a row is; elsewhere recency settles ties.';
+      hint    = 'In a sum of 1 / (k + rank), ten percent is dozens of ranks. Choose fusion '
+                '"linear"; with the others recency only settles ties.';
   end if;
 end;
 $$;

@@ -106,8 +106,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount_documents is
-'Adds to the number of documents of a kind and to their length together, less than 0 for what is '
-'erased, and weighs the others anew where that is due and they are few. The bank must be locked.';
+'Adds to the number of documents of a kind and to their total length (negative for what is '
+'erased), and weighs the others anew where that is due and they are few. The bank must be locked.';
 
 create or replace function pgrecall_internal._uncount_memories(
   bank pgrecall.bank, memory_ids bigint[],

@@ -41,7 +41,7 @@ end;
 $$;
 comment on function pgrecall_internal._documents is
 'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto, of these ids; null: of all.';
+'ids above after, up to upto; with ids only of these.';
 
 create or replace function pgrecall_internal._document_counts(
   bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)

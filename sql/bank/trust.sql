@@ -15,12 +15,10 @@ declare
 begin
   if sources is null then
     return;
-  elsif jsonb_typeof(sources) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%s must be an object, not %s', name, left(sources::text, 80)),
-      hint    = 'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.';
   end if;
+  perform pgrecall_internal._check_object(
+    name, sources,
+    'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.');
   select e.key, e.value into bad
   from   jsonb_each(sources) as e
   where  length(e.key) > 500
@@ -32,7 +30,7 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('%s: trust of source "%s" must be a number from 0 to 1, not %s',
                        name, left(bad.key, 80), left(bad.value::text, 80)),
-      hint    = '1 is that of a source that is not named; 0 keeps its facts out of every answer.';
+      hint    = 'A source that is not named has 1; 0 keeps its facts out of every answer.';
   end if;
 end;
 $$;

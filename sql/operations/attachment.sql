@@ -118,9 +118,9 @@ begin
   if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('column "%s" of table %s is of type %s, which is no key', key, relation,
-                       key_type),
-      hint    = 'A key is an integer, a text or a uuid. Another type can be made a text: '
+      message = format('column "%s" of table %s is of type %s, which cannot be a key',
+                       key, relation, key_type),
+      hint    = 'A key is an integer, a text or a uuid. For another type add a column of text: '
                 'generated always as (...) stored.';
   end if;
   return key_type;
@@ -240,8 +240,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s cannot be attached', relation),
-      hint    = 'Attach a table of your own that is no view, not temporary, and neither partition '
-                'nor partitioned: its triggers would not see every change.';
+      hint    = 'Attach an ordinary table of your own. Triggers on a view, a temporary table, a '
+                'partition or a partitioned table would miss changes.';
   elsif not pg_has_role(the_table.relowner, 'usage') then
     raise exception using
       errcode = 'insufficient_privilege',
@@ -266,9 +266,9 @@ begin
   then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('column "%s" of table %s is no key', key, relation),
-      hint    = 'A key is not null and has a unique index of its own. Several columns can be made '
-                'one: generated always as (a || '':'' || b) stored.';
+      message = format('column "%s" of table %s is not a key', key, relation),
+      hint    = 'A key is not null and has a unique index of its own. For several columns add one: '
+                'generated always as (a || '':'' || b) stored.';
   end if;
 end;
 $$;
@@ -287,13 +287,8 @@ declare
   field   text;
   names   jsonb;
 begin
-  if fields is null or jsonb_typeof(fields) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('fields must be an object, not %s',
-                       coalesce(left(fields::text, 80), 'null')),
-      hint    = 'Write {"context": "title", "tags": ["labels"]}: columns by field.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'fields', fields, 'Write {"context": "title", "tags": ["labels"]}: columns by field.');
   columns := jsonb_strip_nulls(jsonb_build_object(
     'text', to_jsonb(array[text_column]),
     'occurred', case when occurred is not null then to_jsonb(array[occurred]) end,
@@ -494,12 +489,9 @@ begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
   perform pgrecall_internal._fact_types(bank, array[fact_type]);
-  if apply is null or apply not in ('later', 'commit') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('apply must be "later" or "commit", not "%s"', apply),
-      hint    = 'With "later" call pgrecall.sync_table() when changes shall reach the bank.';
-  end if;
+  perform pgrecall_internal._check_choice(
+    'apply', apply, '{later,commit}',
+    'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
   select attach_table.bank, format('%I.%I', n.nspname, c.relname),

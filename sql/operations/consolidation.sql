@@ -179,4 +179,4 @@ $$;
 comment on function pgrecall.unconsolidate is
 'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
 'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
-'Errors: RC001, 22023 another memory has the content of one by now.';
+'Errors: RC001, 22023 another memory now has the content of one of them.';

@@ -233,7 +233,7 @@ begin
   ) then
     raise exception using
       errcode = 'RC015',
-      message = format('memory %s is as quarantine() left it', memory_id),
+      message = format('memory %s was last changed by quarantine()', memory_id),
       hint    = 'Release the source first; bank.quarantined names those in quarantine.';
   end if;
 end;
@@ -268,6 +268,9 @@ begin
     if superseded_by is not null then
       perform pgrecall_internal._check_memory(bank, superseded_by);
     end if;
+    perform pgrecall_internal._check_choice(
+      'reach', reach, '{memory,copies}',
+      'With "copies" what near_copies() lists ends with the memory.');
   exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
     get stacked diagnostics hint = pg_exception_hint;
     raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
@@ -285,11 +288,6 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('memory %s cannot supersede itself', memory_id),
       hint    = 'Pass the id of the newer memory, or none.';
-  elsif reach is null or reach not in ('memory', 'copies') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('reach must be "memory" or "copies", not "%s"', reach),
-      hint    = 'With "copies" what near_copies() lists ends with the memory.';
   elsif reach = 'copies' then
     ids := ids || array(
       select c.memory_id
@@ -341,7 +339,7 @@ begin
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('memory %s cannot hold again: memory %s says the same since',
+      message = format('memory %s cannot be restored: memory %s now says the same',
                        memory_id, other_id),
       hint    = format('Forget the later one first: select pgrecall.forget(%L, ''{%s}'');',
                        bank, other_id);
@@ -395,8 +393,8 @@ begin
   if last is null then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('nothing is written down that ended memory %s', memory_id),
-      hint    = 'It was never corrected, or by a release before 0.2.0.';
+      message = format('no correction of memory %s is recorded', memory_id),
+      hint    = 'It was never corrected, or it was by a release before 0.2.0.';
   end if;
   ids := array(
     select m.memory_id
@@ -426,4 +424,4 @@ comment on function pgrecall.unsupersede is
 'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
 'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
 'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
-'another memory has the same content by now.';
+'another memory now has the same content.';

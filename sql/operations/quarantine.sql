@@ -17,38 +17,20 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('source must be a name of 1 to 500 characters, not "%s"',
                        coalesce(left(source, 80), 'null')),
-      hint    = 'Pass a source_id, or how several begin: "web:*".';
+      hint    = 'Pass a source_id, or a prefix with an asterisk: "web:*".';
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_source is
 'Raises 22023 unless source can name one, and not all.';
 
-create or replace function pgrecall_internal._of_source(bank text, source text)
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  if source not like '%*' then
-    return array(
-      select m.memory_id
-      from   pgrecall.memory m
-      where  m.bank_id = _of_source.bank and m.source_id = source
-      order  by m.memory_id
-    );
-  end if;
-  return array(
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = _of_source.bank and starts_with(m.source_id, left(source, -1))
-    order  by m.memory_id
-  );
-end;
-$$;
-comment on function pgrecall_internal._of_source is
-'The memories of a source, those that no longer hold as well.';
+create or replace function pgrecall_internal._is_of_source(source_id text, source text)
+returns boolean
+language sql immutable parallel safe
+return source_id = source
+       or source like '%*' and starts_with(source_id, left(source, -1));
+comment on function pgrecall_internal._is_of_source is
+'Whether a source_id is this source, or begins as "web:*" says.';
 
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
@@ -137,9 +119,10 @@ begin
   perform pgrecall_internal._check_source(source);
   ids := array(
     select m.memory_id
-    from   unnest(pgrecall_internal._of_source(bank, source)) as u(memory_id)
-    join   pgrecall.memory m on m.bank_id = quarantine.bank and m.memory_id = u.memory_id
-    where  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    from   pgrecall.memory m
+    where  m.bank_id = quarantine.bank
+      and  pgrecall_internal._is_of_source(m.source_id, quarantine.source)
+      and  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
     order  by m.memory_id
   );
   select coalesce(array_agg(h.memory_id order by h.memory_id), '{}'),
@@ -180,10 +163,10 @@ end;
 $$;
 comment on function pgrecall.quarantine is
 'Takes the facts of a source out of every recall, whatever time that asks for, and takes no more '
-'of it: retain() raises RC015. source is a source_id, or how several begin, "web:*". Facts that '
-'they had ended hold again. Returns the memories that change, as they are then; dry_run changes '
-'none. Call it again where others have written meanwhile. release() undoes it. Errors: RC001, '
-'22023 source names none.';
+'of it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". Facts '
+'that they had ended hold again. Returns the memories that change, as they are then; dry_run '
+'changes none. Call it again where others have written meanwhile. release() undoes it. Errors: '
+'RC001, 22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -227,7 +210,7 @@ $$;
 comment on function pgrecall.release is
 'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
 'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory says by now what one of them says.';
+'another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,
@@ -257,8 +240,8 @@ begin
     from   jsonb_array_elements(m.corrections) with ordinality as c(value, n)
   ) as e(at, by, action, other_id, n)
   where  m.bank_id = audit.bank
-    and  (audit.source is null or m.source_id = audit.source
-          or audit.source like '%*' and starts_with(m.source_id, left(audit.source, -1)))
+    and  (audit.source is null
+          or pgrecall_internal._is_of_source(m.source_id, audit.source))
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
@@ -269,5 +252,5 @@ end;
 $$;
 comment on function pgrecall.audit is
 'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
-'(a source_id, or how several begin, "web:*"), since a time. Forgotten memories and reverted '
-'corrections are not in it. Errors: RC001, 22023.';
+'(a source_id, or a prefix with an asterisk, "web:*"), since a time. Forgotten memories and '
+'reverted corrections are not in it. Errors: RC001, 22023.';

@@ -48,8 +48,8 @@ begin
     raise exception using
       errcode = 'object_not_in_prerequisite_state',
       message = format(
-        'the standby is %s s behind its primary, more than %s s',
-        coalesce(round(seconds::numeric, 3)::text, 'nobody knows how many'), at_most),
+        'the standby is %s behind its primary, more than %s s',
+        coalesce(round(seconds::numeric, 3) || ' s', 'an unknown time'), at_most),
       hint    = 'Ask the primary, or allow more.';
   end if;
   if pg_last_wal_replay_lsn() < after then

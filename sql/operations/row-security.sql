@@ -94,11 +94,10 @@ comment on function pgrecall.enable_row_security is
 'Restricts every role but the owner of the tables to its own banks, by row security on each table; '
 'returns how many tables. by => ''role'': the bank that has the name of the role. ''membership'': '
 'the banks that have the names of roles of which it is a member, itself included. ''setting'': the '
-'bank that the setting names, '
-'as in: alter role app set pgrecall.bank = ''acme''; whoever can send SQL can change that, so it '
-'fits applications that alone send it. Policies of yours stay. Only the owner of the tables may '
-'call it; a call replaces what the one before it set up. Locks every table for a moment. Errors: '
-'22023, 42501 not the owner.';
+'bank that the setting names, as in: alter role app set pgrecall.bank = ''acme''; whoever can send '
+'SQL can change that, so it fits only where no SQL comes from users. Policies of yours stay. Only '
+'the owner of the tables may call it; a call replaces what the one before it set up. Locks every '
+'table for a moment. Errors: 22023, 42501 not the owner.';
 
 create or replace function pgrecall.disable_row_security()
 returns integer
@@ -248,7 +247,7 @@ comment on function pgrecall.create_roles is
 'missing, gives each its rights, and returns their names: grant them to those who log in. The '
 'reader may call what reads, the writer also what writes within a bank, the admin also create and '
 'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
-'further role, <prefix>_searcher, is granted to nobody: with its rights, which are to read, fenced '
+'further role, <prefix>_searcher, is granted to no one: with its rights, which only read, fenced '
 'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
 'to the whole server: a second database with tenants of its own takes another prefix. Building '
 'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '

@@ -66,4 +66,4 @@ end;
 $$;
 comment on function pgrecall.standbys is
 'The standbys that follow this server, by name, and how far each is behind; replica_lag() asks a '
-'standby itself. A role that is not a member of pg_monitor sees their names alone.';
+'standby itself. A role that is not a member of pg_monitor sees only their names.';

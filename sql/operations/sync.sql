@@ -96,41 +96,6 @@ $$;
 comment on function pgrecall_internal._retain_rows is
 'Retains rows of an attached table. Errors: those of retain().';
 
-create or replace function pgrecall_internal._change_row(
-  attachment pgrecall.attachment, compared pgrecall_internal.attached_fact)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
-  select attachment.bank_id, u.memory_id, attachment.relation, compared.key, compared.row_hash
-  from   pgrecall.update_memory(
-           attachment.bank_id, compared.memory_id,
-           -- A column that is null now takes its field away.
-           (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
-           || compared.fact) as u
-  on conflict on constraint attached_row_pkey do update
-  set    row_hash = excluded.row_hash;
-end;
-$$;
-comment on function pgrecall_internal._change_row is
-'Gives the memory of a row that has changed a new version. Errors: those of update_memory().';
-
-create or replace function pgrecall_internal._note_problem(
-  attachment pgrecall.attachment, key text, problem text)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  insert into pgrecall.attached_change (bank_id, relation, key, problem)
-  values (attachment.bank_id, attachment.relation, _note_problem.key, _note_problem.problem);
-end;
-$$;
-comment on function pgrecall_internal._note_problem is
-'Keeps in attached_change why a row could not be stored.';
-
 create or replace function pgrecall_internal._sync_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns pgrecall.synced_table
@@ -163,7 +128,8 @@ begin
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
       exception when sqlstate 'RC003' or sqlstate 'RC008' then
-        perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+        insert into pgrecall.attached_change (bank_id, relation, key, problem)
+        values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
       end;
     end loop;
@@ -172,11 +138,20 @@ begin
   done.changed := 0;
   for one in select c.* from unnest(compared) as c where c.status = 'changed' loop
     begin
-      perform pgrecall_internal._change_row(attachment, one);
+      insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+      select attachment.bank_id, u.memory_id, attachment.relation, one.key, one.row_hash
+      from   pgrecall.update_memory(
+               attachment.bank_id, one.memory_id,
+               -- A column that is null now takes its field away.
+               (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
+               || one.fact) as u
+      on conflict on constraint attached_row_pkey do update
+      set    row_hash = excluded.row_hash;
       done.changed := done.changed + 1;
       former := former || one.memory_id;
     exception when sqlstate 'RC003' or sqlstate 'RC008' then
-      perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+      insert into pgrecall.attached_change (bank_id, relation, key, problem)
+      values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
     end;
   end loop;

@@ -85,22 +85,6 @@ $$;
 comment on function pgrecall_internal._read_relation is
 'An element of relations. Errors: RC003.';
 
-create or replace function pgrecall_internal._relation_names(
-  relations pgrecall_internal.fact_relation[])
-returns pgrecall_internal.fact_name[]
-language sql immutable parallel safe
-return array(
-  select row(s.name, s.alias, null, null, '{}')::pgrecall_internal.fact_name
-  from   unnest(relations) with ordinality
-           as r(from_name, from_alias, kind, to_name, to_alias, confidence, valid_from, valid_to, n)
-  cross  join lateral (
-    values (1, r.from_name, r.from_alias), (2, r.to_name, r.to_alias)
-  ) as s(side, name, alias)
-  order  by r.n, s.side
-);
-comment on function pgrecall_internal._relation_names is
-'The names of the ends of relations, in order.';
-
 create or replace function pgrecall_internal._read_link(
   place text, item jsonb, index integer, size integer)
 returns pgrecall_internal.fact_link
@@ -382,7 +366,15 @@ begin
                pgrecall_internal._array_field(place || '.relations', fact -> 'relations'))
                with ordinality as e(value, n)
       order  by e.n);
-    read.names := read.names || pgrecall_internal._relation_names(read.relations);
+    read.names := read.names || array(
+      select row(s.name, s.alias, null, null, '{}')::pgrecall_internal.fact_name
+      from   unnest(read.relations) with ordinality
+               as r(from_name, from_alias, kind, to_name, to_alias, confidence, valid_from,
+                    valid_to, n)
+      cross  join lateral (
+        values (1, r.from_name, r.from_alias), (2, r.to_name, r.to_alias)
+      ) as s(side, name, alias)
+      order  by r.n, s.side);
   end if;
   if fact ? 'links' then
     read.links := array(

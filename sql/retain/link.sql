@@ -55,8 +55,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts; returns what to say of one whose target does not exist, which '
-'retain() raises.';
+'Writes the causal links of facts; returns the error message for one whose target does not exist, '
+'which retain() raises.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])

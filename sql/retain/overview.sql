@@ -107,7 +107,7 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind, entity_ids: these alone. For the next page pass the last entity_id '
+'their names, kind: their kind, entity_ids: only these. For the next page pass the last entity_id '
 'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
 'unknown before_id, 22023.';
 
@@ -155,6 +155,6 @@ exception when sqlstate 'RC000' or invalid_parameter_value then
 end;
 $$;
 comment on function pgrecall.memory_details is
-'What hangs on a memory, in one row: the entities that it mentions, the relations that it states, '
-'the embeddings that it has, its corrections. neighbours() has its links. Errors: RC001, RC010 '
-'unknown memory.';
+'All that belongs to a memory, in one row: the entities that it mentions, the relations that it '
+'states, the embeddings that it has, its corrections. neighbours() has its links. Errors: RC001, '
+'RC010 unknown memory.';

@@ -182,6 +182,6 @@ comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
 '"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
 'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
-'those with an embedding unless they lack tokens that are given, which are then stored alone. New '
-'ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
+'those with an embedding unless they lack tokens that are given; then only the tokens are stored. '
+'New ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
 'RC005 another model, RC006.';

@@ -237,14 +237,6 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  if next_model is null then
-    select count(*), count(*) filter (where e.kind = 'text' or e.text is not null),
-           count(*) filter (where e.kind <> 'text' and e.text is null)
-    into   vectors, pending, textless
-    from   pgrecall.embedding e
-    where  e.bank_id = _reembed_counts.bank and e.model = _reembed_counts.model;
-    return;
-  end if;
   select count(*),
          count(*) filter (where n.memory_id is null and (e.kind = 'text' or e.text is not null)),
          count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)

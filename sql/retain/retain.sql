@@ -113,7 +113,7 @@ begin
     raise exception using
       errcode = 'RC015',
       message = format('facts[%s].source_id: source "%s" is in quarantine', place, source),
-      hint    = format('To take its facts again: select * from pgrecall.release(%L, %L);',
+      hint    = format('Accept its facts again with: select * from pgrecall.release(%L, %L);',
                        bank.bank_id, source);
   end if;
 end;
@@ -272,35 +272,7 @@ comment on function pgrecall_internal._memory_ids is
 'The memories that hold facts, in the order of the facts; null for one that the bank does not '
 'hold. replace: how they replace others, as for retain().';
 
-create or replace function pgrecall_internal._raise_proof_counts(
-  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  known_id bigint;
-  proofs   integer;
-begin
-  for known_id, proofs in
-    select memory_ids[f.n], max(f.proof_count)
-    from   unnest(facts) as f
-    where  f.proof_count > 1
-    group  by 1
-    order  by 1
-  loop
-    update pgrecall.memory m
-    set    proof_count = proofs
-    where  m.bank_id = _raise_proof_counts.bank and m.memory_id = known_id
-      and  m.proof_count < proofs;
-  end loop;
-end;
-$$;
-comment on function pgrecall_internal._raise_proof_counts is
-'Raises the proof_count of memories to that of facts where it is greater.';
-
-create or replace function pgrecall_internal._set_expiry(
+create or replace function pgrecall_internal._update_known(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
@@ -311,24 +283,34 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  if not exists (select from unnest(facts) as f where f.expires_at is not null) then
+  if not exists (
+    select from unnest(facts) as f where f.expires_at is not null or f.proof_count > 1
+  ) then
     return;
   end if;
   update pgrecall.memory m
-  set    valid_to = e.expires_at
+  set    proof_count = greatest(m.proof_count, e.proof_count),
+         valid_to    = case
+           when m.superseded_by is null and m.valid_from <= e.expires_at
+                and (m.valid_to is null or m.valid_to > now()) then e.expires_at
+           else m.valid_to end
   from (
-    select distinct on (1) memory_ids[f.n] as memory_id, f.expires_at
+    select memory_ids[f.n] as memory_id, max(f.proof_count) as proof_count,
+           (array_agg(f.expires_at order by f.n desc)
+              filter (where f.expires_at is not null))[1] as expires_at
     from   unnest(facts) as f
-    where  f.expires_at is not null
-    order  by 1, f.n desc
+    group  by 1
   ) as e
-  where  m.bank_id = _set_expiry.bank and m.memory_id = e.memory_id
-    and  m.superseded_by is null and m.valid_to is distinct from e.expires_at
-    and  (m.valid_to is null or m.valid_to > now()) and m.valid_from <= e.expires_at;
+  where  m.bank_id = _update_known.bank and m.memory_id = e.memory_id
+    and  (m.proof_count < e.proof_count
+          or m.superseded_by is null and m.valid_from <= e.expires_at
+             and (m.valid_to is null or m.valid_to > now())
+             and m.valid_to is distinct from e.expires_at);
 end;
 $$;
-comment on function pgrecall_internal._set_expiry is
-'Sets the expiry of memories that already held these facts, to that of the last such fact.';
+comment on function pgrecall_internal._update_known is
+'Raises the proof_count of memories to that of facts where it is greater, and sets the expiry of '
+'those that hold to that of the last such fact. They must be locked.';
 
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -374,7 +356,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._facts is
-'Facts as an array of objects: one fact alone becomes an array, a text becomes a fact. Error: '
+'Facts as an array of objects: a single fact becomes an array, a text becomes a fact. Error: '
 'RC003.';
 
 create or replace function pgrecall.retain(
@@ -420,19 +402,13 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  if link is null or link not in ('now', 'deferred') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('link must be "now" or "deferred", not "%s"', link),
-      hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
-  end if;
-  if mode not in ('none', 'key', 'relation', 'both') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('replace must be "none", "key", "relation" or "both", not "%s"', mode),
-      hint    = 'With "key" a fact ends the older facts of its fact_key.';
-  end if;
   begin
+    perform pgrecall_internal._check_choice(
+      'link', link, '{now,deferred}',
+      'With "deferred" call pgrecall.link_pending() when the load is done.');
+    perform pgrecall_internal._check_choice(
+      'replace', mode, '{none,key,relation,both}',
+      'With "key" a fact ends the older facts of its fact_key.');
     locked := pgrecall_internal._pin_model(locked, facts, model);
     fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
     perform pgrecall_internal._check_quarantine(locked, fact_rows);
@@ -453,8 +429,7 @@ begin
     and   m.memory_id <> all (new_ids)
   order   by m.memory_id
   for     no key update;
-  perform pgrecall_internal._set_expiry(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
@@ -464,7 +439,7 @@ begin
     raise exception using
       errcode = 'RC003',
       message = problem,
-      hint    = 'Retain the fact it leads to before, or in the same call.';
+      hint    = 'Retain the fact that it leads to first, or in the same call.';
   end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);

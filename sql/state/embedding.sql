@@ -34,8 +34,8 @@ comment on column pgrecall.embedding.kind is
 comment on column pgrecall.embedding.ordinal is
 'Number of the question, or of the kind of relation, among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
-'As in memory: the arms query each fact type apart. Empty for relation and usage, which are about '
-'no fact alone: so no arm that searches a fact type meets them.';
+'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
+'no single fact: so no arm that searches a fact type meets them.';
 comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, '
 'and for a question whose text was not given, which cannot be re-embedded.';

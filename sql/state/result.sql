@@ -250,9 +250,9 @@ comment on type pgrecall.stored_memory is
 'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
 'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
 'set valid_to, supersede, update, consolidate, quarantine or retain (a fact that replaced it); '
-'null: it holds, or has expired. ended_entities, ended_relations: of update_memory() alone, the '
-'entities and the relations ("Maya leads Atlas") that the version before had and this one has '
-'not. written_by: the role that stored it.';
+'null: it holds, or has expired. ended_entities, ended_relations: only of update_memory(), the '
+'entities and the relations ("Maya leads Atlas") that the version before had and this one has not. '
+'written_by: the role that stored it.';
 
 create type pgrecall.audited as (
   at          timestamptz,
@@ -320,7 +320,7 @@ create type pgrecall.graph_edge as (
   to_rarity     real
 );
 comment on type pgrecall.graph_edge is
-'An edge of neighbourhood(). hop: how far from the beginning it was met. from_kind and to_kind: '
+'An edge of neighbourhood(). hop: its distance from the start, in steps. from_kind and to_kind: '
 'entity or memory; from_name and to_name: the name, or the first 200 characters of the text; '
 'from_mentions and to_mentions: of an entity, how many memories mention it at least: all that are '
 'counted, see bank_statistics(), or up to 1,000. kind: that of a relation or link, or mentions. '
@@ -341,8 +341,8 @@ create type pgrecall.logged_recall as (
 );
 comment on type pgrecall.logged_recall is
 'A row of slow_recalls(): columns of table recall_log. asked_at: when the recall began. total_ms: '
-'its milliseconds, and of these waiting for a connection, embedding, the database, reranking. '
-'left_out: what failed or was left out; empty for a whole recall.';
+'its milliseconds, and those of its stages: waiting for a connection, embedding, the database, '
+'reranking. left_out: what failed or was left out; empty for a whole recall.';
 
 create type pgrecall.relation_size as (
   relation    text,
@@ -354,7 +354,7 @@ create type pgrecall.relation_size as (
   analysed_at timestamptz
 );
 comment on type pgrecall.relation_size is
-'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL reckons; dead ones wait for '
+'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL estimates them; dead rows wait for '
 'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
 
 create type pgrecall.index_build as (
@@ -368,7 +368,7 @@ create type pgrecall.index_build as (
 );
 comment on type pgrecall.index_build is
 'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
-'table has been read, 0 to 1; null in phases that do not tell. rows_done: rows put into the index. '
+'table has been read, 0 to 1; null in phases without progress. rows_done: rows put into the index. '
 'waits_for: the process that a concurrent build waits for; null: none.';
 
 create type pgrecall.standby as (
@@ -379,8 +379,8 @@ create type pgrecall.standby as (
 );
 comment on type pgrecall.standby is
 'A row of standbys(). state: as in pg_stat_replication; null: the role may not see it. '
-'behind_bytes: of the log, written but not replayed there. behind_seconds: how long ago the last '
-'that it replayed was written, as the primary knows; null where nothing was written lately.';
+'behind_bytes: bytes of the log that it has not replayed. behind_seconds: how long ago the primary '
+'wrote what it replayed last; null where nothing was written lately.';
 
 create type pgrecall.attached_table as (
   bank_id     text,
@@ -399,9 +399,10 @@ create type pgrecall.attached_table as (
 comment on type pgrecall.attached_table is
 'A row of attached_tables(). status: copying, while the first pass over the rows is not done; '
 'current, behind (changes wait for sync_table()), or broken, where problem says why. key, columns, '
-'apply: as attached. memories: made of its rows, former contents not counted. table_rows: what '
-'PostgreSQL reckons, for a progress bar; null: not known. pending: changes that wait. failed: rows '
-'that cannot be stored, of which problem names one. pending_for: how long the oldest change waits.';
+'apply: as attached. memories: made of its rows, former contents not counted. table_rows: '
+'PostgreSQL''s estimate, for a progress bar; null: not known. pending: changes that wait. failed: '
+'rows that cannot be stored, of which problem names one. pending_for: how long the oldest change '
+'has waited.';
 
 create type pgrecall.synced_table as (
   bank_id     text,

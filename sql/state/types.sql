@@ -138,8 +138,8 @@ comment on type pgrecall.recall_step is
 'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
 'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
 'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
-'that missed it what it gets alone, null where nothing. reason: why, in words; null where there is '
-'nothing to say.';
+'that missed it, the score that it would have had there; null: none. reason: why, in words; null '
+'where there is nothing to say.';
 
 create type pgrecall.recall_option as (
   name            text,

@@ -46,7 +46,7 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s has %s characters, more than 100000', name, length(value)),
-      hint    = 'Pass the part of it that asks something.';
+      hint    = 'Pass only the part that asks the question.';
   end if;
 end;
 $$;
@@ -135,7 +135,7 @@ begin
       message = format('bank "%s" is embedded with model "%s", not "%s"',
                        bank.bank_id, coalesce(bank.embedding_model, ''), model),
       hint    = case when model = bank.next_model
-        then format('It is being re-embedded; use "%s" until reembed_finish() was called.',
+        then format('It is being re-embedded; use "%s" until reembed_finish() is called.',
                     coalesce(bank.embedding_model, ''))
         -- The driver names the prompts of a model behind its name.
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
@@ -187,8 +187,15 @@ comment on function pgrecall_internal._centred is
 'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
 'the mean. Errors: RC006 nothing is left.';
 
+create or replace function pgrecall_internal._quoted_choices(choices text[])
+returns text
+language sql immutable parallel safe
+return regexp_replace('"' || array_to_string(choices, '", "') || '"', ', ([^,]*)$', ' or \1');
+comment on function pgrecall_internal._quoted_choices is
+'Choices as an error names them: "a", "b" or "c".';
+
 create or replace function pgrecall_internal._check_choice(
-  name text, value text, choices text[])
+  name text, value text, choices text[], hint text default null)
 returns void
 language plpgsql immutable parallel safe
 as $$
@@ -197,12 +204,27 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s must be %s, not "%s"', name,
-                       (select string_agg('"' || c.choice || '"', ', ' order by c.n)
-                        from   unnest(choices) with ordinality as c(choice, n)),
-                       left(coalesce(value, ''), 50)),
-      hint    = format('Pass %s => %L.', name, choices[1]);
+                       pgrecall_internal._quoted_choices(choices), left(coalesce(value, ''), 50)),
+      hint    = coalesce(hint, format('Pass %s => %L.', name, choices[1]));
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_choice is
 'Raises 22023 where a value is none of the choices.';
+
+create or replace function pgrecall_internal._check_object(name text, value jsonb, hint text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be an object, not %s', name,
+                       coalesce(left(value::text, 80), 'null')),
+      hint    = hint;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_object is
+'Raises 22023 unless a value is an object.';

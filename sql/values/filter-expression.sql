@@ -181,7 +181,7 @@ begin
           'expected parentheses around what is cast before {}', tokens, at);
       end if;
     else
-      perform pgrecall_internal._invalid_filter('{} reads a key of metadata alone', tokens, at);
+      perform pgrecall_internal._invalid_filter('{} reads only keys of metadata', tokens, at);
     end if;
   end loop;
 end;
@@ -376,7 +376,7 @@ begin
         return;
       end if;
       perform pgrecall_internal._invalid_filter(
-        '{} alone is not a condition', tokens, (node ->> 'at')::integer);
+        '{} by itself is not a condition', tokens, (node ->> 'at')::integer);
     end if;
     for i in 1 .. negations loop
       node := jsonb_build_array('not', node);

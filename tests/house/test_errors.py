@@ -247,7 +247,7 @@ def test_an_unknown_fact_type_in_a_fact_is_refused(bank: Connection) -> None:
 
 def test_a_link_to_no_memory_is_refused(bank: Connection) -> None:
     message = 'facts[0].links[0]: no memory of bank "b" answers to {"to_key": "nowhere"}'
-    with refused(bank, "RC003", message, "^Retain the fact it leads to before"):
+    with refused(bank, "RC003", message, "^Retain the fact that it leads to first"):
         retain(bank, [{"text": "y", "links": [{"kind": "causes", "to_key": "nowhere"}]}])
 
 

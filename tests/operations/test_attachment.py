@@ -415,7 +415,9 @@ def test_a_superuser_runs_nothing_of_the_owner_of_a_table(bank: Connection) -> N
     )
     bank.execute("reset role")
 
-    with refused(bank, "22023", 'column "id" of table ticket is of type trap, which is no key'):
+    with refused(
+        bank, "22023", 'column "id" of table ticket is of type trap, which cannot be a key'
+    ):
         sync(bank)
 
 
@@ -451,7 +453,7 @@ def test_names_are_never_read_as_sql(bank: Connection) -> None:
         ({"relation": "v"}, "22023", "v cannot be attached", "no view"),
         ({"relation": "parted"}, "22023", "parted cannot be attached", "partition"),
         ({"relation": "pgrecall.memory"}, "22023", "pgrecall.memory cannot be attached", "your"),
-        ({"key": "body"}, "22023", 'column "body" of table ticket is no key', "unique index"),
+        ({"key": "body"}, "22023", 'column "body" of table ticket is not a key', "unique index"),
         ({"key": "nope"}, "22023", 'table ticket has no column "nope"', "^It has id, title, body"),
         ({"text": "nope"}, "22023", 'table ticket has no column "nope"', "generated always as"),
         ({"occurred": "weight"}, "22023",

@@ -387,9 +387,7 @@ def test_corrections_are_undone_one_by_one_from_the_last(bank: Connection) -> No
         call(bank, "unsupersede", bank="b", memory_id=old)
         assert contents(bank) == state
 
-    with refused(
-        bank, "22023", f"nothing is written down that ended memory {old}", "never corrected"
-    ):
+    with refused(bank, "22023", f"no correction of memory {old} is recorded", "never corrected"):
         call(bank, "unsupersede", bank="b", memory_id=old)
 
 
@@ -426,7 +424,7 @@ def test_a_memory_is_not_restored_beside_its_equal(bank: Connection) -> None:
     with refused(
         bank,
         "22023",
-        f"memory {old} cannot hold again: memory {new} says the same since",
+        f"memory {old} cannot be restored: memory {new} now says the same",
         rf"pgrecall.forget\('b', '\{{{new}\}}'\)",
     ):
         call(bank, "unsupersede", bank="b", memory_id=old)

@@ -236,7 +236,7 @@ def test_release_brings_every_row_back(bank: Connection) -> None:
 def test_what_quarantine_did_is_undone_by_release_alone(bank: Connection) -> None:
     lie, truth = retain(bank, [LIE, TRUTH])
     call(bank, "quarantine", bank="b", source="forum:1")
-    message = f"memory {lie} is as quarantine() left it"
+    message = f"memory {lie} was last changed by quarantine()"
 
     with refused(bank, "RC015", message, "Release"):
         call(bank, "unsupersede", bank="b", memory_id=lie)

@@ -227,7 +227,7 @@ def test_the_server_refuses_what_another_parser_refuses(
         ("\"text = 'a'", "the identifier that begins at character 1 does not end"),
         ("confidence > 1.2.3", 'expected a number, not "1.2.3" at character 14'),
         ("confidence > 1e999", 'expected a number, not "1e999" at character 14'),
-        ("context", '"context" alone is not a condition at character 1'),
+        ("context", '"context" by itself is not a condition at character 1'),
         ("tags = 'a'", 'this operator does not take column "tags" at character 1'),
         ("tags @> '{a}'", "expected array['...', '...'], not '{a}' at character 9"),
         ("text @> array['a']", 'operator "@>" does not take "text" at character 1'),

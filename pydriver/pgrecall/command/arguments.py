@@ -562,7 +562,7 @@ Command(
         metavar="SHARE",
         help=f"Share of the nearest that the new indexes have to find; {LEAST_RECALL}.",
     ),
-    flag("--lossy", help="Do without questions whose text nobody knows."),
+    flag("--lossy", help="Drop questions that were retained without their text."),
 )
 Command(
     top,
@@ -661,7 +661,7 @@ Command(
     ["pgrecall mcp --bank mine", "pgrecall mcp --bank mine --http --port 8000 --read-only"],
     option("--bank", metavar="NAME", help="The one bank of all tools; default: PGRECALL_BANK."),
     CREATE(),
-    flag("--read-only", help="Offer recall and list alone."),
+    flag("--read-only", help="Offer only recall and list."),
     flag("--http", help="Streamable HTTP at /mcp; default: standard input."),
     option(
         "--host",
