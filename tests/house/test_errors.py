@@ -175,7 +175,7 @@ def test_a_depth_out_of_range_is_refused(bank: Connection, call: str, depth: str
         json.dumps({"query": "x" * 100001}),
         "22023",
         "query has 100001 characters, more than 100000",
-        "^Pass the part",
+        "^Pass only the part",
     ),
 )
 @pytest.mark.parametrize("function", sorted(FAMILY))
