@@ -49,34 +49,29 @@ declare
   watermark bigint := (
     select s.watermark from pgrecall_internal.statistics s
     where  s.bank_id = _recount_mentions.bank and s.kind = 'memory');
-  entities  bigint[];
-  changes   bigint[];
 begin
-  select array_agg(c.entity_id order by c.entity_id), array_agg(c.mentions order by c.entity_id)
-  into   entities, changes
-  from (
-    select x.entity_id, sign * count(*) as mentions
+  if sign > 0 then
+    perform pgrecall_internal._count_mentions(bank, 0, watermark, memory_ids);
+    return;
+  end if;
+  with gone as (
+    select x.entity_id, count(*) as mentions
     from   pgrecall.mention x
     where  x.bank_id = _recount_mentions.bank and x.memory_id = any (memory_ids)
       and  x.memory_id <= watermark
     group  by x.entity_id
-  ) as c;
-  if sign > 0 then
-    insert into pgrecall_internal.entity_count as c (bank_id, entity_id, mention_count)
-    select _recount_mentions.bank, u.entity_id, u.mentions
-    from   unnest(entities, changes) as u(entity_id, mentions)
-    on conflict on constraint entity_count_pkey do update
-    set mention_count = c.mention_count + excluded.mention_count;
-    return;
-  end if;
-  delete from pgrecall_internal.entity_count c
-  using  unnest(entities, changes) as u(entity_id, mentions)
-  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id
-    and  c.mention_count + u.mentions <= 0;
+  ),
+  unmentioned as (
+    delete from pgrecall_internal.entity_count c
+    using  gone g
+    where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+      and  c.mention_count <= g.mentions
+  )
   update pgrecall_internal.entity_count c
-  set    mention_count = c.mention_count + u.mentions
-  from   unnest(entities, changes) as u(entity_id, mentions)
-  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id;
+  set    mention_count = c.mention_count - g.mentions
+  from   gone g
+  where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+    and  c.mention_count > g.mentions;
 end;
 $$;
 comment on function pgrecall_internal._recount_mentions is

@@ -179,7 +179,7 @@ comment on function pgrecall_internal._count_lexemes is
 'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
 
 create or replace function pgrecall_internal._count_mentions(
-  bank text, after bigint, upto bigint)
+  bank text, after bigint, upto bigint, ids bigint[] default null)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -190,6 +190,7 @@ begin
   select _count_mentions.bank, x.entity_id, count(*)
   from   pgrecall.mention x
   where  x.bank_id = _count_mentions.bank and x.memory_id > after and x.memory_id <= upto
+    and  (ids is null or x.memory_id = any (ids))
   group  by x.entity_id
   order  by x.entity_id
   on conflict on constraint entity_count_pkey do update
@@ -198,7 +199,7 @@ end;
 $$;
 comment on function pgrecall_internal._count_mentions is
 'Adds the memories with ids above after, up to upto, to the counts of the entities that they '
-'mention.';
+'mention; with ids only these.';
 
 create or replace function pgrecall_internal._next_documents(
   bank text, kind text, after bigint, batch_size bigint, upto bigint,

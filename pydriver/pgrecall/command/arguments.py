@@ -97,7 +97,7 @@ Command(
     ],
     flag(
         "--dry-run",
-        help="Say what would be locked, for how long, and what can be done by hand before.",
+        help="Say what would be locked, for how long, and what can be done by hand beforehand.",
     ),
     flag("--sql", help="Print the script instead of running it."),
     option(
@@ -117,7 +117,7 @@ Command(
     flag("--citus", help="Distribute tables and functions over the workers of Citus as well."),
     flag(
         "--recreate-dependents",
-        help="Drop views of yours that stand on what changes, and make them again as they were.",
+        help="Drop your views that depend on what changes, and create them again as they were.",
     ),
     at_most_one=("dry_run", "sql", "citus"),
 )
@@ -186,8 +186,8 @@ Command(
     flag("--no-link", help="Leave links to the command link."),
     flag(
         "--bulk",
-        help="Load many: several connections, vector indexes and links in the end; what is refused"
-        " is listed and left out. Run it again to go on where it was interrupted.",
+        help="Load many facts: over several connections, with vector indexes and links at the end;"
+        " refused lines are listed and left out. Run it again to continue after an interruption.",
     ),
     option(
         "--workers",
@@ -225,7 +225,7 @@ Command(
     ],
     BANK(),
     argument("question"),
-    option("--top-k", type=int, metavar="N", help=f"Answers at most; {TOP_K}."),
+    option("--top-k", type=int, metavar="N", help=f"At most this many answers; {TOP_K}."),
     click.Option(
         ["--set"],
         multiple=True,
@@ -245,7 +245,7 @@ Command(
         metavar="ID",
         help="Say why this memory is not in the answer, or where in it; can be repeated.",
     ),
-    flag("--no-embed", help="Do without the query's embedding."),
+    flag("--no-embed", help="Do not embed the question."),
     MODEL(),
 )
 
@@ -253,7 +253,7 @@ Command(
     top,
     "list",
     "memories.list_them",
-    "List memories, latest stored first.",
+    "List memories, newest first.",
     [
         "pgrecall list mine --top-k 10",
         "pgrecall list mine --entity Maya --since 2026-03-01",
@@ -266,9 +266,9 @@ Command(
     option("--entity", metavar="NAME", help="Only what mentions it."),
     option("--since", type=moment, metavar="TIME", help="Only what occurred from then on."),
     option("--until", type=moment, metavar="TIME", help="Only what occurred before."),
-    flag("--all", help="What no longer holds as well."),
+    flag("--all", help="Also those that no longer hold."),
     option("--before", type=int, metavar="ID", help="The next page: from the last id on."),
-    option("--top-k", type=int, metavar="N", help="Memories at most; 50."),
+    option("--top-k", type=int, metavar="N", help="At most this many memories; 50."),
 )
 Command(
     top,
@@ -318,7 +318,7 @@ Command(
     FILTER(),
     option("--key", metavar="KEY", help="All facts of this key, former ones too."),
     option("--source", metavar="ID", help="All facts from this source."),
-    flag("--dry-run", help="Only say how many would go."),
+    flag("--dry-run", help="Only say how many would be erased."),
 )
 Command(
     top,
@@ -334,7 +334,7 @@ Command(
     option("--session", metavar="ID", help="Only those of this session."),
     option("--since", type=moment, metavar="TIME", help="Only what was sent from then on."),
     option("--until", type=moment, metavar="TIME", help="Only what was sent before."),
-    flag("--dry-run", help="Only say how many would go."),
+    flag("--dry-run", help="Only say how many would be erased."),
 )
 Command(
     top,
@@ -376,7 +376,7 @@ Command(
         "--min-similarity",
         type=float,
         metavar="SHARE",
-        help="Least similarity of different texts; 0.95.",
+        help="Similarity from which different texts are merged; 0.95.",
     ),
     flag("--apply", help="Merge them."),
     flag("--undo", help="Undo the latest merge."),
@@ -408,7 +408,7 @@ Command(
     option(
         "--vectors-of",
         metavar="MODEL",
-        help="Take its embeddings along, which this model made; default: embed anew.",
+        help="Keep its embeddings, which this model made; default: embed anew.",
     ),
     CREATE(),
     NO_EMBED(),
@@ -427,19 +427,25 @@ Command(
     top,
     "embed",
     "transfer.embed",
-    "Embed what was retained without an embedding.",
+    "Embed facts that were retained without an embedding.",
     ["pgrecall embed mine", "pgrecall embed mine --watch --interval 30"],
     BANK(),
     MODEL(),
     option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
-    flag("--watch", help="Go on with what comes, until stopped."),
-    option("--interval", type=float, default=5.0, metavar="SECONDS", help="Between two looks; 5."),
+    flag("--watch", help="Then embed new facts as they come, until stopped."),
+    option(
+        "--interval",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="Time between two checks for new facts; 5.",
+    ),
 )
 Command(
     top,
     "schema",
     "actions.print_schema",
-    "Print the JSON schema of facts that are extracted.",
+    "Print the JSON schema of extracted facts.",
     ["pgrecall schema facts"],
     argument("name", type=click.Choice(("facts",))),
     has_dsn=False,
@@ -475,7 +481,7 @@ Command(
         type=click.Choice(("later", "commit")),
         help="When changes reach the bank: at the next sync, or as they are committed; later.",
     ),
-    flag("--no-history", help="Keep no former text of a changed row."),
+    flag("--no-history", help="Do not keep the former text of a changed row."),
     CREATE(),
     *SYNCING(),
 )
@@ -493,7 +499,7 @@ Command(
     top,
     "detach",
     "tables.detach",
-    "Take a table away from a bank.",
+    "Detach a table from a bank.",
     ["pgrecall detach mine ticket", "pgrecall detach mine ticket --forget"],
     BANK(),
     argument("table"),
@@ -503,7 +509,7 @@ Command(
     top,
     "link",
     "actions.link",
-    "Link what was retained without links.",
+    "Link facts that were retained without links.",
     ["pgrecall link mine", "pgrecall link mine --batch-size 200"],
     BANK(),
     option("--batch-size", type=int, default=1000, metavar="N", help="Facts a transaction; 1000."),
@@ -518,7 +524,7 @@ Command(
     option(
         "--batch-size", type=int, default=500, metavar="N", help="Documents a transaction; 500."
     ),
-    option("--max-seconds", type=float, metavar="S", help="Begin no batch after that long."),
+    option("--max-seconds", type=float, metavar="S", help="Begin no batch after this time."),
 )
 Command(
     top,
@@ -552,9 +558,9 @@ Command(
     ],
     BANK(),
     option("--model", metavar="NAME", help="Name or directory of the new model."),
-    flag("--cancel", help="Give up what was begun."),
+    flag("--cancel", help="Stop, and keep the present model."),
     option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
-    option("--rate", type=float, metavar="N", help="Texts a second at most."),
+    option("--rate", type=float, metavar="N", help="At most this many texts a second."),
     option(
         "--min-recall",
         type=float,
@@ -597,7 +603,11 @@ _QRELS = argument("qrels", type=_FILE)
 _TOPICS = option(
     "--topics", type=_FILE, metavar="FILE", help="The questions of TREC qrels: id, tab, text."
 )
-_BY = option("--by", type=click.Choice(ID_FIELDS), help="What the ids are; default: what most are.")
+_BY = option(
+    "--by",
+    type=click.Choice(ID_FIELDS),
+    help="What the ids are; default: what most of them are found as.",
+)
 _ABOUT_QRELS = (
     '\n\nQRELS is a JSONL file of {"question": "...", "relevant": ["id", ...]}, with "category" and'
     ' "asked_at" where known; or qrels as TREC has them.'
@@ -615,9 +625,9 @@ Command(
     _QRELS,
     _TOPICS,
     _BY,
-    flag("--no-embed", help="Do without embeddings."),
+    flag("--no-embed", help="Do not embed."),
     option("--k", type=int, default=10, metavar="N", help="Of recall@k; 10."),
-    flag("--rerank", help="Measure reranking, too."),
+    flag("--rerank", help="Also measure reranking."),
 )
 Command(
     top,
@@ -630,26 +640,36 @@ Command(
     _QRELS,
     _TOPICS,
     _BY,
-    flag("--no-embed", help="Do without embeddings."),
-    flag("--rerank", help="Boosts of reranking, too."),
-    option("--folds", type=int, default=5, metavar="N", help="Parts held out; 5."),
-    option("--budget", type=float, default=300, metavar="SECONDS", help="To search for; 300."),
+    flag("--no-embed", help="Do not embed."),
+    flag("--rerank", help="Also search for boosts of reranking."),
+    option(
+        "--folds",
+        type=int,
+        default=5,
+        metavar="N",
+        help="Number of parts, each held out in turn; 5.",
+    ),
+    option(
+        "--budget", type=float, default=300, metavar="SECONDS", help="Time for the search; 300."
+    ),
     flag("--apply", help="Make it the bank's default."),
-    flag("--force", help="Apply also an uncertain gain."),
+    flag("--force", help="Apply an uncertain gain too."),
 )
 
 Command(
     top,
     "console",
     "console.serve",
-    "Show what is remembered in the browser.\n\nServes a page on this machine and prints its link.",
+    "Browse what is remembered.\n\nServes a page on this machine and prints its link.",
     ["pgrecall console", "pgrecall console mine --open", "pgrecall console --write --port 8765"],
     argument("bank", required=False),
-    flag("--write", help="Let corrections be made and undone, and entities merged."),
+    flag("--write", help="Allow corrections, their undoing, and merging entities."),
     flag("--open", help="Open it in the browser."),
     option("--host", default="127.0.0.1", help="Address to listen at."),
-    option("--port", type=int, metavar="N", help="8765, or a free one where that is taken."),
-    flag("--no-embed", help="Do without embeddings."),
+    option(
+        "--port", type=int, metavar="N", help="Default: 8765, or a free one where that is taken."
+    ),
+    flag("--no-embed", help="Do not embed."),
     MODEL(),
     has_json=False,
 )
@@ -673,10 +693,16 @@ Command(
         "--token",
         help="Requests need a bearer token, PGRECALL_MCP_TOKEN or one that is printed.",
     ),
-    flag("--no-token", help="Requests need none: behind a proxy that lets in only who may."),
-    several("--name", metavar="HOST", help="Names that it is asked for by, beside the address."),
-    several("--origin", metavar="URL", help="Web pages that may ask it; none."),
-    flag("--no-embed", help="Do without embeddings."),
+    flag("--no-token", help="Require no token: only behind a proxy that checks who may."),
+    several(
+        "--name", metavar="HOST", help="Another host name that requests may use; can be repeated."
+    ),
+    several(
+        "--origin",
+        metavar="URL",
+        help="Origin of web pages that may send requests; can be repeated.",
+    ),
+    flag("--no-embed", help="Do not embed."),
     MODEL(),
     has_json=False,
 )
@@ -700,9 +726,9 @@ Command(
         type=click.Path(path_type=Path),
         default=Path(),
         metavar="PATH",
-        help="Of the project; this one.",
+        help="Directory of the project; this one.",
     ),
-    flag("--hooks", help="Ask the bank before each prompt, too."),
+    flag("--hooks", help="Also ask the bank before each prompt."),
     option(
         "--run",
         type=click.Choice(("path", "uvx", "pipx", "python")),
@@ -724,7 +750,7 @@ Command(
         type=int,
         default=500,
         metavar="N",
-        help="Length of what is printed at most; 500.",
+        help="At most this many tokens are printed; 500.",
     ),
     option(
         "--timeout",
@@ -733,7 +759,7 @@ Command(
         metavar="SECONDS",
         help="Time for the answer; 5.",
     ),
-    flag("--no-embed", help="Do without the prompt's embedding."),
+    flag("--no-embed", help="Do not embed the prompt."),
     MODEL(),
     has_json=False,
 )
@@ -757,7 +783,7 @@ Command(
     shards,
     "init",
     "shard.init",
-    "Make an empty database the router. Needs PL/Proxy and a superuser there.",
+    "Make an empty database the router. Needs PL/Proxy and a superuser.",
     ["pgrecall shard init --dsn postgresql://router/memory"],
 )
 Command(
@@ -791,7 +817,7 @@ Command(
     shards,
     "status",
     "shard.status",
-    "Show how each shard is. Exit status 1 where one has a problem.",
+    "Show the state of each shard. Exit status 1 where one has a problem.",
     ["pgrecall shard status", "pgrecall shard status --json"],
 )
 Command(
