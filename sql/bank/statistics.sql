@@ -110,8 +110,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
-    -- Only documents whose length can differ: field weights may have changed, and 0.1.0 did not
-    -- normalise texts that are not ASCII.
+    -- Only documents whose length can differ: by field weights, and by how release 0.1.0 read
+    -- texts that are not ASCII.
     update pgrecall.memory m
     set    lexical_length = (
              pgrecall_internal._document_weights(bank, m.text, m.context, m.fact_key, 1)).length

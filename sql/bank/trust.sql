@@ -1,8 +1,8 @@
 -- Trust in sources: how much what they say counts, and what they may do to what others said.
 --
 -- Whoever may talk to an agent may write into its memory. source_trust of a bank gives sources a
--- trust from 0 to 1, by their source_id or by how that begins ("web:*"); what begins with one entry
--- is one source, since who writes chooses the rest. The score of a fact is multiplied by the trust
+-- trust from 0 to 1, by their source_id or by a prefix of it ("web:*"). All ids with one prefix are
+-- one source, since whoever writes chooses the rest. The score of a fact is multiplied by the trust
 -- (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
 -- source pays nothing for this.
 -- quarantine() (operations/quarantine.sql) takes out all facts of a source: its trust is 0 then.

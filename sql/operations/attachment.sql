@@ -3,12 +3,12 @@
 -- attach_table() checks columns and rights, writes down the mapping, and puts four statement
 -- triggers on the table that note the keys that change (state/attachment.sql). They run a function
 -- that it creates beside the table, with the rights of the table's owner: whoever may write the
--- table needs no right in pgrecall, and pgrecall lends none of its own. What it does is up to the
--- owner alone, so nobody's code runs with the rights of another. The function only inserts keys;
--- with apply => 'commit' it also syncs them as the transaction commits, after its last statement:
--- it locks no bank while it waits for a row. Where constraints are set immediate, the next change
--- or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made of
--- names of the catalog (%I) and of quoted constants (%L).
+-- table needs no right in pgrecall, and pgrecall lends none of its own: no one's code runs with the
+-- rights of another. The function only inserts keys; with apply => 'commit' it also syncs them as
+-- the transaction commits, after its last statement: it locks no bank while it waits for a row.
+-- Where constraints are set immediate, the next change or sync brings them. sync_table()
+-- (operations/sync.sql) does the rest. Statements are made of names of the catalog (%I) and of
+-- quoted constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe

@@ -1,4 +1,4 @@
--- The log of recalls is written and summed up.
+-- The log of recalls: writing it and summing it up.
 --
 -- log_recalls() takes what clients sampled; recall_stats() gives counts and percentiles by bank,
 -- slow_recalls() single recalls.

@@ -3,7 +3,7 @@
 -- Retaining a fact takes the same time in a bank of any size. What grows with the bank is left
 -- pending: counting documents where many were stored at once (bank/statistics.sql), computing
 -- weights anew when the mean length of the documents has changed, and links that were deferred
--- (retain/link.sql). So is the end of samples in the log of recalls (operations/log.sql). Nothing
+-- (retain/link.sql). So is deleting old samples from the log of recalls (operations/log.sql). None
 -- of it changes what a bank holds; recalls work meanwhile. maintain() does a bounded piece of it.
 -- Call it until it returns no row, each call in a transaction of its own: what a call has done
 -- stays done, whatever stops the next.

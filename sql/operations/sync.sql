@@ -5,7 +5,7 @@
 -- another transaction changes meanwhile it notes itself, and that note is seen later than the row
 -- or together with it; so nothing is lost, and a row read twice gives the same memory. The first
 -- pass over all rows goes in order of the key. Rows that cannot be stored (a text that is too long,
--- an unknown fact type) keep nobody waiting: they are noted with the reason, until they change.
+-- an unknown fact type) hold up no others: they are noted with the reason, until they change.
 -- It reads the table with the rights of its caller, and calls no cast of a type that users made.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
