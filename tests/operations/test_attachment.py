@@ -450,7 +450,7 @@ def test_names_are_never_read_as_sql(bank: Connection) -> None:
     [
         ({"bank": "none"}, "RC001", 'bank "none" does not exist', "create_bank"),
         ({"relation": None}, "22004", "relation must not be null", "Name the table"),
-        ({"relation": "v"}, "22023", "v cannot be attached", "no view"),
+        ({"relation": "v"}, "22023", "v cannot be attached", "ordinary table"),
         ({"relation": "parted"}, "22023", "parted cannot be attached", "partition"),
         ({"relation": "pgrecall.memory"}, "22023", "pgrecall.memory cannot be attached", "your"),
         ({"key": "body"}, "22023", 'column "body" of table ticket is not a key', "unique index"),
