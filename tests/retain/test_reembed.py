@@ -129,7 +129,7 @@ def test_another_models_query_is_refused_before_and_after(
         connection,
         "RC005",
         'bank "b" is embedded with model "old", not "new"',
-        r'It is being re-embedded; use "old" until reembed_finish\(\) was called\.',
+        r'It is being re-embedded; use "old" until reembed_finish\(\) is called\.',
     ):
         nearest(connection, EVEN["new"], "new")
     finish(connection)
