@@ -224,6 +224,9 @@ begin
     cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
     where  h.via is not null
   );
+  if ids = '{}' then
+    return hits;
+  end if;
   request.fact_types := null;
   select jsonb_object_agg(
            m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
