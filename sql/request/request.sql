@@ -69,15 +69,22 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  parsed   record := pgrecall_internal._parsed_query(request.query);
+  parsed   record;
   expanded text[] := '{}';
 begin
-  request.words := parsed.words;
-  request.phrases := parsed.phrases;
-  request.excluded := parsed.excluded;
+  request.words := request.query;
+  request.phrases := '{}';
+  request.excluded := '{}';
+  -- Another letter may be a form of a quote or a dash.
+  if request.query ~ '["-]' or octet_length(request.query) > length(request.query) then
+    parsed := pgrecall_internal._parsed_query(request.query);
+    request.words := parsed.words;
+    request.phrases := parsed.phrases;
+    request.excluded := parsed.excluded;
+  end if;
   request.lexemes := array(
     select l.lexeme
-    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
+    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, request.words) as l
   );
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(
@@ -317,7 +324,8 @@ begin
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
-    request.named := pgrecall_internal._named_entities(bank, request.query);
+    request.named := array(
+      select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
   request.is_only_date := during is not null and request.named = '{}' and not is_expanded
                           and (request.query = '' and embedding is null
