@@ -59,7 +59,8 @@ create or replace function pgrecall_internal._untrusted(quarantined jsonb)
 returns jsonb
 language sql immutable parallel safe
 return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
-comment on function pgrecall_internal._untrusted is 'The trust of sources in quarantine, 0 for each.';
+comment on function pgrecall_internal._untrusted is
+'The trust of sources in quarantine, 0 for each.';
 
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb

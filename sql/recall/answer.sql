@@ -200,9 +200,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._told_paths is
-'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of facts in the '
-'order of the path, the path as one line where it follows relations, and the direction where it '
-'follows causes. Null where a path only leads from a name to a fact about it.';
+'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of '
+'facts in the order of the path, the path as one line where it follows relations, and the '
+'direction where it follows causes. Null where a path only leads from a name to a fact about it.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
