@@ -132,13 +132,13 @@ declare
   taken   double precision[] := '{}';
   began   double precision;
   arm     text;
-  result  pgrecall_internal.arm_result;
+  called  record;
 begin
   foreach arm in array array['semantic', 'lexical', 'graph'] loop
     began := pg_temp.spent();
-    result := pgrecall_internal._call_arm(arm, request, hits, false);
+    called := pgrecall_internal._call_arm(arm, request, hits, false);
     taken := taken || pg_temp.spent() - began;
-    hits := hits || pgrecall_internal._arm_hits(arm, result);
+    hits := hits || called.hits;
   end loop;
   return taken;
 end;

@@ -57,7 +57,7 @@ select h.memory_id from pgrecall.hybrid_recall(
 WHOLE = RECALL.replace("h.memory_id", "h.*")
 EMBEDDED = "select embedded_text from pgrecall.prepare_recall('demo', %s)"
 IS_PLAIN = """
-select pgrecall_internal._named_entities('demo', %(query)s) = '{}'
+select not exists (select from pgrecall.query_entities('demo', %(query)s))
 """
 CALLS = "select funcid, calls from pg_stat_xact_user_functions where schemaname ~ '^pgrecall'"
 WARMING = 5  # rounds that do not count

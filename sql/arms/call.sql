@@ -1,4 +1,19 @@
 -- How an arm is called: by name, from the run of a recall or alone.
+create or replace function pgrecall_internal._arm_hits(
+  arm text, result pgrecall_internal.arm_result)
+returns setof pgrecall.arm_hit
+language sql immutable parallel safe rows 100
+begin atomic
+  -- In the from of a query, so that it is inlined. Equal scores share a rank: the order of storing
+  -- is no evidence.
+  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
+         (result).background
+  from   unnest((result).memory_ids, (result).scores, (result).vias)
+           with ordinality as u(id, score, via, n)
+  order  by u.n;
+end;
+comment on function pgrecall_internal._arm_hits is 'The hits of an arm with their ranks.';
+
 create or replace function pgrecall_internal._call_arm(
   arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean,
   out result pgrecall_internal.arm_result, out hits pgrecall.arm_hit[])
@@ -12,14 +27,7 @@ begin
   using   request, before, is_planned;
   hits := '{}';
   if result.is_run and not is_planned then
-    hits := array(
-      -- Equal scores share a rank: the order of storing is no evidence.
-      select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
-              u.via, result.background)::pgrecall.arm_hit
-      from   unnest(result.memory_ids, result.scores, result.vias)
-               with ordinality as u(id, score, via, n)
-      order  by u.n
-    );
+    hits := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
   end if;
 end;
 $$;
@@ -49,44 +57,40 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  ids         bigint[];
-  confidences real[];
 begin
-  if request.named = '{}' then
-    return hits;
-  end if;
-  with entity as materialized (
-    -- The graph leads on from a rare name; from a common one its mass spreads too thin.
-    select q.entity_id,
-           q.confidence * (1 - pgrecall_internal._rarity(
-             m.count, coalesce((request.memory_terms).documents, 1))) as confidence
-    from   unnest(request.named) as q
-    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
-  )
-  select array_agg(n.memory_id), array_agg(n.confidence)
-  into   ids, confidences
-  from (
-    select m.memory_id, max(e.confidence)::real as confidence
-    from   entity e
-    cross  join lateral (
-      select x.memory_id
-      from   pgrecall.mention x
-      where  x.bank_id = (request.bank).bank_id
-        and  x.memory_id = any (array(select h.memory_id from unnest(hits) as h))
-        and  x.entity_id = e.entity_id
-    ) as m
-    group  by m.memory_id
-  ) as n;
-  if ids is null then
+  if request.named = '{}' or hits = '{}' then
     return hits;
   end if;
   return array(
+    with hit as materialized (
+      select *
+      from   unnest(hits) with ordinality
+               as h(arm, memory_id, rank, score, named, via, background, place)
+    ),
+    entity as materialized (
+      -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+      select q.entity_id,
+             q.confidence * (1 - pgrecall_internal._rarity(
+               m.count, coalesce((request.memory_terms).documents, 1))) as confidence
+      from   unnest(request.named) as q
+      cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
+    ),
+    named as materialized (
+      select m.memory_id, max(e.confidence)::real as confidence
+      from   entity e
+      cross  join lateral (
+        select x.memory_id
+        from   pgrecall.mention x
+        where  x.bank_id = (request.bank).bank_id
+          and  x.memory_id = any (array(select h.memory_id from hit h))
+          and  x.entity_id = e.entity_id
+      ) as m
+      group  by m.memory_id
+    )
     select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
             h.background)::pgrecall.arm_hit
-    from   unnest(hits) with ordinality
-             as h(arm, memory_id, rank, score, named, via, background, place)
-    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
+    from   hit h
+    left   join named n on n.memory_id = h.memory_id
     order  by h.place
   );
 end;
@@ -102,39 +106,43 @@ language plpgsql immutable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  words     double precision[] := array(
-    select h.score from unnest(hits) as h where h.arm = 'lexical' order by h.score desc limit 11);
-  sureness  double precision;
-  certainty double precision;
-  doubted   record;
 begin
-  if doubt = 0 or coalesce(words[1], 0) <= 0 then
+  if doubt = 0 then
     return weights;
   end if;
-  sureness := (1 - coalesce(words[11], 0) / words[1] - 0.5) / 0.2;
-  for doubted in
-    select h.arm, max(h.score) as best, max(h.background) as background
-    from   unnest(hits) as h
-    where  h.background is not null
-    group  by h.arm
-    having max(h.score) > 0
-  loop
-    certainty := (1 - doubted.background / doubted.best - 0.3) / 0.3;
-    weights := weights || jsonb_build_object(
-      doubted.arm,
-      coalesce((weights ->> doubted.arm)::double precision, 1)
-      * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
-  end loop;
-  -- The graph votes once more for what others found, but leads to no message: those keep a share.
-  return weights || coalesce((
-    select jsonb_object_agg(m.arm, (weights ->> m.arm)::double precision * (1 + g.weight))
-    from   pgrecall.arms() as m
-    cross  join (select max((weights ->> a.arm)::double precision) as weight
-                 from   pgrecall.arms() as a
-                 where  a.needs = '{names}'
-                   and  exists (select from unnest(hits) as h where h.arm = a.arm)) as g
-    where  m.finds = 'message' and g.weight > 0 and weights ? m.arm), '{}');
+  return (
+    with hit as materialized (
+      select h.arm, max(h.score) as best, max(h.background) as background,
+             case when h.arm = 'lexical'
+               then (array_agg(h.score order by h.score desc))[11] end as eleventh
+      from   unnest(hits) as h
+      group  by h.arm
+    ),
+    sure as (
+      select greatest(0, least(1, (1 - coalesce(h.eleventh, 0) / h.best - 0.5) / 0.2)) as sureness
+      from   hit h
+      where  h.arm = 'lexical' and h.best > 0
+    ),
+    doubted as (
+      select h.arm,
+             coalesce((weights ->> h.arm)::double precision, 1)
+             * (1 - doubt * s.sureness * (1 - greatest(0, least(
+                 1, (1 - h.background / h.best - 0.3) / 0.3)))) as weight
+      from   sure s
+      join   hit h on h.background is not null and h.best > 0
+      union  all
+      -- The graph votes once more for what others found, but leads to no message: those keep a
+      -- share.
+      select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
+      from   pgrecall.arms() as m
+      cross  join (select max((weights ->> a.arm)::double precision) as weight
+                   from   sure s, pgrecall.arms() as a
+                   join   hit h on h.arm = a.arm
+                   where  a.needs = '{names}') as g
+      where  m.finds = 'message' and g.weight > 0 and weights ? m.arm
+    )
+    select weights || coalesce(jsonb_object_agg(d.arm, d.weight), '{}') from doubted d
+  );
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is

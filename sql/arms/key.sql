@@ -80,6 +80,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -92,8 +93,9 @@ begin
   elsif is_planned then
     result.reason := 'the bank has facts with keys';
   else
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._key_search(request) as s;
+    search := pgrecall_internal._key_search(request);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;

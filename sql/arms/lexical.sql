@@ -31,6 +31,7 @@ declare
   matches  text;
   ids      bigint[];
   doubtful bigint[];
+  is_built boolean := true;
   checked  bigint[];
   branch   text;
 begin
@@ -68,8 +69,10 @@ begin
         then
           -- The usual search of a bank that is not large, planned once a session.
           select array_agg(t.id order by t.score desc, t.id desc),
-                 array_agg(t.score order by t.score desc, t.id desc)
-          into   ids, scores
+                 array_agg(t.score order by t.score desc, t.id desc),
+                 array_agg(t.id) filter (
+                   where terms.is_shared or t.id > coalesce(terms.watermark, 0))
+          into   ids, scores, doubtful
           from (
             select n.id, n.score
             from   unnest(request.fact_types) as f(fact_type)
@@ -81,7 +84,11 @@ begin
                 and  m.valid_from <= request.as_of
                 and  (m.valid_to is null or m.valid_to > request.as_of)
                 and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
-                     && pgrecall_internal._scoped_keys(bank.bank_id, f.fact_type, chosen.singles)
+                     && array(
+                       -- As _scoped_keys(), which would be entered for each type.
+                       select hashint8extended(
+                                d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
+                       from   unnest(chosen.singles) as d)
               order  by 2 desc, 1 desc
               limit  depth
             ) as n
@@ -89,6 +96,7 @@ begin
             limit  depth
           ) as t
           where  t.score > 0;
+          is_built := false;
           exit;
         end if;
         -- Sets that differ in the last word share a scan, which reads the posting lists of the
@@ -162,9 +170,11 @@ begin
 
   -- A score may stem from another lexeme of the same dimension. Where the bank has such a pair, and
   -- for documents not counted yet, the text is rechecked.
-  doubtful := array(
-    select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
-  );
+  if is_built then
+    doubtful := array(
+      select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
+    );
+  end if;
   if doubtful <> '{}' then
     checked := pgrecall_internal._recheck_lexemes(bank, kind, doubtful, request.lexemes);
     select array_agg(u.id order by u.n), array_agg(u.score order by u.n)
@@ -220,8 +230,11 @@ set search_path from current
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
-  result.is_run := pgrecall_internal._has_word(request, 'memory', request.memory_terms);
+  result.is_run := case when 0 < any ((request.memory_terms).counts) then true
+                        else pgrecall_internal._has_word(
+                          request, 'memory', request.memory_terms) end;
   if request.lexemes is null and request.is_only_date then
     result.is_run := false;
     result.reason := 'the query is only a date, and all facts have theirs';
@@ -230,8 +243,9 @@ begin
   elsif is_planned then
     result.reason := 'the bank knows words of the query';
   else
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._lexical_search(request, 'memory', request.memory_terms) as s;
+    search := pgrecall_internal._lexical_search(request, 'memory', request.memory_terms);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;

@@ -14,6 +14,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   if (
     select true from pgrecall.message m
@@ -28,8 +29,10 @@ begin
     result.reason := 'messages have words of the query';
     result.is_run := true;
   else
-    select true, s.memory_ids, s.scores into result.is_run, result.memory_ids, result.scores
-    from   pgrecall_internal._lexical_search(request, 'message', request.message_terms) as s;
+    search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
+    result.is_run := true;
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;

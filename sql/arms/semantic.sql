@@ -45,6 +45,7 @@ declare
     when filter is null then 2
     else 1
   end);
+  indexed     record;
   elements    bigint;
   unused      text;
   exact_types text[];
@@ -54,7 +55,6 @@ declare
   found_ids   bigint[];
   distances   double precision[];
   found_types text[];
-  farthest    double precision;
   horizon     double precision;
   visible     bigint[];
   looked_up   integer;
@@ -65,10 +65,10 @@ begin
     return;
   end if;
   if hnsw_types is null then
-    select i.indexed,
-           i.bytes * 1000 / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000)
-    into   hnsw_types, elements
-    from   pgrecall_internal._indexed_types(bank, request.fact_types) as i;
+    indexed := pgrecall_internal._indexed_types(bank, request.fact_types);
+    hnsw_types := indexed.indexed;
+    elements := indexed.bytes * 1000
+                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
     -- One index candidate costs about as much as 20 sequential comparisons.
     if elements < 20 * fetched then
       unused := format('by index from %s vectors on', 20 * fetched);
@@ -138,9 +138,7 @@ begin
     end if;
     if filter is null and hnsw_types = '{}' then
       -- The usual search, planned once a session. What follows needs the nearest of all types.
-      select array_agg(f.memory_id), array_agg(f.distance), max(f.distance)
-      into   found_ids, distances, farthest
-      from (
+      with nearest as materialized (
         select n.memory_id, n.distance
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
@@ -152,9 +150,19 @@ begin
         ) as n
         order  by 2
         limit  fetched
+      )
+      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
+             (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
+              from   nearest n
+              having count(*) >= fetched)
+      into   memory_ids, scores, horizon
+      from (
+        select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
+        from   nearest n
+        group  by n.memory_id
+        having pgrecall_internal._similarity(1 - min(n.distance), low, high) >= floor
+        order  by 2 desc, 1 desc
       ) as f;
-      horizon := case when cardinality(found_ids) >= fetched
-                      then pgrecall_internal._similarity(1 - farthest, low, high) end;
       short_types := '{}';
     else
       execute format(
@@ -187,18 +195,18 @@ begin
         hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
         continue;
       end if;
-    end if;
 
-    select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
-    into   memory_ids, scores
-    from (
-      select u.memory_id,
-             pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
-      from   unnest(found_ids, distances) as u(memory_id, distance)
-      group  by u.memory_id
-      having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
-      order  by 2 desc, 1 desc
-    ) as f;
+      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
+      into   memory_ids, scores
+      from (
+        select u.memory_id,
+               pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
+        from   unnest(found_ids, distances) as u(memory_id, distance)
+        group  by u.memory_id
+        having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
+        order  by 2 desc, 1 desc
+      ) as f;
+    end if;
     if filter is null then
       -- The first depth memories are looked up first, which is nearly always enough.
       foreach looked_up in array array[depth, cardinality(memory_ids)] loop

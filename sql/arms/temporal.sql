@@ -161,13 +161,15 @@ set search_path from current
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := request.during is not null;
   if is_planned then
     result.reason := 'a time window is given';
   elsif result.is_run and not isempty(request.during) then
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._temporal_search(request) as s;
+    search := pgrecall_internal._temporal_search(request);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;

@@ -449,19 +449,14 @@ comment on function pgrecall_internal._known_weights is
 'The weights, less of an arm that compares the embedding of the query where the model knows few of '
 'its words: all down to a share of 0.75, none from 0.25 on.';
 
-create or replace function pgrecall_internal._resolved_options(
-  bank pgrecall.bank, options jsonb, is_embedded boolean)
+create or replace function pgrecall_internal._resolved_options(defaults jsonb, options jsonb)
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  defaults jsonb := pgrecall_internal._bank_options(bank, is_embedded);
-  given    jsonb;
+  given jsonb;
 begin
-  if coalesce(options, '{}') = '{}' then
-    return defaults;
-  end if;
   perform pgrecall_internal._check_options(options);
   given := jsonb_strip_nulls(options);
   given := defaults || given || jsonb_build_object(
@@ -480,7 +475,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolved_options is
-'Every option with its value in a call. Errors: 22023, RC009.';
+'Every option with its value in a call. defaults: those of the bank. Errors: 22023, RC009.';
 
 create or replace function pgrecall.bank_options(bank text)
 returns jsonb

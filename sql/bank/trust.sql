@@ -53,13 +53,19 @@ comment on function pgrecall_internal._source is
 'The key of sources that a source_id belongs to: its own name, else the longest beginning; null: '
 'none.';
 
+create or replace function pgrecall_internal._untrusted(quarantined jsonb)
+returns jsonb
+language sql immutable parallel safe
+return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
+comment on function pgrecall_internal._untrusted is
+'The trust of sources in quarantine, 0 for each.';
+
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  else (bank).source_trust || (
-    select jsonb_object_agg(k.name, 0) from jsonb_object_keys((bank).quarantined) as k(name))
+  else (bank).source_trust || pgrecall_internal._untrusted((bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';

@@ -58,9 +58,24 @@ comment on function pgrecall_internal._doubted_reports is
 'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
 'it on, hint from four fifths on.';
 
-create or replace function pgrecall_internal._answer_rows(
-  request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
-  places integer[], sources jsonb)
+create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
+returns table (id text, place bigint)
+language sql immutable parallel safe rows 3
+begin atomic
+  select f.id, f.place
+  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
+  where  f.place < coalesce(
+           (select min(s.place)
+            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
+                     with ordinality as s(id, place)
+            where  s.id = _path_prefix.memory_id::text), 5)
+    and  f.place < 5;
+end;
+comment on function pgrecall_internal._path_prefix is
+'The first four facts of a path before a memory, or of the whole path where it is not on it.';
+
+create or replace function pgrecall_internal._with_path_texts(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -69,53 +84,46 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  skip         integer := (request.options ->> 'skip')::integer;
-  idf_sum      double precision := (request.memory_terms).idf_sum;
-  message_sum  double precision := (request.message_terms).idf_sum;
-  is_embedded  boolean := request.embedding is not null;
-  hits         pgrecall.recalled[];
+  ids   bigint[];
+  texts jsonb;
+  vias  jsonb[];
 begin
-  hits := array(
-    select (
-      row_number() over (
-        order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
-      r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
-      r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
-      pgrecall_internal._relevance(
-        r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
-      r.proof_count, lower(r.occurred), upper(r.occurred),
-      (select a.value -> 'via' from jsonb_each(r.arms) as a
-       where  a.value ? 'via'
-       order  by (a.value ->> 'contribution')::double precision desc, a.key
-       limit  1), null, r.written_by, r.stored_at,
-      pgrecall_internal._trust(sources, r.source_id), null)::pgrecall.recalled
-    from (
-      select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
-             m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
-             f.arms, f.place, m.written_by, m.created_at
-      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-      join   pgrecall.memory m
-        on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
-      union all
-      select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
-      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-      join   pgrecall.message t
-        on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
-    ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
-           occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
-           stored_at)
-    order  by row_number() over (
-             order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)
-    offset skip
-    limit  request.top_k
+  ids := array(
+    select distinct b.id::bigint
+    from   unnest(hits) as h
+    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
+    where  h.via is not null
   );
-  return pgrecall_internal._with_conflicts(request, hits);
+  request.fact_types := null;
+  select jsonb_object_agg(
+           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
+  into   texts
+  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
+  cross  join lateral (
+    select x.memory_id, x.text from pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
+    limit  1
+  ) as m;
+  vias := array(
+    select h.via || jsonb_strip_nulls(jsonb_build_object('text', (
+             select string_agg(
+                      texts ->> b.id,
+                      case when h.via ->> 'direction' = 'cause' then ' ← ' else ' → ' end
+                      order by b.place)
+             from   pgrecall_internal._path_prefix(h.via, h.memory_id) as b)))
+    from   generate_series(1, cardinality(hits)) as u(n)
+    cross  join lateral (select (hits[u.n]).via, (hits[u.n]).memory_id) as h
+    order  by u.n
+  );
+  for n in 1 .. cardinality(hits) loop
+    hits[n].via := vias[n];
+  end loop;
+  return hits;
 end;
 $$;
-comment on function pgrecall_internal._answer_rows is
-'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
-'ties by recency. sources: the trust of the sources of the bank.';
+comment on function pgrecall_internal._with_path_texts is
+'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
+'200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._told_paths(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -128,6 +136,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   told jsonb[];
+  bare jsonb[];
 begin
   with element as materialized (
     select h.n, s.place, left(s.e, 1) as sort, substr(s.e, 2) as rest, s.e
@@ -171,42 +180,32 @@ begin
     from   part p
     group  by p.n
   )
-  select array_agg(v.told order by u.n) into told
+  select array_agg(v.told order by u.n),
+         array_agg(case when (hits[u.n]).via is not null then (
+                     select jsonb_object_agg(a.key, a.value - 'via')
+                     from   jsonb_each((hits[u.n]).arms) as a) end order by u.n)
+  into   told, bare
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join via v on v.n = u.n and v.is_telling;
   for n in 1 .. cardinality(hits) loop
     if hits[n].via is not null then
       hits[n].via := told[n];
-      hits[n].arms := (select jsonb_object_agg(a.key, a.value - 'via')
-                       from   jsonb_each(hits[n].arms) as a);
+      hits[n].arms := bare[n];
     end if;
   end loop;
+  if array_remove(told, null) <> '{}' then
+    hits := pgrecall_internal._with_path_texts(request, hits);
+  end if;
   return hits;
 end;
 $$;
 comment on function pgrecall_internal._told_paths is
-'The rows of an answer with via told: names of entities, kinds of relations, ids of facts in the '
-'order of the path, the path as one line where it follows relations, and the direction where it '
-'follows causes. Null where a path only leads from a name to a fact about it.';
+'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of '
+'facts in the order of the path, the path as one line where it follows relations, and the '
+'direction where it follows causes. Null where a path only leads from a name to a fact about it.';
 
-create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
-returns table (id text, place bigint)
-language sql immutable parallel safe rows 3
-begin atomic
-  select f.id, f.place
-  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
-  where  f.place < coalesce(
-           (select min(s.place)
-            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
-                     with ordinality as s(id, place)
-            where  s.id = _path_prefix.memory_id::text), 5)
-    and  f.place < 5;
-end;
-comment on function pgrecall_internal._path_prefix is
-'The first four facts of a path before a memory, or of the whole path where it is not on it.';
-
-create or replace function pgrecall_internal._with_path_texts(
-  request pgrecall_internal.request, hits pgrecall.recalled[])
+create or replace function pgrecall_internal._answer(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -215,53 +214,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  ids   bigint[];
-  texts jsonb;
-begin
-  ids := array(
-    select distinct b.id::bigint
-    from   unnest(hits) as h
-    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
-    where  h.via is not null
-  );
-  request.fact_types := null;
-  select jsonb_object_agg(
-           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
-  into   texts
-  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
-  cross  join lateral (
-    select x.memory_id, x.text from pgrecall.memory x
-    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
-    limit  1
-  ) as m;
-  for n in 1 .. cardinality(hits) loop
-    if hits[n].via is not null then
-      hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (
-        select string_agg(
-                 texts ->> b.id,
-                 case when hits[n].via ->> 'direction' = 'cause' then ' ← '
-                      else ' → ' end
-                 order by b.place)
-        from   pgrecall_internal._path_prefix(hits[n].via, hits[n].memory_id) as b)));
-    end if;
-  end loop;
-  return hits;
-end;
-$$;
-comment on function pgrecall_internal._with_path_texts is
-'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
-'200 characters of each, without facts that the filter leaves out.';
-
-create or replace function pgrecall_internal._answer(
-  request pgrecall_internal.request, hits pgrecall.arm_hit[])
-returns pgrecall.recalled[]
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_generic_plan
-as $$
-declare
   options       jsonb := request.options;
-  last_rank     integer := (options ->> 'skip')::integer + request.top_k;
+  skip          integer := (options ->> 'skip')::integer;
+  last_rank     integer := skip + request.top_k;
   min_relevance double precision := (options ->> 'min_relevance')::double precision;
   collapse      boolean := (options ->> 'collapse')::boolean;
   diversity     double precision := (options ->> 'diversity')::double precision;
@@ -282,9 +237,11 @@ declare
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
-  places        integer[];
+  places        integer[];  -- the order; null: by score, ties by recency
   trusted       record;
   arranged      record;
+  answer        pgrecall.recalled[];
+  is_doubtful   boolean;
 begin
   if options -> 'gates' <> '{}' then
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
@@ -302,22 +259,67 @@ begin
     scores := trusted.scores;
     shares := trusted.shares;
   end if;
-  if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    places := pgrecall_internal._preferred_order(request, ids, scores);
-    return pgrecall_internal._answer_rows(
-      request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select generate_series(1, cardinality(ids))), sources);
-  elsif not is_arranged then
-    return pgrecall_internal._answer_rows(request, ids, scores, shares, null, sources);
+  if is_arranged then
+    arranged := pgrecall_internal._reordered(
+      request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
+      request.as_of, ids, scores, shares);
+    ids := arranged.ids;
+    scores := arranged.scores;
+    shares := arranged.arms;
+    places := array(select generate_series(1, cardinality(ids)));
+  elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
+    -- The n-th of the new order has place n.
+    places := array(
+      select u.n
+      from   unnest(pgrecall_internal._preferred_order(request, ids, scores))
+               with ordinality as u(p, n)
+      order  by u.p);
   end if;
-  arranged := pgrecall_internal._reordered(
-    request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-    request.as_of, ids, scores, shares);
-  return pgrecall_internal._answer_rows(
-    request, arranged.ids, arranged.scores, arranged.arms,
-    array(select generate_series(1, cardinality(arranged.ids))), sources);
+
+  select coalesce(array_agg(a.hit order by a.rank), '{}'),
+         bool_or((a.hit).fact_key is not null) or (request.bank).single_relations <> '{}'
+         or (request.bank).replace in ('relation', 'both')
+  into   answer, is_doubtful
+  from (
+    select s.rank, (
+             s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
+             s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
+             pgrecall_internal._relevance(
+               s.arms, idf_sum, message_sum, is_embedded, is_only_date),
+             s.proof_count, lower(s.occurred), upper(s.occurred),
+             (select a.value -> 'via' from jsonb_each(s.arms) as a
+              where  a.value ? 'via'
+              order  by (a.value ->> 'contribution')::double precision desc, a.key
+              limit  1), null, s.written_by, s.stored_at,
+             pgrecall_internal._trust(sources, s.source_id), null)::pgrecall.recalled as hit
+    from (
+      select r.*, (row_number() over (
+               order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc))::integer
+               as rank
+      from (
+        select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
+               m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
+               f.score, f.arms, f.place, m.written_by, m.created_at
+        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+        join   pgrecall.memory m
+          on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+        union all
+        select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
+               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
+        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+        join   pgrecall.message t
+          on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+      ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
+             occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
+             stored_at)
+      order  by rank
+      offset skip
+      limit  request.top_k
+    ) as s
+  ) as a;
+  -- Facts conflict by their keys, or by relations of which a bank allows one.
+  return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
+              else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
@@ -476,8 +478,7 @@ begin
     end if;
     hits := pgrecall_internal._answer(request, run.hits);
     if exists (select from unnest(hits) as h where h.via is not null) then
-      hits := pgrecall_internal._with_path_texts(
-        request, pgrecall_internal._told_paths(request, hits));
+      hits := pgrecall_internal._told_paths(request, hits);
     end if;
     if (request.options ->> 'with_tokens')::boolean then
       hits := pgrecall_internal._with_tokens(request, hits);

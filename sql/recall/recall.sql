@@ -155,7 +155,8 @@ begin
              1e-9, coalesce((request.options -> 'weights' ->> a.arm)::double precision, a.weight)))
     from   pgrecall.arms() as a));
   if request.named = '{}' then
-    request.named := pgrecall_internal._named_entities(bank, request.query);
+    request.named := array(
+      select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;

@@ -104,7 +104,6 @@ declare
          and (request.options ->> 'known_words')::double precision < 0.75
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
-  called  record;
   result  pgrecall_internal.arm_result;
   found   pgrecall.arm_hit[];
   report  pgrecall.arm_report;
@@ -150,8 +149,10 @@ begin
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          called := pgrecall_internal._call_arm(arm, request, hits, is_planned);
-          result := called.result;
+          -- As _call_arm(), which would be entered for each arm.
+          execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
+          into    result
+          using   request, hits, is_planned;
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then
@@ -161,7 +162,9 @@ begin
             report.status := 'ran';
             report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
-            found := called.hits;
+            if result.memory_ids <> '{}' then
+              found := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
+            end if;
             if are_named then
               found := pgrecall_internal._named_hits(request, found);
             end if;

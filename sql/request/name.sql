@@ -104,22 +104,15 @@ comment on function pgrecall_internal._query_names is
 'have it as an alias.';
 
 create or replace function pgrecall_internal._named_entities(bank text, query text)
-returns pgrecall_internal.named_entity[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return array(
-    select (n.entity_id, n.phrase, coalesce(n.confidence, 0), n.starts_at,
-            n.ends_at)::pgrecall_internal.named_entity
-    from (
-      select distinct on (q.entity_id) q.*
-      from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
-      order  by q.entity_id, length(q.phrase) desc, q.confidence desc
-    ) as n
-  );
+returns setof pgrecall_internal.named_entity
+language sql stable parallel safe rows 5
+begin atomic
+  -- In the from of a query, so that it is inlined.
+  select distinct on (q.entity_id)
+         q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
+  from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+  order  by q.entity_id, length(q.phrase) desc, q.confidence desc;
 end;
-$$;
 comment on function pgrecall_internal._named_entities is
 'The entities that a query names, each by its longest name.';
 
@@ -132,7 +125,7 @@ begin
   perform pgrecall_internal._bank(bank);
   return query
   select e.entity_id, e.name, e.kind, n.matched, n.confidence
-  from   unnest(pgrecall_internal._named_entities(query_entities.bank, query_entities.query)) as n
+  from   pgrecall_internal._named_entities(query_entities.bank, query_entities.query) as n
   cross  join lateral (
     select x.entity_id, x.name, x.kind
     from   pgrecall.entity x

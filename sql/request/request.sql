@@ -69,15 +69,22 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  parsed   record := pgrecall_internal._parsed_query(request.query);
+  parsed   record;
   expanded text[] := '{}';
 begin
-  request.words := parsed.words;
-  request.phrases := parsed.phrases;
-  request.excluded := parsed.excluded;
+  request.words := request.query;
+  request.phrases := '{}';
+  request.excluded := '{}';
+  -- Another letter may be a form of a quote or a dash.
+  if request.query ~ '["-]' or octet_length(request.query) > length(request.query) then
+    parsed := pgrecall_internal._parsed_query(request.query);
+    request.words := parsed.words;
+    request.phrases := parsed.phrases;
+    request.excluded := parsed.excluded;
+  end if;
   request.lexemes := array(
     select l.lexeme
-    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
+    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, request.words) as l
   );
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(
@@ -151,30 +158,19 @@ comment on function pgrecall_internal._window_filter is
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
 returns jsonb
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  conditions jsonb := '["and"]';
-begin
-  if filter is not null then
-    conditions := conditions || jsonb_build_array(filter);
-  end if;
-  if tags is not null then
-    conditions := conditions || jsonb_build_array(
-      jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
-  end if;
-  if options ->> 'entity' is not null then
-    conditions := conditions || jsonb_build_array(
-      jsonb_build_array('=', 'entity', options -> 'entity'));
-  end if;
-  if during is not null and options ->> 'time_mode' <> 'boost' then
-    conditions := conditions || jsonb_build_array(pgrecall_internal._window_filter(
-      during, options ->> 'time_basis', options ->> 'time_mode' = 'events'));
-  end if;
-  return case when jsonb_array_length(conditions) > 1 then conditions end;
-end;
-$$;
+language sql stable parallel safe
+-- An array appended to an array: its elements. Of no condition "and" alone is left.
+return nullif(
+  '["and"]'
+  || case when filter is null then '[]' else jsonb_build_array(filter) end
+  || case when tags is null then '[]'
+          else jsonb_build_array(jsonb_build_array('overlaps', 'tags', to_jsonb(tags))) end
+  || case when options ->> 'entity' is null then '[]'
+          else jsonb_build_array(jsonb_build_array('=', 'entity', options -> 'entity')) end
+  || case when during is null or options ->> 'time_mode' = 'boost' then '[]'
+          else jsonb_build_array(pgrecall_internal._window_filter(
+            during, options ->> 'time_basis', options ->> 'time_mode' = 'events')) end,
+  '["and"]');
 comment on function pgrecall_internal._whole_filter is
 'Filter, tags, option entity and the window of time_mode filter as one condition; null: none.';
 
@@ -246,12 +242,14 @@ set search_path from current
 as $$
 declare
   request     pgrecall_internal.request;
-  needs       text[];
+  needs       text[] := '{names,terms}';
   is_expanded boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
-  request.options := pgrecall_internal._resolved_options(
-    request.bank, options, embedding is not null);
+  request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
+  if options <> '{}' then
+    request.options := pgrecall_internal._resolved_options(request.options, options);
+  end if;
   request.query := pgrecall_internal._asked(query);
   request.embedding := embedding;
   if request.options ->> 'hypothetical' is not null then
@@ -272,8 +270,12 @@ begin
       message = 'nothing to recall by: the query is empty and there is no embedding',
       hint    = 'Pass a question, an embedding =>, a window during => or the option keys or terms.';
   end if;
-  perform pgrecall_internal._check_text('query', query);
-  perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+  if length(query) > length(request.query) then
+    perform pgrecall_internal._check_text('query', query);
+  end if;
+  if num_nonnulls(embedding, model) > 0 then
+    perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+  end if;
   if request.hypothetical is not null then
     perform pgrecall_internal._check_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
@@ -283,7 +285,9 @@ begin
     request.hypothetical := pgrecall_internal._centred(
       request.bank, 'hypothetical', request.hypothetical);
   end if;
-  perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
+  if top_k between 1 and 1000 is not true then
+    perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
+  end if;
   request.top_k := top_k;
   request.as_of := coalesce(as_of, now());
   request.depth := (request.options ->> 'depth')::integer;
@@ -297,25 +301,31 @@ begin
     request.depth := greatest(
       request.depth, least(top_k + (request.options ->> 'skip')::bigint, 10000));
   end if;
-  request.arms := case
-    when arm is not null then array[arm]
-    when jsonb_typeof(request.options -> 'arms') = 'array'
-      then array(select a from jsonb_array_elements_text(request.options -> 'arms') as a)
-  end;
+  if arm is not null then
+    request.arms := array[arm];
+  elsif jsonb_typeof(request.options -> 'arms') = 'array' then
+    request.arms := array(
+      select a from jsonb_array_elements_text(request.options -> 'arms') as a);
+  end if;
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
   request.fact_types := request.all_types;
+  request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
-    pgrecall_internal._parsed_filter(filter), tags, during, request.options);
+    request.filter, tags, during, request.options);
   request.visible_sql := pgrecall_internal._visible_sql(request.filter);
 
-  needs := case when request.arms is null then '{names,terms}' else array(
-    select n from pgrecall.arms() as a, unnest(a.needs) as n where a.arm = any (request.arms)) end;
+  if request.arms is not null then
+    needs := array(
+      select n from pgrecall.arms() as a, unnest(a.needs) as n
+      where  a.arm = any (request.arms));
+  end if;
   request.named := '{}';
   if request.query <> ''
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
-    request.named := pgrecall_internal._named_entities(bank, request.query);
+    request.named := array(
+      select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
   request.is_only_date := during is not null and request.named = '{}' and not is_expanded
                           and (request.query = '' and embedding is null

@@ -17,21 +17,24 @@ as $$
 declare
   terms pgrecall_internal.terms;
 begin
-  select s.document_count, s.watermark into terms.documents, terms.watermark
-  from   pgrecall_internal.statistics s
-  where  s.bank_id = _terms.bank_id and s.kind = _terms.kind;
-
   -- Rarest first; a lexeme without statistics counts as rare.
-  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count),
+  select array_agg(t.dimension) filter (where t.dimension is not null),
+         array_agg(t.idf) filter (where t.dimension is not null),
+         array_agg(t.count) filter (where t.dimension is not null),
          -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         bool_or(t.is_shared)
-  into   terms.dimensions, terms.idfs, terms.counts, terms.idf_sum, terms.is_shared
+         bool_or(t.is_shared), min(c.documents), min(c.watermark)
+  into   terms
   from (
+    select max(s.document_count) as documents, max(s.watermark) as watermark
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = _terms.bank_id and s.kind = _terms.kind
+  ) as c
+  left   join lateral (
     select pgrecall_internal._dimension(q.lexeme) as dimension,
            coalesce(l.document_count, 0)::bigint as count,
            case when q.n > cardinality(lexemes) then 0.5 else 1 end
-           * ln(1 + (greatest(terms.documents, l.document_count, 1)
+           * ln(1 + (greatest(c.documents, l.document_count, 1)
                      - coalesce(l.document_count, 0) + 0.5)
                     / (coalesce(l.document_count, 0) + 0.5)) as idf,
            q.n > cardinality(lexemes) as is_expanded, l.is_shared
@@ -45,7 +48,7 @@ begin
         and  x.dimension = pgrecall_internal._dimension(q.lexeme)
     ) as l
     order  by 2, 1
-  ) as t;
+  ) as t on true;
   return terms;
 end;
 $$;
@@ -63,6 +66,8 @@ as $$
 declare
   first   integer := 1;
   counted double precision := 0;
+  others  bigint := 0;
+  count   bigint;
 begin
   -- A fifth of the limit goes to single words, rarest first.
   while first <= cardinality(dimensions) and counted + counts[first] <= candidate_limit / 5 loop
@@ -70,9 +75,10 @@ begin
     first := first + 1;
   end loop;
   -- Where all words together are in few documents, choosing takes longer than scoring them.
-  if counted + (select coalesce(sum(c), 0) from unnest(counts[first:]) as c)
-     <= candidate_limit / 2.5
-  then
+  foreach count in array counts[first:] loop
+    others := others + count;
+  end loop;
+  if counted + others <= candidate_limit / 2.5 then
     singles := dimensions;
     sets := '{}';
     return;

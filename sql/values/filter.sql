@@ -348,13 +348,8 @@ comment on function pgrecall_internal._union_all is
 
 create or replace function pgrecall_internal._visible_sql(filter jsonb)
 returns text
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
-         || case when filter is null then 'true' else pgrecall_internal._filter_sql(filter) end;
-end;
-$$;
+language sql stable parallel safe
+return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
+       || case when filter is null then 'true' else pgrecall_internal._filter_sql(filter) end;
 comment on function pgrecall_internal._visible_sql is
 'Predicate over alias m: valid as of $2 and passes the filter ($3).';
