@@ -27,7 +27,7 @@ def test_a_state_is_asked_for_in_words_that_no_list_has(text: str, direction: st
     assert read_latest_or_former(text).direction is None
     (vector,) = embed_as(DEFAULT_EMBEDDER, "query", [text])
 
-    assert time_order(DEFAULT_EMBEDDER, vector) == direction
+    assert time_order(DEFAULT_EMBEDDER, [*vector]) == direction
 
 
 def test_the_newest_comes_first_where_the_embedding_asks_for_it(pgrecall: Recall) -> None:
