@@ -79,11 +79,15 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        select x.memory_id
-        from   pgrecall.mention x
-        where  x.bank_id = (request.bank).bank_id
-          and  x.memory_id = any (array(select h.memory_id from hit h))
-          and  x.entity_id = e.entity_id
+        -- Asked of each hit: one search for all reads every mention of a hub in a fresh bank.
+        select h.memory_id
+        from   (select distinct x.memory_id from hit x) as h
+        where  coalesce(
+                 (select true
+                  from   pgrecall.mention x
+                  where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+                    and  x.entity_id between e.entity_id and e.entity_id
+                  limit  1), false)
       ) as m
       group  by m.memory_id
     )

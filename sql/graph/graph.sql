@@ -104,6 +104,25 @@ begin
   if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
     found.memory_ids := '{}';
   end if;
+  if request.during is not null and request.named = '{}' then
+    -- Where nobody is named, the window is what the question is anchored by: what lies outside
+    -- counts less, however it was come by.
+    select array_agg(t.id order by t.score desc, t.id desc),
+           array_agg(t.score order by t.score desc, t.id desc),
+           array_agg(t.path order by t.score desc, t.id desc)
+    into   found.memory_ids, found.scores, found.paths
+    from (
+      select u.id, u.path,
+             case when m.at && request.during then u.score else 0.1 * u.score end as score
+      from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
+      cross  join lateral (
+        select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+        limit  1
+      ) as m
+    ) as t;
+  end if;
   places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
   -- Joined, for an element of an array of texts is found by reading those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),

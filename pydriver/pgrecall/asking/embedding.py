@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, makes_tokens
+from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.inference.vectors import embedded
 
 T = TypeVar("T")
@@ -76,6 +77,10 @@ class EmbeddedBefore:
     def known_words(self, text: str) -> float:
         """Return the share of the words of a question that its model knows, 0 to 1."""
         return known_words(self._embedder, text)
+
+    def time_order(self, vector: Sequence[float]) -> Direction | None:
+        """Return which state a question with this embedding asks for; None: neither, or unsure."""
+        return time_order(self._embedder, vector)
 
 
 def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:

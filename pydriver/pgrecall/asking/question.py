@@ -31,6 +31,7 @@ from pgrecall.inference.interfaces import Embedder, Role, WorkedEmbedder
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, tokens_of
 from pgrecall.inference.prompts import embed_as, submit_as
+from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.inference.vectors import checked, to_floats
 from pgrecall.inference.worker import Reading, Start, on_own_thread, on_this_thread
 from pgrecall.options import ARGUMENTS, EMBEDDINGS
@@ -65,6 +66,7 @@ class Question:
     """
 
     log_share = 0.0
+    _reads_order = False
 
     def __init__(
         self,
@@ -204,15 +206,23 @@ class Question:
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
-        direction = read_latest_or_former(
-            self._query,
-            language=language,
-            latest=_texts(options.get("latest_words", preparation.latest_words)),
-            former=_texts(options.get("former_words", preparation.former_words)),
-        ).direction
+        self._prefer(
+            read_latest_or_former(
+                self._query,
+                language=language,
+                latest=_texts(options.get("latest_words", preparation.latest_words)),
+                former=_texts(options.get("former_words", preparation.former_words)),
+            ).direction
+        )
+        # What no list has is read from the embedding, if the model does that; it is English.
+        self._reads_order = language == "en"
+
+    def _prefer(self, direction: Direction | None) -> None:
+        options = cast("dict[str, object]", self._arguments["options"])
         if direction is not None and "prefer" not in options:
             options["prefer"] = direction
             self._reranking.reranker = None
+            options.pop("with_tokens", None)
 
     def embed(self, *, is_strict: bool = False) -> Iterator[Pending[Any]]:
         """Embed what has to be embedded, all in one go; wait for what is yielded.
@@ -244,6 +254,7 @@ class Question:
             if self._reranking.is_late and self.is_reranked:
                 texts[_TOKENS] = self._query
         options = cast("dict[str, object]", self._arguments["options"])
+        direction = None
         try:
             for role, names in by_role(embedder, texts):
                 # A question without names in it is embedded once, for both it is needed for.
@@ -257,6 +268,8 @@ class Question:
                     vector = read[texts[name]]
                     if name == "embedding":
                         self._arguments[name] = array_text(vector)
+                        if self._reads_order:
+                            direction = time_order(embedder, vector)
                         known = known_words(embedder, texts[name])
                         if known < 1:
                             options.setdefault("known_words", round(known, 4))
@@ -266,6 +279,7 @@ class Question:
                     else:
                         options[name] = vector
                 self._arguments.setdefault("model", embedder.model)
+                self._prefer(direction)
         except Exception as error:  # whatever it is, the other arms answer
             self._leave_out("embedder", "nothing was searched by embedding: ", error)
 

@@ -21,6 +21,7 @@ from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, makes_tokens
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
+from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
@@ -529,6 +530,10 @@ class CachedEmbedder:
     def known_words(self, text: str) -> float:
         """Return the share of the words of a question that its model knows, 0 to 1."""
         return known_words(self._embedder, text)
+
+    def time_order(self, vector: Sequence[float]) -> Direction | None:
+        """Return which state a question with this embedding asks for; None: neither, or unsure."""
+        return time_order(self._embedder, vector)
 
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
         new = [text for text in unique(texts) if (role, text) not in self._known]

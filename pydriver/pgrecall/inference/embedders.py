@@ -36,6 +36,7 @@ from pgrecall.inference.runtime import (
     quiet_loading,
     settled,
 )
+from pgrecall.inference.time_order import Direction, read_time_order
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -310,6 +311,10 @@ class PackagedEmbedder(_OnnxEmbedder, _InRoles):
         super().__init__(threads=threads)
         self.earlier = MiniLMEmbedder(threads=threads)
         """What banks go on with that were filled before there was this model."""
+
+    def time_order(self, vector: Sequence[float]) -> Direction | None:
+        """Return which state a question with this embedding asks for; None: neither, or unsure."""
+        return read_time_order(PACKAGED, vector)
 
     def _graph(self, path: Path) -> bytes:
         # Two ONNX models one after the other are one, with the nodes and outputs of both: so
