@@ -55,8 +55,8 @@ begin atomic
        'before others; further ones follow behind all else.',
        0, 1000, null, true),
       ('source_rows', 'integer', '0', '0 to 1000',
-       'Rows of one source_id that may stand before others; further ones follow behind all else. 0: '
-       'any number.',
+       'Rows of one source_id that may stand before others; further ones follow behind all else. '
+       '0: any number.',
        0, 1000, null, true),
       ('min_relevance', 'number', '0', '0 to 1',
        'Leaves out rows whose relevance is lower, and may leave none.',

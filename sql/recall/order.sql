@@ -133,7 +133,7 @@ declare
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
   -- Rows about the same subject that state the same relation as the best one, or are similar to it
-  -- by embedding or words, are reordered by time, what is trusted more before all else; no other row moves.
+  -- by embedding or words, are reordered by time, what is trusted more first; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
