@@ -20,7 +20,8 @@ of the IDF of a frequent word from that of a copy counted anew; lost, acknowledg
 gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds. Then all is counted
 anew and exported into a database with pgrecall installed afresh. fingerprint.schema are the
 functions, tables, columns, indexes and grants that differ between the two; fingerprint.rows the
-rows, statistics included, but for the vocabulary, a snapshot of some day; fingerprint.answers the questions, of 50, with another answer.
+rows, statistics included, but for the vocabulary, a snapshot of some day; fingerprint.answers the
+questions, of 50, with another answer.
 upgrade.refused is how often something had to be tried again while the upgrade ran; facts are all
 that were written.
 """
