@@ -4,27 +4,37 @@
     python -m bench.scale.soak --full
     python -m bench.scale.soak --minutes 10
 
-A month is compressed into an hour (a minute with --smoke). Each of the 30 days, on one server that
-stays up unless it is killed: facts are retained, replace those of their keys, are updated, ended
-and forgotten, as many as come, so that the bank keeps its size; near copies are consolidated;
-questions are asked, over one connection that lasts; then maintain() and vacuum run. On every tenth
-day the bank is re-embedded with another model, on every seventh a process of the server is killed
-with SIGKILL while it writes.
+A month is compressed into an hour (a minute with --smoke), on one server that stays up unless it is
+killed. It begins with the oldest release, 0.1.0, which is upgraded in the middle while facts are
+retained and questions asked. Each of the 30 days facts are retained, replace those of their keys,
+are updated, ended and forgotten, as many as come, so that the bank keeps its size; near copies are
+consolidated; questions are asked, over one connection that lasts; then maintain() and vacuum run.
+What 0.1.0 cannot do (replace, update, consolidate, maintain) begins after the upgrade. From then on
+the bank is re-embedded with another model on every sixth day. On every seventh day of the month a
+process of the server is killed with SIGKILL while it writes.
 
-Figures, from the last third of the days over the second, where all should have levelled off:
+Figures, from the last six days over the six before, where all should have levelled off:
 growth.<table> and growth.indexes in bytes, growth.backend in memory of the connection that lasts,
 growth.p99 of a recall in processor time. In the end: statistics.idf_error, the largest difference
 of the IDF of a frequent word from that of a copy counted anew; lost, acknowledged facts that are
-gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds.
+gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds. Then all is counted
+anew and exported into a database with pgrecall installed afresh. fingerprint.schema are the
+functions, tables, columns, indexes and grants that differ between the two; fingerprint.rows the
+rows, statistics included, but for the vocabulary, a snapshot of some day; fingerprint.answers the
+questions, of 50, with another answer.
+upgrade.refused is how often something had to be tried again while the upgrade ran; facts are all
+that were written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
+import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,11 +46,15 @@ from psycopg.types.json import Jsonb
 
 from pgrecall import Recall, RecallError, schema
 from pgrecall.command import main as command
-from pgrecall.server import embedded_server
+from pgrecall.server import build, embedded_server
 
 DAYS = 30
+UPGRADED = 15  # on which of them
+SPAN = 6  # days that are compared
+BEFORE = "0.1.0"
 KEPT = 2000  # facts that the bank holds
-A_DAY = 300  # that come, at most
+BATCH = 10
+BATCHES = 30  # a day, or one each second where a day takes longer
 ASKED = 40  # questions a day
 KEYS = 200
 LENGTH = 64
@@ -48,8 +62,14 @@ TABLES = ("memory", "embedding", "entity", "mention", "link", "lexeme", "entity_
 SIZES = """
 select c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid)
 from   pg_class c
-where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
-  and  c.relkind = 'r'
+join   pg_namespace n on n.oid = c.relnamespace
+where  n.nspname in ('pgrecall', 'pgrecall_internal') and c.relkind = 'r'
+"""
+FINGERPRINT = harness.ROOT / "tests" / "fingerprint.sql"
+RETAIN = "select memory_id from pgrecall.retain(bank => 'soak', facts => %s, model => %s)"
+RECALL = """
+select memory_id, text
+from   pgrecall.hybrid_recall(bank => %s, query => %s, embedding => %s, model => %s, top_k => 10)
 """
 PENDING = "select memory_id from pgrecall.reembed_pending('soak')"
 IDF = """
@@ -67,6 +87,16 @@ where  a.bank_id = 'soak' and b.document_count >= 20
 """
 
 
+def timeless(line: str) -> str:
+    """Give a row of an export without the time at which it was counted; nothing of a snapshot."""
+    given = json.loads(line)
+    if given["table"] == "vocabulary":
+        return ""
+    for name in ("refreshed_at", "taken_at"):
+        given["row"].pop(name, None)
+    return json.dumps(given)
+
+
 class Month:
     """A bank that is used, and what was noted of it each day."""
 
@@ -77,6 +107,8 @@ class Month:
         self.model = "model 0"
         self.stored: dict[str, list[int]] = {}  # the versions of each fact
         self.count = 0
+        self.refused = 0
+        self.is_old = True
         self.notes: dict[str, list[float]] = defaultdict(list)
         self.server = embedded_server(path=path)
 
@@ -102,10 +134,31 @@ class Month:
             fact["fact_key"] = f"key.{self.dice.randrange(KEYS)}"
         return fact
 
-    def write(self, memory: Recall, facts: list[dict[str, Any]]) -> None:
-        rows = memory.retain("soak", facts, model=self.model, replace="key")
-        for fact, row in zip(facts, rows, strict=True):
-            self.stored[fact["text"]] = [row.memory_id]
+    def facts(self) -> list[dict[str, Any]]:
+        return [self.fact() for _ in range(BATCH)]
+
+    def write(self, connection: psycopg.Connection[Any], facts: list[dict[str, Any]]) -> None:
+        if self.is_old:
+            found = connection.execute(RETAIN, [Jsonb(facts), self.model]).fetchall()
+            keys = [key for (key,) in found]
+        else:
+            memory = Recall(connection, embedder=None)
+            rows = memory.retain("soak", facts, model=self.model, replace="key")
+            keys = [row.memory_id for row in rows]
+        for fact, key in zip(facts, keys, strict=True):
+            self.stored[fact["text"]] = [key]
+
+    def surplus(self) -> list[int]:
+        """Take out the oldest facts, as many as there are too many of."""
+        texts = list(self.stored)[: max(0, len(self.stored) - KEPT)]
+        return [key for text in texts for key in self.stored.pop(text)]
+
+    def change_old(self, connection: psycopg.Connection[Any]) -> None:
+        """End some facts and forget the oldest, as 0.1.0 did."""
+        for (key,) in list(self.stored.values())[-5:]:
+            connection.execute("select pgrecall.supersede('soak', %s)", [key])
+        connection.execute("select pgrecall.forget('soak', %s)", [self.surplus()])
+        connection.execute("select pgrecall.refresh_statistics('soak')")
 
     def change(self, memory: Recall) -> None:
         """Update and end some facts, and forget the oldest."""
@@ -115,10 +168,8 @@ class Month:
             self.stored[one.text].append(version.memory_id)
         for one in alive[5:10]:
             memory.supersede("soak", one.memory_id)
-        surplus = len(self.stored) - KEPT
-        if surplus > 0:
-            texts = list(self.stored)[:surplus]
-            memory.forget("soak", [key for text in texts for key in self.stored.pop(text)])
+        if keys := self.surplus():
+            memory.forget("soak", keys)
 
     def reembed(self, memory: Recall, day: int) -> None:
         self.model = f"model {day}"
@@ -147,80 +198,120 @@ class Month:
         if victim == postmaster:
             self.server = embedded_server(path=self.path)
 
-    def day(self, number: int, reader: psycopg.Connection[Any]) -> None:
+    def upgrade(self) -> None:
+        """Upgrade to the current release while facts are retained and questions asked."""
+        is_over = threading.Event()
+        worker = threading.Thread(target=self.go_on, args=[is_over])
+        worker.start()
+        time.sleep(1)
+        with self.connect() as connection:
+            schema.migrate(connection)
+        time.sleep(1)
+        is_over.set()
+        worker.join()
+        self.is_old = False
+
+    def go_on(self, is_over: threading.Event) -> None:
+        batch = self.facts()
+        with self.connect() as connection:
+            while not is_over.is_set():
+                try:
+                    self.write(connection, batch)
+                    self.answer(connection, "soak", self.question(), self.vector())
+                    batch = self.facts()
+                except psycopg.Error:
+                    self.refused += 1
+
+    def day(self, number: int) -> None:
         ends = time.monotonic() + self.day_seconds
         is_killed = number % 7 == 6
-        batch = [self.fact() for _ in range(10)]
+        batches = max(BATCHES, int(self.day_seconds))
+        batch = self.facts()
         with self.connect() as connection:
-            memory = Recall(connection, embedder=None)
-            for n in range(A_DAY // len(batch)):
-                if time.monotonic() > ends and n > 2:
+            for n in range(batches):
+                late = ends - time.monotonic()
+                if late < 0 and n > 2:
                     break
-                if is_killed and n == 2:
+                if is_killed and n == batches // 2 or late < 0 and n == 2:
                     self.kill()
                     break
-                self.write(memory, batch)
-                batch = [self.fact() for _ in range(10)]
+                self.write(connection, batch)
+                batch = self.facts()
+                time.sleep(max(0.0, 0.8 * late / (batches - n)))
         if is_killed:  # what was not acknowledged is sent again, as an application would
-            reader = self.reader = self.connect()
+            self.reader = self.connect()
             with self.connect() as connection:
-                self.write(Recall(connection, embedder=None), batch)
+                self.write(connection, batch)
+        if number == UPGRADED:
+            self.upgrade()
         with self.connect() as connection:
-            memory = Recall(connection, embedder=None)
-            self.change(memory)
-            memory.consolidate("soak", dry_run=False)
-            if number % 10 == 9:
-                self.reembed(memory, number)
-            while memory.maintain("soak"):
-                pass
+            if self.is_old:
+                self.change_old(connection)
+            else:
+                memory = Recall(connection, embedder=None)
+                self.change(memory)
+                memory.consolidate("soak", dry_run=False)
+                if number % SPAN == SPAN - 1:
+                    self.reembed(memory, number)
+                while memory.maintain("soak"):
+                    pass
             connection.execute("vacuum analyze")
-        self.ask(reader)
-        self.note(reader)
+        self.ask()
+        self.note()
         time.sleep(max(0.0, ends - time.monotonic()))
 
-    def ask(self, reader: psycopg.Connection[Any]) -> None:
-        memory = Recall(reader, embedder=None)
+    def question(self) -> str:
+        return f"What did Person {self.dice.randrange(300)} see at place 7?"
+
+    def answer(
+        self, connection: psycopg.Connection[Any], bank: str, question: str, vector: list[float]
+    ) -> list[tuple[Any, ...]]:
+        values = [bank, question, str(vector), self.model]
+        return connection.execute(RECALL, values).fetchall()
+
+    def ask(self) -> None:
         times = []
         for _ in range(ASKED):
-            question = f"What did Person {self.dice.randrange(300)} see at place 7?"
-            before = harness.clock(reader)
-            memory.recall("soak", question, embedding=self.vector(), model=self.model, top_k=10)
-            times.append(harness.clock(reader) - before)
+            question, vector = self.question(), self.vector()
+            before = harness.clock(self.reader)
+            self.answer(self.reader, "soak", question, vector)
+            times.append(harness.clock(self.reader) - before)
         self.notes["p99"].append(harness.percentile(times, 99))
 
-    def note(self, reader: psycopg.Connection[Any]) -> None:
+    def note(self) -> None:
         tables: dict[str, int] = defaultdict(int)
         indexes = 0
-        for name, size, index_size in reader.execute(SIZES):
+        for name, size, index_size in self.reader.execute(SIZES):
             tables["embedding" if name.startswith("embedding") else name] += size
             indexes += index_size
         for name in TABLES:
             self.notes[name].append(tables[name])
         self.notes["indexes"].append(indexes)
-        memory = psutil.Process(reader.info.backend_pid).memory_full_info()
+        memory = psutil.Process(self.reader.info.backend_pid).memory_full_info()
         self.notes["backend"].append(memory.uss)
 
     def growth(self) -> harness.Figures:
-        third = DAYS // 3
         return {
-            f"growth.{name}": round(fmean(values[-third:]) / fmean(values[-2 * third : -third]), 3)
+            f"growth.{name}": round(fmean(values[-SPAN:]) / fmean(values[-2 * SPAN : -SPAN]), 3)
             for name, values in self.notes.items()
         }
 
     def run(self) -> harness.Figures:
         with self.connect() as connection:
-            schema.migrate(connection)
-            memory = Recall(connection, embedder=None)
-            memory.create_bank("soak")
+            connection.execute("create extension vector")
+            frozen = (build.MIGRATIONS / f"pgrecall--{BEFORE}.sql").read_text(encoding="utf-8")
+            with connection.transaction():
+                connection.execute(frozen.encode())
+            connection.execute("select pgrecall.create_bank('soak')")
             while len(self.stored) < KEPT:
-                self.write(memory, [self.fact() for _ in range(100)])
+                self.write(connection, self.facts())
         self.reader = self.connect()
         for number in range(DAYS):
-            self.day(number, self.reader)
+            self.day(number)
             if number % 5 == 4:
                 shown = {name: round(values[-1]) for name, values in self.notes.items()}
                 print(f"day {number + 1}: {shown}", flush=True)
-        return self.growth() | self.checked()
+        return self.growth() | self.checked() | self.compared()
 
     def checked(self) -> harness.Figures:
         with self.connect() as connection:
@@ -249,7 +340,38 @@ class Month:
             "lost": float(lost),
             "twice": float(twice),
             "doctor": float(status),
+            "upgrade.refused": float(self.refused),
+            "facts": float(self.count),
         }
+
+    def compared(self) -> harness.Figures:
+        """Compare with the same rows in a database that was installed today."""
+        with self.connect() as soaked:
+            soaked.execute("create database fresh")
+            soaked.execute("alter database fresh set pgrecall.partitions = 16")  # as 0.1.0 had
+            with psycopg.connect(self.server.dsn, dbname="fresh", autocommit=True) as fresh:
+                schema.migrate(fresh)
+                kinds = [Counter(one.execute(FINGERPRINT.read_bytes())) for one in (soaked, fresh)]
+                memories = [Recall(one, embedder=None) for one in (soaked, fresh)]
+                memories[0].refresh_statistics("soak", is_full=True)
+                memories[1].import_rows("soak", memories[0].export("soak"))
+                memories[1].refresh_statistics("soak", is_full=True)
+                rows = [
+                    Counter(line for line in map(timeless, memory.export("soak")) if line)
+                    for memory in memories
+                ]
+                asked = [(self.question(), self.vector()) for _ in range(50)]
+                answers = [
+                    Counter({str(self.answer(one, "soak", *question)): 1 for question in asked})
+                    for one in (soaked, fresh)
+                ]
+        figures = {}
+        for name, (here, there) in {"schema": kinds, "rows": rows, "answers": answers}.items():
+            missing, more = list(here - there), list(there - here)
+            figures[f"fingerprint.{name}"] = float(max(len(missing), len(more)))
+            for one in (*missing[:3], *more[:3]):
+                print(f"{name} differ: {str(one)[:300]}")
+        return figures
 
 
 def soaked(minutes: float) -> harness.Figures:
@@ -275,7 +397,8 @@ def main() -> None:
         raise SystemExit(f"the month broke off: {error}") from error
     for name, value in figures.items():
         print(f"{name:24} {value:8.3f}")
-    harness.write(options, figures, {"minutes": minutes, "facts": KEPT, "smoke": options.smoke})
+    settings = {"minutes": minutes, "facts": KEPT, "smoke": options.smoke}
+    harness.write(options, figures, settings | {"load": f"a month in {minutes:g} minutes"})
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ begin atomic
        'How many rows of one source that is trusted less than 1 (source_trust of the bank) may '
        'stand before others; more of them come last.',
        0, 1000, null, true),
+      ('source_rows', 'integer', '0', '0 to 1000',
+       'Rows of one source_id that may stand before others; further ones follow behind all else. '
+       '0: any number.',
+       0, 1000, null, true),
       ('min_relevance', 'number', '0', '0 to 1',
        'Leaves out rows whose relevance is lower, and may leave none.',
        0, 1, null, true),

@@ -231,7 +231,8 @@ declare
   fusion        text := options ->> 'fusion';
   named_boost   double precision := (options ->> 'named_boost')::double precision;
   sources       jsonb := pgrecall_internal._sources(request.bank);
-  kept          integer := case when not is_arranged and min_relevance = 0 and sources = '{}'
+  is_trusting   boolean := sources = '{}' and options ->> 'source_rows' = '0';
+  kept          integer := case when not is_arranged and min_relevance = 0 and is_trusting
                                      and options ->> 'prefer' = 'relevant' then last_rank end;
   is_only_date  boolean := request.is_only_date;
   ids           bigint[];
@@ -253,7 +254,7 @@ begin
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
-  if sources <> '{}' and ids is not null then
+  if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
     scores := trusted.scores;

@@ -127,12 +127,13 @@ set enable_seqscan = off
 as $$
 declare
   is_latest boolean := request.options ->> 'prefer' = 'latest';
+  sources   jsonb := pgrecall_internal._sources(request.bank);
   places    integer[];
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
   -- Rows about the same subject that state the same relation as the best one, or are similar to it
-  -- by embedding or words, are reordered by time; no other row moves.
+  -- by embedding or words, are reordered by time, what is trusted more first; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
@@ -144,11 +145,12 @@ begin
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
            u.score >= 0.5 * scores[1] as is_good,
+           pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
     from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
     cross  join lateral (
-      select x.lexical_weights, x.occurred, x.mentioned_at
+      select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
       limit  1
@@ -174,19 +176,18 @@ begin
     limit  1
   ),
   near as (
-    select r.n, r.at
+    select r.n, r.at, r.trust
     from   row r
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
       and  (r.relations && b.relations
             or r.is_good
-               and (coalesce(pgrecall_internal._similarity(
-                      1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-                      (request.bank).high_cosine), 0) >= 0.8
-                    or coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4))
+               and pgrecall_internal._is_alike(
+                     request.bank, r.embedding <=> b.embedding,
+                     r.lexical_weights <=> b.lexical_weights))
   )
   select array_agg(r.n order by r.n),
-         array_agg(r.n order by case when is_latest then r.at end desc,
+         array_agg(r.n order by r.trust desc, case when is_latest then r.at end desc,
                                 case when not is_latest then r.at end, r.n)
   into   places, sorted
   from   near r;

@@ -2,8 +2,69 @@
 --
 -- The score of a row is multiplied by the trust of its source after fusion, so that nothing in a
 -- text makes up for it: stuffed with words, near every question, newest, or said by many, a row of
--- trust 0.1 has at most a tenth of the score that the best row can have. Of one source that is
--- trusted less than 1, untrusted_rows keep their place; the others follow behind all else.
+-- trust 0.1 has at most a tenth of the score that the best row can have. What is like a row of a
+-- source that is trusted more repeats or denies it: the score is lower once more by as much as the
+-- trust is. Of one source that is trusted less than 1, untrusted_rows keep their place, of any
+-- source_rows; the others follow behind all else.
+create or replace function pgrecall_internal._is_alike(
+  bank pgrecall.bank, distance double precision, lexical_distance double precision)
+returns boolean
+language sql immutable parallel safe
+return coalesce(pgrecall_internal._similarity(
+                  1 - distance, (bank).low_cosine, (bank).high_cosine), 0) >= 0.8
+       or coalesce(1 - lexical_distance, 0) >= 0.4;
+comment on function pgrecall_internal._is_alike is
+'Whether two rows say nearly the same, by the cosine distances of their embeddings and of their '
+'lexical weights; null: there are none.';
+
+create or replace function pgrecall_internal._denied_trust(
+  bank pgrecall.bank, ids bigint[], trusts double precision[])
+returns double precision[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    with row as materialized (
+      select u.n, u.trust, m.lexical_weights, e.embedding
+      from   unnest(ids[1:50], trusts[1:50]) with ordinality as u(id, trust, n)
+      cross  join lateral (
+        select x.lexical_weights from pgrecall.memory x
+        where  x.bank_id = bank.bank_id and x.memory_id = u.id
+        limit  1
+      ) as m
+      left   join lateral (
+        select x.embedding from pgrecall.embedding x
+        where  x.bank_id = bank.bank_id and x.memory_id = u.id
+          and  x.model = coalesce(bank.embedding_model, '')
+          and  x.kind = 'text' and x.ordinal = 0
+        limit  1
+      ) as e on true
+      where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1
+    ),
+    alike as (
+      select less.n, max(more.trust) as trust
+      from   row less
+      join   row more
+        on   more.trust > less.trust
+        and  pgrecall_internal._is_alike(
+               bank, less.embedding <=> more.embedding,
+               less.lexical_weights <=> more.lexical_weights)
+      group  by less.n
+    )
+    select u.trust * coalesce(u.trust / a.trust, 1)
+    from   unnest(trusts) with ordinality as u(trust, n)
+    left   join alike a on a.n = u.n
+    order  by u.n);
+end;
+$$;
+comment on function pgrecall_internal._denied_trust is
+'The trust of rows, best first, lower by as much once more where one of the first 50 is like '
+'another of them that is trusted more.';
+
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
   inout ids bigint[], inout scores double precision[], inout shares jsonb[])
@@ -14,7 +75,8 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most integer := (request.options ->> 'untrusted_rows')::integer;
+  most      integer := (request.options ->> 'untrusted_rows')::integer;
+  of_source integer := nullif((request.options ->> 'source_rows')::integer, 0);
 begin
   with row as (
     select u.id, u.score, u.share, u.n, s.source_id
@@ -30,20 +92,33 @@ begin
       limit  1
     ) as s
   ),
-  of_source as materialized (
+  source as materialized (
     select r.source_id, pgrecall_internal._source(sources, r.source_id) as source,
            pgrecall_internal._trust(sources, r.source_id) as trust
     from   row r
     group  by r.source_id
   ),
-  trusted as (
-    select r.id, r.n, r.share, r.score, o.trust,
-           o.trust < 1 and most < row_number() over (
-             partition by coalesce(o.source, ''), o.trust < 1
-             order by r.score * o.trust desc, r.n) as is_over
+  weighed as materialized (
+    select r.*, o.source, o.trust
     from   row r
-    join   of_source o on o.source_id is not distinct from r.source_id
+    join   source o on o.source_id is not distinct from r.source_id
     where  o.trust > 0
+  ),
+  trusted as (
+    select w.id, w.n, w.share, w.score, d.trust,
+           w.trust < 1 and most < row_number() over (
+             partition by coalesce(w.source, ''), w.trust < 1
+             order by w.score * d.trust desc, w.n)
+           or w.source_id is not null and of_source < row_number() over (
+             partition by w.source_id
+             order by w.score * d.trust desc, w.n) is true as is_over
+    from (
+      select array_agg(x.id order by x.n) as ids, array_agg(x.trust order by x.n) as trusts
+      from   weighed x
+    ) as a
+    cross  join lateral unnest(
+             a.ids, pgrecall_internal._denied_trust(request.bank, a.ids, a.trusts)) as d(id, trust)
+    join   weighed w on w.id = d.id
   ),
   factor as (
     select t.id, t.n, t.share, t.score, t.trust * case when t.is_over then least(1,
@@ -62,5 +137,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
-'The fused rows with scores and contributions multiplied by the trust of their sources, best '
-'first; those of trust 0 are left out.';
+'The fused rows with scores and contributions multiplied by _denied_trust(), best first; those of '
+'trust 0 are left out.';

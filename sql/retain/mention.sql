@@ -393,16 +393,21 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
+  -- A fact that is known may mention more than when it was counted.
+  known    bigint[] := array(
+    select u from unnest(memory_ids) as u
+    where  u <= (select s.watermark from pgrecall_internal.statistics s
+                 where  s.bank_id = _store_mentions.bank and s.kind = 'memory'));
+  counted  pgrecall.mention[] := array(
+    select x from pgrecall.mention x
+    where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
   names    pgrecall_internal.fact_mention[];
   has_kind boolean;
 begin
   names := pgrecall_internal._store_certain_mentions(
     bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
-  if names = '{}' then
-    return;
-  end if;
   -- Names with a kind first: some become entities that are candidates for names without a kind.
-  foreach has_kind in array array[true, false] loop
+  foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
       bank,
       array(select u from unnest(names) as u
@@ -410,6 +415,9 @@ begin
             order by u.n, u.alias, u.kind),
       facts);
   end loop;
+  if known <> '{}' then
+    perform pgrecall_internal._recount_mentions(bank, known, 1, counted);
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._store_mentions is

@@ -16,6 +16,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
 import pytest
 
 from pgrecall import Recall
@@ -166,6 +167,31 @@ def run(test: Callable[[], Awaitable[T]]) -> T:
         return await asyncio.wait_for(test(), 60)
 
     return asyncio.run(limited())
+
+
+def test_an_id_that_a_double_cannot_hold_is_text(database: str) -> None:
+    """As JSON.parse of JavaScript would make another number of it."""
+    first = 2**53 + 1
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select setval('pgrecall.id_seq', %s)", [first])
+
+    async def body() -> tuple[Any, ...]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            stored = await called(session, "retain", facts=FACTS)
+            found = await called(session, "recall", question="Who leads Atlas?")
+            listed = await called(session, "list", before_id=str(first + 100))
+            gone = await called(session, "forget", memory_ids=[listed["result"][0]["memory_id"]])
+            why = await refused(session, "forget", memory_ids=["1; drop"])
+        return stored, found, listed, gone, why
+
+    stored, found, listed, gone, why = run(body)
+
+    ids = {row["memory_id"] for row in stored["result"]}
+    assert all(isinstance(one, str) and int(one) > first for one in ids)
+    assert set(found["memory_ids"].values()) <= ids
+    assert {row["memory_id"] for row in listed["result"]} == ids
+    assert gone["result"] == 1
+    assert "pattern" in why
 
 
 @pytest.mark.parametrize("connect", [over_stdio, over_http])

@@ -92,6 +92,12 @@ def update(connection: Connection, ids: list[int]) -> None:
     value(connection, "select pgrecall.forget('b', %s)", ids[:1])
 
 
+def retain_again(connection: Connection, ids: list[int]) -> None:
+    again = [fact | {"entities": [*fact["entities"], "Cy", "Dee"]} for fact in facts(0, 60)]
+    assert retain(connection, again)[:40] == ids
+    connection.execute("select pgrecall.refresh_statistics('b')")
+
+
 def quarantine(connection: Connection, ids: list[int]) -> None:
     rows(connection, "select * from pgrecall.quarantine('b', 'web:2')")
     value(connection, "select pgrecall.forget('b', %s)", ids[:8])
@@ -136,6 +142,7 @@ def sent(first: int, count: int) -> Any:
         forget_uncounted,
         replace,
         update,
+        retain_again,
         quarantine,
         expire,
         merge,

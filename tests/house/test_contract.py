@@ -464,6 +464,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "window": ("[2020-01-01, 2020-02-01)", {}, "b"),
     "prefer": ("former", {"query": "what did we decide for the canteen?"}, "reach"),
     "untrusted_rows": (0, {"query": "Is the window open?"}, "strangers"),
+    "source_rows": (1, {"query": "Is the window open?"}, "strangers"),
 }
 # What a driver reads before it calls a recall, which then ignores it: see recall/test_prepare.py.
 READ_BEFORE = {"latest_words", "former_words"}
@@ -517,6 +518,8 @@ def asked_bank(server: Server, installed_template: str) -> Any:
             create(connection, "strangers", settings={"source_trust": {"web:*": 0.9}})
             windows = [
                 {"text": "The window is open.", "source_id": "web:1", "mentioned_at": "2026-01-01"},
+                {"text": "The window is open!", "source_id": "chat", "mentioned_at": "2026-01-01"},
+                {"text": "A window, open.", "source_id": "chat", "mentioned_at": "2026-01-01"},
                 {"text": "A window.", "source_id": "handbook", "mentioned_at": "2026-01-01"},
             ]
             retain(connection, windows, "strangers")

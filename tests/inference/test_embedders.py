@@ -10,7 +10,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
 
 from pgrecall import (
@@ -22,6 +24,7 @@ from pgrecall import (
 )
 from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, packaged_model
 from pgrecall.inference import embedders
+from pgrecall.inference.runtime import FILE_BYTES, bounded, onnx_session
 from pgrecall.server import build
 from toys import toy_embed
 
@@ -271,3 +274,57 @@ def test_an_object_of_the_users_is_left_as_it_is() -> None:
 
 def test_a_wrapped_function_knows_its_dimensions() -> None:
     assert FunctionEmbedder(toy_embed, "toy", 16).dimensions == 16
+
+
+# What the file of a model may do
+
+
+def graph(operator: str, domain: str = "", location: str = "") -> bytes:
+    """Write a graph that adds a constant, by an operator; its numbers lie elsewhere at location."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    added = helper.make_tensor("added", onnx.TensorProto.FLOAT, [1], [1.0])
+    if location:
+        added.ClearField("float_data")
+        added.data_location = onnx.TensorProto.EXTERNAL
+        added.external_data.add(key="location", value=location)
+    ends = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1]) for n in "xy"]
+    node = helper.make_node(operator, ["x", "added"], ["y"], domain=domain)
+    made = helper.make_graph([node], "graph", ends[:1], ends[1:], [added])
+    sets = [helper.make_opsetid("", 20), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    return bytes(helper.make_model(made, opset_imports=sets, ir_version=9).SerializeToString())
+
+
+def session(given: bytes) -> Any:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnx_session(given, options)
+
+
+def test_a_graph_computes_on_the_processor_and_on_one_thread() -> None:
+    loaded = session(graph("Add"))
+
+    options = loaded.get_session_options()
+    assert loaded.run(None, {"x": numpy.array([1], "f")})[0].tolist() == [2]
+    assert loaded.get_providers() == ["CPUExecutionProvider"]
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("PyOp", "ai.onnx.contrib"), ("Add", "someone.else"), ("Add", "", "/etc/passwd")],
+    ids=["python", "custom", "file"],
+)
+def test_a_graph_runs_no_code_and_reads_no_file_of_others(given: tuple[str, ...]) -> None:
+    with pytest.raises(Exception, match=r"(?i)not a registered|no op|schema|external|find|fail"):
+        session(graph(*given))
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    with file.open("wb") as made:
+        made.truncate(FILE_BYTES + 1)
+
+    with pytest.raises(ValueError, match="has 2,147,483,649 bytes, more than 2,147,483,648"):
+        bounded(file)

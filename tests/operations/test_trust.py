@@ -44,15 +44,21 @@ def test_a_source_is_named_whole_or_by_how_it_begins(bank: Connection) -> None:
 
 
 def test_the_score_is_multiplied_by_the_trust(bank: Connection) -> None:
-    retain(bank, [LIE, TRUTH])
+    """What repeats or denies a fact of a trusted source counts by its trust once more."""
+    retain(bank, [LIE, TRUTH, {"text": "A window of the kitchen is open", "source_id": "forum:2"}])
 
-    lie, truth = sorted(
-        call(bank, "hybrid_recall", bank="b", query=QUESTION), key=lambda row: str(row.source_id)
+    found = call(bank, "hybrid_recall", bank="b", query=QUESTION)
+
+    assert all(
+        sum(arm["contribution"] for arm in row.arms.values()) == pytest.approx(row.score)
+        for row in found
     )
-
-    assert truth.rank == 1
-    assert lie.score == pytest.approx(0.1 * truth.score, rel=0.05)
-    assert sum(arm["contribution"] for arm in lie.arms.values()) == pytest.approx(lie.score)
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    undefended = {
+        row.source_id: row.score for row in call(bank, "hybrid_recall", bank="b", query=QUESTION)
+    }
+    shares = {row.source_id: row.score / undefended[row.source_id] for row in found}
+    assert shares == pytest.approx({"handbook": 1, "forum:1": 0.01, "forum:2": 0.1})
 
 
 def test_no_text_makes_up_for_trust(bank: Connection) -> None:
@@ -60,6 +66,19 @@ def test_no_text_makes_up_for_trust(bank: Connection) -> None:
     retain(bank, [{"text": stuffed, "source_id": "forum:1"}, TRUTH])
 
     assert recalled(bank, QUESTION)[0] == TRUTH["text"]
+
+
+@pytest.mark.parametrize(("prefer", "said"), [("latest", "2026-02-02"), ("former", "2026-01-01")])
+def test_no_time_makes_up_for_trust(bank: Connection, prefer: str, said: str) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:*": 0.9}})
+    entities = {"entities": ["deploy window"]}
+    retain(bank, [TRUTH | entities | {"mentioned_at": "2026-01-15"}])
+    retain(bank, [LIE | entities | {"mentioned_at": said}])
+
+    assert recalled(bank, QUESTION, prefer=prefer)[0] == TRUTH["text"]
+
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    assert recalled(bank, QUESTION, prefer=prefer)[0] == LIE["text"]
 
 
 def test_few_rows_of_one_source_stand_before_others(bank: Connection) -> None:
@@ -71,6 +90,23 @@ def test_few_rows_of_one_source_stand_before_others(bank: Connection) -> None:
 
     assert [row.source_id for row in found].index("handbook") == 2
     assert len(found) == 10
+
+
+def test_few_rows_of_any_source_stand_before_others_where_that_is_wanted(bank: Connection) -> None:
+    retain(bank, [{"text": f"{LIE['text']} {n}", "source_id": "chat"} for n in range(9)])
+    retain(bank, [f"{LIE['text']} {n}, says nobody" for n in range(4)])
+    retain(bank, [{"text": "A window is open", "source_id": "handbook"}])
+
+    def sources(**options: int) -> list[str | None]:
+        found = call(bank, "hybrid_recall", bank="b", query=QUESTION, top_k=20, **options)
+        assert [row.score for row in found] == sorted((row.score for row in found), reverse=True)
+        return [row.source_id for row in found]
+
+    assert "handbook" not in sources()[:13]
+    few = sources(source_rows=2)
+    assert few[:7].count("chat") == 2
+    assert few[:7].count(None) == 4
+    assert few[7:] == ["chat"] * 7
 
 
 def test_a_source_of_trust_0_is_in_no_answer(bank: Connection) -> None:

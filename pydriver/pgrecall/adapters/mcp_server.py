@@ -52,6 +52,9 @@ CREATE = "Start the server with --create, or create the bank with: pgrecall bank
 READING = {"readOnlyHint": True, "openWorldHint": False}
 ADDING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 ERASING = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
+EXACT = 2**53 - 1
+"""Above it a client in JavaScript takes a number for another: such an id is text."""
+Id = int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 
 class NewFact(TypedDict):
@@ -79,7 +82,7 @@ class NewFact(TypedDict):
 class Stored(TypedDict):
     """A fact that was retained."""
 
-    memory_id: int
+    memory_id: Id
     is_new: bool
 
 
@@ -87,14 +90,14 @@ class Recalled(TypedDict):
     """What a bank knows about a question."""
 
     text: Annotated[str, Field(description="The memories, numbered.")]
-    memory_ids: Annotated[dict[str, int], Field(description="By number in the text, for forget.")]
+    memory_ids: Annotated[dict[str, Id], Field(description="By number in the text, for forget.")]
     confidence: Annotated[float, Field(description="How likely the answer is in it, 0 to 1.")]
 
 
 class Listed(TypedDict):
     """A memory as it is stored."""
 
-    memory_id: int
+    memory_id: Id
     text: str
     fact_type: str
     fact_key: str | None
@@ -140,7 +143,7 @@ def make_server(
         )
         context = make_context(report, max_tokens=max_tokens)
         ids = {
-            str(number): hit.memory_id
+            str(number): _exact(hit.memory_id)
             for number, hit in enumerate(context.hits, 1)
             if hit.kind == "memory"
         }
@@ -151,24 +154,29 @@ def make_server(
         entity: Annotated[str | None, Field(description="Only what mentions it.")] = None,
         tags: Annotated[list[str] | None, Field(description="Only facts with any of them.")] = None,
         before_id: Annotated[
-            int | None, Field(description="For the next page, the last memory_id of this one.")
+            Id | None, Field(description="For the next page, the last memory_id of this one.")
         ] = None,
         top_k: Annotated[int, Field(description="Memories at most.", ge=1, le=200)] = 20,
     ) -> list[Listed]:
         """List memories, latest stored first, with the ids that forget takes."""
         found = await memory.list_memories(
-            bank, filter=filter, entity=entity, tags=tags, before_id=before_id, top_k=top_k
+            bank,
+            filter=filter,
+            entity=entity,
+            tags=tags,
+            top_k=top_k,
+            before_id=None if before_id is None else int(before_id),
         )
         return [_listed(one) for one in found]
 
     async def retain(facts: list[str | NewFact] | str | NewFact) -> list[Stored]:
         """Remember facts: all or, when one is refused, none. Known ones stay as they are."""
         rows = await memory.retain(bank, cast("list[Fact]", facts))
-        return [{"memory_id": row.memory_id, "is_new": row.is_new} for row in rows]
+        return [{"memory_id": _exact(row.memory_id), "is_new": row.is_new} for row in rows]
 
-    async def forget(memory_ids: list[int]) -> int:
+    async def forget(memory_ids: list[Id]) -> int:
         """Erase memories for good, by the ids of recall or list; returns how many there were."""
-        return await memory.forget(bank, memory_ids)
+        return await memory.forget(bank, [*map(int, memory_ids)])
 
     tools: list[tuple[str, Callable[..., Awaitable[object]], dict[str, bool]]] = [
         ("recall", recall, READING),
@@ -241,9 +249,13 @@ def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[
     return tool
 
 
+def _exact(memory_id: int) -> Id:
+    return memory_id if memory_id <= EXACT else str(memory_id)
+
+
 def _listed(one: Memory) -> Listed:
     return {
-        "memory_id": one.memory_id,
+        "memory_id": _exact(one.memory_id),
         "text": one.text,
         "fact_type": one.fact_type,
         "fact_key": one.fact_key,
