@@ -18,7 +18,7 @@ from pgrecall.command import queries, render
 from pgrecall.command.arguments import LEAST_RECALL
 from pgrecall.command.running import own_command
 from pgrecall.errors import RecallError
-from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL, earlier_embedders
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
 from pgrecall.rows import Bank
 from pgrecall.server import build, schema
@@ -352,7 +352,7 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 f"Call until it returns 0: select pgrecall.reembed_clean({_literal(bank)});",
             )
         ]
-    if state.model == DEFAULT_EMBEDDER.earlier.model:
+    if any(state.model == earlier.model for earlier in earlier_embedders(DEFAULT_EMBEDDER)):
         newer = DEFAULT_EMBEDDER.model
         return [
             Finding(
