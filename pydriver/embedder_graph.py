@@ -9,8 +9,9 @@ returns the mean over the tokens, of length 1.
 
 ``joined.onnx`` is the part of pgrecall-small-2 that follows model.onnx and tokens.onnx of
 pgrecall-small-1: it reads the same tokens without their prompt, multiplies in eight bits, and
-returns the vectors of both models side by side, so that a cosine is (1 - SHARE) of that of the one
-and SHARE of that of the other.
+returns the vectors of both models side by side, each times the root of its share. That of MiniLM is
+SHARE for a question; for a passage it grows with the length, from LEAST to MOST (bench/TRIED.md):
+the one model was trained on what people say, the other on passages.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ LAYERS, HEADS, WIDTH, INNER = 6, 12, 384, 1536
 WORDS, POSITIONS, SEGMENTS = 30522, 512, 2
 OPSET, IR_VERSION = 20, 9  # the first with Gelu; onnxruntime 1.17 reads both
 FUSED = "com.microsoft"
-SHARE = 0.25  # of the similarity, bench/TRIED.md
-PROMPT, MOST = (
-    3,
-    256,
-)  # tokens: [CLS], the word of the prompt and its colon; what a text has at most
+SHARE = 0.25
+LEAST, MOST = (0.1, 30), (0.35, 120)  # share, and the tokens of a passage that has it
+QUESTION = 23032  # the word "query" of its prompt, as a token
+PROMPT = 3  # tokens: [CLS], the word of the prompt and its colon
+CUT = 256  # tokens of a text, as sentence-transformers cuts it off
 
 
 class Graph:
@@ -149,11 +150,28 @@ class JoinedGraph(Graph):
         """Add the activation of a layer."""
         return self.run("Gelu", x, domain=FUSED)
 
-    def part(self, own: str, other: str, result: str) -> ModelProto:
+    def share(self, ids: str) -> str:
+        """Add the share of MiniLM: that of a question, or of a passage by its length."""
+        number = self.run("Cast", self.run("Shape", ids, start=1, end=2), to=TensorProto.FLOAT)
+        (low, short), (high, long) = LEAST, MOST
+        slope = (high - low) / np.log(long / short)
+        shares = {"slope": slope, "start": low - slope * np.log(short), "low": low, "high": high}
+        names = [self.constant(name, np.float32(value)) for name, value in shares.items()]
+        grown = self.run("Add", self.run("Mul", self.run("Log", number), names[0]), names[1])
+        passage = self.run("Clip", grown, *names[2:])
+        word = self.run(
+            "Gather", "input_ids", self.constant("word", np.array([1], np.int64)), axis=1
+        )
+        question = self.constant("question", np.array([QUESTION], np.int64))
+        of_question = self.constant("share", np.float32(SHARE))
+        return self.run("Where", self.run("Equal", word, question), of_question, passage)
+
+    def part(self, own: str, other: str, share: str, result: str) -> ModelProto:
         """Return the part that puts two directions side by side, of length 1 together."""
+        rest = self.run("Sub", self.constant("whole", np.float32(1)), share)
         halves = [
-            self.run("Mul", half, self.constant(name, np.float32(share**0.5)))
-            for half, name, share in ((own, "own", 1 - SHARE), (other, "other", SHARE))
+            self.run("Mul", half, self.run("Sqrt", part))
+            for half, part in ((own, rest), (other, share))
         ]
         self._nodes.append(helper.make_node("Concat", halves, [result], axis=1))
         output = helper.make_tensor_value_info(result, TensorProto.FLOAT, ["texts", 2 * WIDTH])
@@ -186,7 +204,7 @@ def joined() -> ModelProto:
     graph = JoinedGraph()
     zero, one, text, end = (
         graph.constant(name, np.array([place], np.int64))
-        for name, place in (("zero", 0), ("one", 1), ("text", PROMPT), ("end", PROMPT + MOST - 1))
+        for name, place in (("zero", 0), ("one", 1), ("text", PROMPT), ("end", PROMPT + CUT - 1))
     )
     parts = (("input_ids", zero, one), ("input_ids", text, end))
     ids = graph.run("Concat", *(graph.run("Slice", *part, one) for part in parts), axis=1)
@@ -195,7 +213,7 @@ def joined() -> ModelProto:
         x = graph.layer(x, f"encoder.layer.{number}")
     total = graph.run("ReduceSum", x, one, keepdims=0)
     other = graph.run("LpNormalization", total, axis=-1, p=2)
-    return graph.part("embedding", other, "joined")
+    return graph.part("embedding", other, graph.share("input_ids"), "joined")
 
 
 GRAPHS = {"model.onnx": model, "joined.onnx": joined}

@@ -37,8 +37,8 @@ create table pgrecall.bank (
   calibrations         jsonb not null default
                          '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
                          ' "weights": {"lexical": 0.45, "temporal": 1}},'
-                         ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.53,'
-                         ' "weights": {"lexical": 0.45, "temporal": 1}}}',
+                         ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
+                         ' "weights": {"lexical": 0.4, "temporal": 1}}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
   low_cosine           double precision generated always as
