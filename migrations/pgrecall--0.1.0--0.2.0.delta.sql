@@ -833,6 +833,8 @@ alter table pgrecall.memory alter column written_by set default current_user;
 -- Calibration of embedding models.
 alter table pgrecall.bank add column calibrations jsonb not null default
   '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
+  ' "weights": {"lexical": 0.45, "temporal": 1}},'
+  ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
   ' "weights": {"lexical": 0.45, "temporal": 1}}}';
 alter table pgrecall.bank add column embedding_mean halfvec generated always as
   ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;

@@ -62,7 +62,7 @@ LOAD_SHARE = 0.6  # of the time left
 SCRIPT = hashlib.sha256(build.full_script().encode()).hexdigest()[:12]  # of the schema of pgrecall
 MODELS: Mapping[str, Any] = {
     "all-MiniLM-L6-v2": MiniLMEmbedder,
-    "pgrecall-small-1": PackagedEmbedder,
+    PackagedEmbedder.model: PackagedEmbedder,
 }
 
 
@@ -108,8 +108,8 @@ PEERS = {
     "pgrecall_own": Peer(
         "ours",
         "pgrecall, own model",
-        "the same with vectors of pgrecall-small-1",
-        model="pgrecall-small-1",
+        f"the same with vectors of {PackagedEmbedder.model}",
+        model=PackagedEmbedder.model,
     ),
     "pgvector": Peer(
         "recipe",

@@ -23,7 +23,7 @@ from bench import harness
 from bench.worlds.make import generate
 from torch.nn import functional
 
-from pgrecall.asking.temporal.latest_or_former import read_latest_or_former
+from pgrecall.temporal.latest_or_former import read_latest_or_former
 from pgrecall.embedders import DEFAULT_EMBEDDER, embed_as
 from pgrecall.inference.time_order import Direction
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
-from typing import cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pgrecall.errors import InvalidArgument
-from pgrecall.inference.embedders import as_embedder
+from pgrecall.inference.embedders import as_embedder, earlier_embedders
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
 from pgrecall.inference.rerankers import chosen_reranker
 from pgrecall.rows import BankModels, Preparation
@@ -55,23 +54,20 @@ class Settings:
     @property
     def depends_on_bank(self) -> bool:
         """Whether the models of a bank say which embedder there is for it."""
-        return self.next_embedder is not None or self._earlier is not None
-
-    @property
-    def _earlier(self) -> Embedder | None:
-        return cast("Embedder | None", getattr(self.embedder, "earlier", None))
+        return self.next_embedder is not None or any(earlier_embedders(self.embedder))
 
     def for_bank(self, models: BankModels | Preparation) -> Settings:
         """Keep the embedders that fit a bank of this model and this next model.
 
         The next embedder becomes the embedder once the bank was switched to it, and is left out
-        while the bank is not being re-embedded with it. A bank that was filled by the earlier one
-        of an embedder, without its prompts or with the default of before, goes on with that.
+        while the bank is not being re-embedded with it. A bank that was filled by an earlier one of
+        an embedder, without its prompts or with a default of before, goes on with that.
         """
         current, following = models.embedding_model, models.next_model
-        new, earlier = self.next_embedder, self._earlier
-        if earlier is not None and earlier.model == current:
-            return replace(self, embedder=earlier).for_bank(models)
+        new = self.next_embedder
+        for earlier in earlier_embedders(self.embedder):
+            if earlier.model == current:
+                return replace(self, embedder=earlier).for_bank(models)
         if new is None:
             return self
         if new.model == following:

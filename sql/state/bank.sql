@@ -36,6 +36,8 @@ create table pgrecall.bank (
   log_share            real not null default 0,
   calibrations         jsonb not null default
                          '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
+                         ' "weights": {"lexical": 0.45, "temporal": 1}},'
+                         ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
                          ' "weights": {"lexical": 0.45, "temporal": 1}}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,

@@ -326,17 +326,17 @@ def test_a_bank_filled_with_the_default_of_before_goes_on_with_it(
     now.retain("old", ["Ben sails a boat."])
 
     assert [bank.embedding_model for bank in now.banks()] == [
-        "pgrecall-small-1",
+        "pgrecall-small-2",
         "all-MiniLM-L6-v2",
     ]
     (hit,) = now.recall("old", "Ben sails a boat.", arms=["semantic"], top_k=1)
     assert hit.arms["semantic"].score == pytest.approx(1, abs=1e-3)
     scales = "select low_cosine, high_cosine from pgrecall.bank order by bank_id"
-    assert rows(connection, scales) == [(0.15, 0.59), (None, None)]
+    assert rows(connection, scales) == [(0.15, 0.56), (None, None)]
     now.reembed_fill("old", DEFAULT_EMBEDDER)
     now.reembed_finish("old")
     assert now.recall("old", "Who has a boat?", arms=["semantic"])[0].text == "Ben sails a boat."
-    assert rows(connection, scales) == [(0.15, 0.59)] * 2
+    assert rows(connection, scales) == [(0.15, 0.56)] * 2
 
 
 @needs_sentence_transformers

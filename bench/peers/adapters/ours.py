@@ -16,7 +16,7 @@ import psycopg
 from pgrecall import Recall, schema
 from pgrecall.embedders import MiniLMEmbedder, PackagedEmbedder
 
-MODELS = {"all-MiniLM-L6-v2": MiniLMEmbedder, "pgrecall-small-1": PackagedEmbedder}
+MODELS = {one.model: one for one in (MiniLMEmbedder, PackagedEmbedder)}
 
 
 class Given:

