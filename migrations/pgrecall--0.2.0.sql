@@ -166,6 +166,8 @@ create table pgrecall.bank (
   log_share            real not null default 0,
   calibrations         jsonb not null default
                          '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
+                         ' "weights": {"lexical": 0.45, "temporal": 1}},'
+                         ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
                          ' "weights": {"lexical": 0.45, "temporal": 1}}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
@@ -302,7 +304,7 @@ create table pgrecall.fact_type (
     check (fact_type ~ '^[a-z][a-z0-9_]{0,62}$' and fact_type <> 'message')
 );
 comment on table pgrecall.fact_type is
-'Kinds of memory a bank holds. Every arm queries each in a branch of its own.';
+'The kinds of memory that a bank holds. Every arm queries each in a branch of its own.';
 
 -- state/memory.sql
 -- Facts: table memory, and the functions that its indexes use.
@@ -504,8 +506,8 @@ comment on column pgrecall.embedding.kind is
 comment on column pgrecall.embedding.ordinal is
 'Number of the question, or of the kind of relation, among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
-'As in memory: the arms query each fact type apart. Empty for relation and usage, which are about '
-'no fact alone: so no arm that searches a fact type meets them.';
+'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
+'no single fact: so no arm that searches a fact type meets them.';
 comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, '
 'and for a question whose text was not given, which cannot be re-embedded.';
@@ -1106,8 +1108,8 @@ comment on type pgrecall.recall_step is
 'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
 'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
 'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
-'that missed it what it gets alone, null where nothing. reason: why, in words; null where there is '
-'nothing to say.';
+'that missed it, the score that it would have had there; null: none. reason: why, in words; null '
+'where there is nothing to say.';
 
 create type pgrecall.recall_option as (
   name            text,
@@ -1662,9 +1664,9 @@ comment on type pgrecall.stored_memory is
 'A row of stored_memories(), list_memories(), memory_history() and update_memory(): the columns of '
 'table memory of the same names. entities: names of the entities that it mentions. ended_by: what '
 'set valid_to, supersede, update, consolidate, quarantine or retain (a fact that replaced it); '
-'null: it holds, or has expired. ended_entities, ended_relations: of update_memory() alone, the '
-'entities and the relations ("Maya leads Atlas") that the version before had and this one has '
-'not. written_by: the role that stored it.';
+'null: it holds, or has expired. ended_entities, ended_relations: only of update_memory(), the '
+'entities and the relations ("Maya leads Atlas") that the version before had and this one has not. '
+'written_by: the role that stored it.';
 
 create type pgrecall.audited as (
   at          timestamptz,
@@ -1732,7 +1734,7 @@ create type pgrecall.graph_edge as (
   to_rarity     real
 );
 comment on type pgrecall.graph_edge is
-'An edge of neighbourhood(). hop: how far from the beginning it was met. from_kind and to_kind: '
+'An edge of neighbourhood(). hop: its distance from the start, in steps. from_kind and to_kind: '
 'entity or memory; from_name and to_name: the name, or the first 200 characters of the text; '
 'from_mentions and to_mentions: of an entity, how many memories mention it at least: all that are '
 'counted, see bank_statistics(), or up to 1,000. kind: that of a relation or link, or mentions. '
@@ -1753,8 +1755,8 @@ create type pgrecall.logged_recall as (
 );
 comment on type pgrecall.logged_recall is
 'A row of slow_recalls(): columns of table recall_log. asked_at: when the recall began. total_ms: '
-'its milliseconds, and of these waiting for a connection, embedding, the database, reranking. '
-'left_out: what failed or was left out; empty for a whole recall.';
+'its milliseconds, and those of its stages: waiting for a connection, embedding, the database, '
+'reranking. left_out: what failed or was left out; empty for a whole recall.';
 
 create type pgrecall.relation_size as (
   relation    text,
@@ -1766,7 +1768,7 @@ create type pgrecall.relation_size as (
   analysed_at timestamptz
 );
 comment on type pgrecall.relation_size is
-'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL reckons; dead ones wait for '
+'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL estimates them; dead rows wait for '
 'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
 
 create type pgrecall.index_build as (
@@ -1780,7 +1782,7 @@ create type pgrecall.index_build as (
 );
 comment on type pgrecall.index_build is
 'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
-'table has been read, 0 to 1; null in phases that do not tell. rows_done: rows put into the index. '
+'table has been read, 0 to 1; null in phases without progress. rows_done: rows put into the index. '
 'waits_for: the process that a concurrent build waits for; null: none.';
 
 create type pgrecall.standby as (
@@ -1791,8 +1793,8 @@ create type pgrecall.standby as (
 );
 comment on type pgrecall.standby is
 'A row of standbys(). state: as in pg_stat_replication; null: the role may not see it. '
-'behind_bytes: of the log, written but not replayed there. behind_seconds: how long ago the last '
-'that it replayed was written, as the primary knows; null where nothing was written lately.';
+'behind_bytes: bytes of the log that it has not replayed. behind_seconds: how long ago the primary '
+'wrote what it replayed last; null where nothing was written lately.';
 
 create type pgrecall.attached_table as (
   bank_id     text,
@@ -1811,9 +1813,10 @@ create type pgrecall.attached_table as (
 comment on type pgrecall.attached_table is
 'A row of attached_tables(). status: copying, while the first pass over the rows is not done; '
 'current, behind (changes wait for sync_table()), or broken, where problem says why. key, columns, '
-'apply: as attached. memories: made of its rows, former contents not counted. table_rows: what '
-'PostgreSQL reckons, for a progress bar; null: not known. pending: changes that wait. failed: rows '
-'that cannot be stored, of which problem names one. pending_for: how long the oldest change waits.';
+'apply: as attached. memories: made of its rows, former contents not counted. table_rows: '
+'PostgreSQL''s estimate, for a progress bar; null: not known. pending: changes that wait. failed: '
+'rows that cannot be stored, of which problem names one. pending_for: how long the oldest change '
+'has waited.';
 
 create type pgrecall.synced_table as (
   bank_id     text,
@@ -2465,7 +2468,7 @@ begin
           'expected parentheses around what is cast before {}', tokens, at);
       end if;
     else
-      perform pgrecall_internal._invalid_filter('{} reads a key of metadata alone', tokens, at);
+      perform pgrecall_internal._invalid_filter('{} reads only keys of metadata', tokens, at);
     end if;
   end loop;
 end;
@@ -2660,7 +2663,7 @@ begin
         return;
       end if;
       perform pgrecall_internal._invalid_filter(
-        '{} alone is not a condition', tokens, (node ->> 'at')::integer);
+        '{} by itself is not a condition', tokens, (node ->> 'at')::integer);
     end if;
     for i in 1 .. negations loop
       node := jsonb_build_array('not', node);
@@ -3076,14 +3079,9 @@ comment on function pgrecall_internal._union_all is
 
 create or replace function pgrecall_internal._visible_sql(filter jsonb)
 returns text
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
-         || case when filter is null then 'true' else pgrecall_internal._filter_sql(filter) end;
-end;
-$$;
+language sql stable parallel safe
+return 'm.valid_from <= $2 and (m.valid_to is null or m.valid_to > $2) and '
+       || case when filter is null then 'true' else pgrecall_internal._filter_sql(filter) end;
 comment on function pgrecall_internal._visible_sql is
 'Predicate over alias m: valid as of $2 and passes the filter ($3).';
 
@@ -3360,7 +3358,7 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s has %s characters, more than 100000', name, length(value)),
-      hint    = 'Pass the part of it that asks something.';
+      hint    = 'Pass only the part that asks the question.';
   end if;
 end;
 $$;
@@ -3449,7 +3447,7 @@ begin
       message = format('bank "%s" is embedded with model "%s", not "%s"',
                        bank.bank_id, coalesce(bank.embedding_model, ''), model),
       hint    = case when model = bank.next_model
-        then format('It is being re-embedded; use "%s" until reembed_finish() was called.',
+        then format('It is being re-embedded; use "%s" until reembed_finish() is called.',
                     coalesce(bank.embedding_model, ''))
         -- The driver names the prompts of a model behind its name.
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
@@ -3501,8 +3499,15 @@ comment on function pgrecall_internal._centred is
 'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
 'the mean. Errors: RC006 nothing is left.';
 
+create or replace function pgrecall_internal._quoted_choices(choices text[])
+returns text
+language sql immutable parallel safe
+return regexp_replace('"' || array_to_string(choices, '", "') || '"', ', ([^,]*)$', ' or \1');
+comment on function pgrecall_internal._quoted_choices is
+'Choices as an error names them: "a", "b" or "c".';
+
 create or replace function pgrecall_internal._check_choice(
-  name text, value text, choices text[])
+  name text, value text, choices text[], hint text default null)
 returns void
 language plpgsql immutable parallel safe
 as $$
@@ -3511,15 +3516,30 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s must be %s, not "%s"', name,
-                       (select string_agg('"' || c.choice || '"', ', ' order by c.n)
-                        from   unnest(choices) with ordinality as c(choice, n)),
-                       left(coalesce(value, ''), 50)),
-      hint    = format('Pass %s => %L.', name, choices[1]);
+                       pgrecall_internal._quoted_choices(choices), left(coalesce(value, ''), 50)),
+      hint    = coalesce(hint, format('Pass %s => %L.', name, choices[1]));
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_choice is
 'Raises 22023 where a value is none of the choices.';
+
+create or replace function pgrecall_internal._check_object(name text, value jsonb, hint text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if value is null or jsonb_typeof(value) <> 'object' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('%s must be an object, not %s', name,
+                       coalesce(left(value::text, 80), 'null')),
+      hint    = hint;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_object is
+'Raises 22023 unless a value is an object.';
 
 -- values/field.sql
 -- Fields of JSON objects that callers pass: checked and read in one step.
@@ -4033,11 +4053,11 @@ comment on function pgrecall_internal._message_weights is
 -- The lookups and locks that nearly every function begins with.
 --
 -- _bank() returns the row of a bank or raises RC001. Writers lock the bank until the end of their
--- transaction; readers never wait. Who only adds calls _shared_bank() and works beside others that
--- add; who changes or removes calls _locked_bank() and is alone. These are advisory locks, granted
--- in the order of asking, so that nobody starves; their keys come from the secret fence_key, so
--- that no stranger holds them. Writers that share register the ids they may use (_settled_id()).
--- Which lock is taken when is in sql/reference.md.
+-- transaction; readers never wait. A writer that only adds calls _shared_bank() and works beside
+-- others that add; one that changes or removes calls _locked_bank() and is alone. These are
+-- advisory locks, granted in the order of asking, so that nobody starves; their keys come from the
+-- secret fence_key, so that no stranger holds them. Writers that share register the ids they may
+-- use (_settled_id()). Which lock is taken when is in sql/reference.md.
 create or replace function pgrecall_internal._roles_that_may(
   relation regclass, privilege text, is_any_bank boolean)
 returns text[]
@@ -4060,7 +4080,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._roles_that_may is
-'The roles that were given a privilege on a table, its owner last. is_any_bank: those alone that '
+'The roles that were given a privilege on a table, its owner last. is_any_bank: only those that '
 'row security keeps to no bank.';
 
 create or replace function pgrecall_internal._raise_not_permitted(
@@ -4411,8 +4431,8 @@ begin atomic
        'Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run.',
        0, 1000000, null, true),
       ('gates', 'object', '{}', '0 to 1000000 for an arm',
-       'Least best score of an arm: {"semantic": 0.3}. An arm that stays below is left out, but '
-       'never all.',
+       'Score that the best hit of an arm must reach: {"semantic": 0.3}. An arm below it is left '
+       'out, but never all arms.',
        0, 1000000, null, true),
       ('fusion', 'text', '"score_rrf"', 'score_rrf, rrf, linear',
        'How the arms are joined, as the functions of these names do it.',
@@ -4429,29 +4449,33 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to leave out: pages of one order.',
+       'How many of the best rows to leave out, for the next page.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',
        null, null, null, true),
       ('diversity', 'number', '0', '0 to 1',
-       'Puts off what is like the rows before it (maximal marginal relevance among the first 200): '
-       'rows are then not in the order of their scores.',
+       'Moves rows that resemble earlier ones further down (maximal marginal relevance among the '
+       'first 200): rows are then not in the order of their scores.',
        0, 1, null, true),
       ('untrusted_rows', 'integer', '3', '0 to 1000',
-       'Rows of one source that is trusted less than 1 (source_trust of the bank) that may stand '
-       'before others; further ones follow behind all else.',
+       'How many rows of one source that is trusted less than 1 (source_trust of the bank) may '
+       'stand before others; more of them come last.',
+       0, 1000, null, true),
+      ('source_rows', 'integer', '0', '0 to 1000',
+       'Rows of one source_id that may stand before others; further ones follow behind all else. '
+       '0: any number.',
        0, 1000, null, true),
       ('min_relevance', 'number', '0', '0 to 1',
        'Leaves out rows whose relevance is lower, and may leave none.',
        0, 1, null, true),
       ('use_hints', 'boolean', 'false', 'true, false',
-       'Searches only the fact types that type_hints() finds in the query, unless too little '
-       'comes.',
+       'Searches only the fact types that type_hints() finds in the query, unless that finds too '
+       'little (widen_below).',
        null, null, null, true),
       ('widen_below', 'integer', '5', '0 to 1000',
-       'Memories below which a recall that was narrowed by hints, or to a date, looks everywhere '
-       'after all. 0: never.',
+       'A recall that was narrowed by hints, or to a date, looks everywhere when it finds fewer '
+       'memories than this. 0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
        'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
@@ -4461,8 +4485,8 @@ begin atomic
        'default_relation_words().',
        null, null, null, true),
       ('graph_steps', 'integer', '2', '1 to 4',
-       'How many mentions, relations and links a path of the graph arm follows that the query does '
-       'not ask for. Those it asks for are followed besides.',
+       'How many mentions, relations and links that the query does not ask for a path of the graph '
+       'arm may follow. Those that it asks for do not count.',
        1, 4, null, true),
       ('prefer', 'text', '"relevant"', 'relevant, latest, former',
        'latest puts the newest of nearly equal rows about the same first, former the oldest.',
@@ -4475,18 +4499,18 @@ begin atomic
        'Words or phrases by which a question asks for a former state, as in latest_words.',
        null, 100, null, true),
       ('time_mode', 'text', '"boost"', 'boost, filter, events',
-       'boost lifts what occurred in the window of during; filter leaves out all else; events '
-       'leaves out as well what began before the window and ended after it.',
+       'boost lifts what occurred in the window of during; filter leaves out all else; events also '
+       'leaves out what began before the window and ended after it.',
        null, null, '{boost,filter,events}', true),
       ('time_basis', 'text', '"occurred"', 'occurred, mentioned',
-       'mentioned takes the time of saying where it is not known when something happened.',
+       'mentioned takes the time when it was said where the time when it happened is not known.',
        null, null, '{occurred,mentioned}', true),
       ('recency_half_life', 'interval', null, 'longer than 0',
-       'Age at which recency neither lifts nor lowers a score; with fusion linear alone, see '
-       'recency_boost(). Null: age settles ties only.',
+       'Age at which recency neither lifts nor lowers a score, only with fusion linear; see '
+       'recency_boost(). Null: age only settles ties.',
        null, null, null, true),
       ('recency_decay', 'text', '"exponential"', 'exponential, linear',
-       'How recency falls with age; linear is gone at twice the half-life.',
+       'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
        'How much more a memory counts that mentions an entity named in the query: its '
@@ -4509,19 +4533,19 @@ begin atomic
        'sets of words first; a quarter as many where these are enough.',
        100, 100000000, null, true),
       ('ef_search', 'integer', null, '1 to 1000',
-       'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: as '
-       'many as it is to find, twice depth, five times by signs or leading elements.',
+       'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: '
+       'twice depth, or five times with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
       ('arm_timeout', 'interval', null, 'longer than 0',
-       'Time after which no further arm begins: those before answer. An arm waits for a lock for a '
-       'quarter of it at most. An arm at work goes on; statement_timeout ends the whole statement.',
+       'Time after which no further arm begins; those that ran answer. An arm waits for a lock for '
+       'at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
-       'Embedding of a made-up answer (HyDE), searched with as well.',
+       'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),
       ('explain', 'boolean', 'false', 'true, false',
        'Counts the index scans of each arm for its report.',
@@ -4538,11 +4562,11 @@ begin atomic
        'half the weight of its own words. A query may then be empty.',
        null, 100, null, false),
       ('entity', 'text', null, 'a name',
-       'Keeps only what mentions the entity of this name, any of its names. Several, or one among '
-       'other conditions: entity in a filter.',
+       'Keeps only what mentions the entity of this name; any of its names will do. For several '
+       'entities, or other conditions too, use entity in a filter.',
        null, null, null, false),
       ('window', 'text', null, 'a name of windows(), or a range',
-       'The window of time in place of during: {"window": "last quarter"}.',
+       'The window of time by its name, in place of during: {"window": "last quarter"}.',
        null, null, null, false)
   ) as o(name, type, default_value, range, description, lowest, highest, choices, is_bank_default);
 end;
@@ -4576,12 +4600,7 @@ declare
   arm   text;
   value jsonb;
 begin
-  if jsonb_typeof(numbers) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%ss must be an object, not %s', name, left(numbers::text, 80)),
-      hint    = hint;
-  end if;
+  perform pgrecall_internal._check_object(name || 's', numbers, hint);
   for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
     if not is_any_arm and not pgrecall.default_weights() ? arm then
       raise exception using
@@ -4663,7 +4682,7 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('%s holds %s texts, not %s at most',
                        option.name, jsonb_array_length(value), option.highest),
-      hint    = 'Pass the best of them.';
+      hint    = 'Pass only the best.';
   end if;
   select t.value into bad
   from   jsonb_array_elements(value) as t
@@ -4712,8 +4731,8 @@ begin
       if kind <> 'string' or value #>> '{}' <> all (option.choices) then
         perform pgrecall_internal._invalid_option(
           option.name,
-          coalesce(regexp_replace('"' || array_to_string(option.choices, '", "') || '"',
-                                  ', ([^,]*)$', ' or \1'), 'a text'), value, option.description);
+          coalesce(pgrecall_internal._quoted_choices(option.choices), 'a text'), value,
+          option.description);
       end if;
     when 'interval' then
       begin
@@ -4761,12 +4780,8 @@ declare
   nearest   text;
   arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
-  if jsonb_typeof(options) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%ss must be an object, not %s', what, left(options::text, 80)),
-      hint    = 'Pass ''{"diversity": 0.2}'', for example.';
-  end if;
+  perform pgrecall_internal._check_object(
+    what || 's', options, 'Pass ''{"diversity": 0.2}'', for example.');
   for given, value in select e.key, e.value from jsonb_each(options) as e loop
     select o.* into option from pgrecall.recall_options() as o where o.name = given;
     if not found then
@@ -4800,8 +4815,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('recency_half_life does not go with fusion "%s"', options ->> 'fusion'),
-      hint    = 'Ten percent of a sum of 1 / (k + rank) is dozens of ranks. Choose fusion '
-                '"linear", whose scores say how good a row is; elsewhere recency settles ties.';
+      hint    = 'In a sum of 1 / (k + rank), ten percent is dozens of ranks. Choose fusion '
+                '"linear"; with the others recency only settles ties.';
   end if;
 end;
 $$;
@@ -4846,19 +4861,14 @@ comment on function pgrecall_internal._known_weights is
 'The weights, less of an arm that compares the embedding of the query where the model knows few of '
 'its words: all down to a share of 0.75, none from 0.25 on.';
 
-create or replace function pgrecall_internal._resolved_options(
-  bank pgrecall.bank, options jsonb, is_embedded boolean)
+create or replace function pgrecall_internal._resolved_options(defaults jsonb, options jsonb)
 returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  defaults jsonb := pgrecall_internal._bank_options(bank, is_embedded);
-  given    jsonb;
+  given jsonb;
 begin
-  if coalesce(options, '{}') = '{}' then
-    return defaults;
-  end if;
   perform pgrecall_internal._check_options(options);
   given := jsonb_strip_nulls(options);
   given := defaults || given || jsonb_build_object(
@@ -4877,7 +4887,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolved_options is
-'Every option with its value in a call. Errors: 22023, RC009.';
+'Every option with its value in a call. defaults: those of the bank. Errors: 22023, RC009.';
 
 create or replace function pgrecall.bank_options(bank text)
 returns jsonb
@@ -4924,12 +4934,9 @@ begin
   if type_hints is null or jsonb_typeof(type_hints) = 'null' then
     return;
   end if;
-  if jsonb_typeof(type_hints) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('type_hints must be an object, not %s', left(type_hints::text, 80)),
-      hint    = 'Write {"preference": ["prefer*", "my default"]}, or null for the default.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'type_hints', type_hints,
+    'Write {"preference": ["prefer*", "my default"]}, or null for the default.');
   select k into unknown from jsonb_object_keys(type_hints) as k
   where  k <> '*'
     and  not exists (select from pgrecall.fact_type t
@@ -5032,8 +5039,8 @@ comment on function pgrecall_internal._is_only_date is
 -- Trust in sources: how much what they say counts, and what they may do to what others said.
 --
 -- Whoever may talk to an agent may write into its memory. source_trust of a bank gives sources a
--- trust from 0 to 1, by their source_id or by how that begins ("web:*"); what begins with one entry
--- is one source, since who writes chooses the rest. The score of a fact is multiplied by the trust
+-- trust from 0 to 1, by their source_id or by a prefix of it ("web:*"). All ids with one prefix are
+-- one source, since whoever writes chooses the rest. The score of a fact is multiplied by the trust
 -- (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
 -- source pays nothing for this.
 -- quarantine() (operations/quarantine.sql) takes out all facts of a source: its trust is 0 then.
@@ -5046,12 +5053,10 @@ declare
 begin
   if sources is null then
     return;
-  elsif jsonb_typeof(sources) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('%s must be an object, not %s', name, left(sources::text, 80)),
-      hint    = 'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.';
   end if;
+  perform pgrecall_internal._check_object(
+    name, sources,
+    'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.');
   select e.key, e.value into bad
   from   jsonb_each(sources) as e
   where  length(e.key) > 500
@@ -5063,7 +5068,7 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('%s: trust of source "%s" must be a number from 0 to 1, not %s',
                        name, left(bad.key, 80), left(bad.value::text, 80)),
-      hint    = '1 is that of a source that is not named; 0 keeps its facts out of every answer.';
+      hint    = 'A source that is not named has 1; 0 keeps its facts out of every answer.';
   end if;
 end;
 $$;
@@ -5086,13 +5091,19 @@ comment on function pgrecall_internal._source is
 'The key of sources that a source_id belongs to: its own name, else the longest beginning; null: '
 'none.';
 
+create or replace function pgrecall_internal._untrusted(quarantined jsonb)
+returns jsonb
+language sql immutable parallel safe
+return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
+comment on function pgrecall_internal._untrusted is
+'The trust of sources in quarantine, 0 for each.';
+
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  else (bank).source_trust || (
-    select jsonb_object_agg(k.name, 0) from jsonb_object_keys((bank).quarantined) as k(name))
+  else (bank).source_trust || pgrecall_internal._untrusted((bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';
@@ -5161,15 +5172,9 @@ declare
   value  jsonb;
   wanted text;
 begin
-  if settings is null or jsonb_typeof(settings) <> 'object' then
-    if settings is null then
-      return;
-    end if;
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('time_settings must be an object, not %s', left(settings::text, 80)),
-      hint    = 'Write {"language": "de", "recent_days": 14}, or {} for the defaults.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'time_settings', coalesce(settings, '{}'),
+    'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
   for name, value in select e.key, e.value from jsonb_each(settings) as e loop
     wanted := case
       when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
@@ -5219,12 +5224,8 @@ declare
   unknown text;
   options jsonb;
 begin
-  if settings is null or jsonb_typeof(settings) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('settings must be an object, not %s', coalesce(settings, 'null')),
-      hint    = 'Pass ''{"rrf_k": 20}'', for example.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'settings', settings, 'Pass ''{"rrf_k": 20}'', for example.');
   select k into unknown from jsonb_object_keys(settings) as k where k <> all (known);
   if found then
     raise exception using
@@ -5567,7 +5568,7 @@ end;
 $$;
 comment on function pgrecall_internal._documents is
 'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto, of these ids; null: of all.';
+'ids above after, up to upto; with ids only of these.';
 
 create or replace function pgrecall_internal._document_counts(
   bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
@@ -5636,8 +5637,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
-    -- Only documents whose length can differ: field weights may have changed, and 0.1.0 did not
-    -- normalise texts that are not ASCII.
+    -- Only documents whose length can differ: by field weights, and by how release 0.1.0 read
+    -- texts that are not ASCII.
     update pgrecall.memory m
     set    lexical_length = (
              pgrecall_internal._document_weights(bank, m.text, m.context, m.fact_key, 1)).length
@@ -5705,7 +5706,7 @@ comment on function pgrecall_internal._count_lexemes is
 'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
 
 create or replace function pgrecall_internal._count_mentions(
-  bank text, after bigint, upto bigint)
+  bank text, after bigint, upto bigint, ids bigint[] default null)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -5716,6 +5717,7 @@ begin
   select _count_mentions.bank, x.entity_id, count(*)
   from   pgrecall.mention x
   where  x.bank_id = _count_mentions.bank and x.memory_id > after and x.memory_id <= upto
+    and  (ids is null or x.memory_id = any (ids))
   group  by x.entity_id
   order  by x.entity_id
   on conflict on constraint entity_count_pkey do update
@@ -5724,7 +5726,7 @@ end;
 $$;
 comment on function pgrecall_internal._count_mentions is
 'Adds the memories with ids above after, up to upto, to the counts of the entities that they '
-'mention.';
+'mention; with ids only these.';
 
 create or replace function pgrecall_internal._next_documents(
   bank text, kind text, after bigint, batch_size bigint, upto bigint,
@@ -6098,7 +6100,7 @@ comment on function pgrecall_internal._recount_lexemes is
 'Changes the number of documents of a kind that each of these lexemes occurs in.';
 
 create or replace function pgrecall_internal._recount_mentions(
-  bank text, memory_ids bigint[], sign integer)
+  bank text, memory_ids bigint[], sign integer, counted pgrecall.mention[] default '{}')
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -6108,39 +6110,36 @@ declare
   watermark bigint := (
     select s.watermark from pgrecall_internal.statistics s
     where  s.bank_id = _recount_mentions.bank and s.kind = 'memory');
-  entities  bigint[];
-  changes   bigint[];
 begin
-  select array_agg(c.entity_id order by c.entity_id), array_agg(c.mentions order by c.entity_id)
-  into   entities, changes
-  from (
-    select x.entity_id, sign * count(*) as mentions
+  if sign > 0 then
+    perform pgrecall_internal._count_mentions(bank, 0, watermark, memory_ids);
+    return;
+  end if;
+  with gone as (
+    select x.entity_id, count(*) as mentions
     from   pgrecall.mention x
     where  x.bank_id = _recount_mentions.bank and x.memory_id = any (memory_ids)
       and  x.memory_id <= watermark
+      and  not exists (select from unnest(counted) as c
+                       where c.entity_id = x.entity_id and c.memory_id = x.memory_id)
     group  by x.entity_id
-  ) as c;
-  if sign > 0 then
-    insert into pgrecall_internal.entity_count as c (bank_id, entity_id, mention_count)
-    select _recount_mentions.bank, u.entity_id, u.mentions
-    from   unnest(entities, changes) as u(entity_id, mentions)
-    on conflict on constraint entity_count_pkey do update
-    set mention_count = c.mention_count + excluded.mention_count;
-    return;
-  end if;
-  delete from pgrecall_internal.entity_count c
-  using  unnest(entities, changes) as u(entity_id, mentions)
-  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id
-    and  c.mention_count + u.mentions <= 0;
+  ),
+  unmentioned as (
+    delete from pgrecall_internal.entity_count c
+    using  gone g
+    where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+      and  c.mention_count <= g.mentions
+  )
   update pgrecall_internal.entity_count c
-  set    mention_count = c.mention_count + u.mentions
-  from   unnest(entities, changes) as u(entity_id, mentions)
-  where  c.bank_id = _recount_mentions.bank and c.entity_id = u.entity_id;
+  set    mention_count = c.mention_count - g.mentions
+  from   gone g
+  where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+    and  c.mention_count > g.mentions;
 end;
 $$;
 comment on function pgrecall_internal._recount_mentions is
 'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
-'or counts them (1), when they have.';
+'or counts them (1), when they have. Those of counted stay as they are.';
 
 create or replace function pgrecall_internal._recount_documents(
   bank pgrecall.bank, kind text, documents bigint, total_length double precision)
@@ -6165,8 +6164,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount_documents is
-'Adds to the number of documents of a kind and to their length together, less than 0 for what is '
-'erased, and weighs the others anew where that is due and they are few. The bank must be locked.';
+'Adds to the number of documents of a kind and to their total length (negative for what is '
+'erased), and weighs the others anew where that is due and they are few. The bank must be locked.';
 
 create or replace function pgrecall_internal._uncount_memories(
   bank pgrecall.bank, memory_ids bigint[],
@@ -6384,22 +6383,15 @@ comment on function pgrecall_internal._query_names is
 'have it as an alias.';
 
 create or replace function pgrecall_internal._named_entities(bank text, query text)
-returns pgrecall_internal.named_entity[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return array(
-    select (n.entity_id, n.phrase, coalesce(n.confidence, 0), n.starts_at,
-            n.ends_at)::pgrecall_internal.named_entity
-    from (
-      select distinct on (q.entity_id) q.*
-      from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
-      order  by q.entity_id, length(q.phrase) desc, q.confidence desc
-    ) as n
-  );
+returns setof pgrecall_internal.named_entity
+language sql stable parallel safe rows 5
+begin atomic
+  -- In the from of a query, so that it is inlined.
+  select distinct on (q.entity_id)
+         q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
+  from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+  order  by q.entity_id, length(q.phrase) desc, q.confidence desc;
 end;
-$$;
 comment on function pgrecall_internal._named_entities is
 'The entities that a query names, each by its longest name.';
 
@@ -6412,7 +6404,7 @@ begin
   perform pgrecall_internal._bank(bank);
   return query
   select e.entity_id, e.name, e.kind, n.matched, n.confidence
-  from   unnest(pgrecall_internal._named_entities(query_entities.bank, query_entities.query)) as n
+  from   pgrecall_internal._named_entities(query_entities.bank, query_entities.query) as n
   cross  join lateral (
     select x.entity_id, x.name, x.kind
     from   pgrecall.entity x
@@ -6543,21 +6535,24 @@ as $$
 declare
   terms pgrecall_internal.terms;
 begin
-  select s.document_count, s.watermark into terms.documents, terms.watermark
-  from   pgrecall_internal.statistics s
-  where  s.bank_id = _terms.bank_id and s.kind = _terms.kind;
-
   -- Rarest first; a lexeme without statistics counts as rare.
-  select array_agg(t.dimension), array_agg(t.idf), array_agg(t.count),
+  select array_agg(t.dimension) filter (where t.dimension is not null),
+         array_agg(t.idf) filter (where t.dimension is not null),
+         array_agg(t.count) filter (where t.dimension is not null),
          -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         bool_or(t.is_shared)
-  into   terms.dimensions, terms.idfs, terms.counts, terms.idf_sum, terms.is_shared
+         bool_or(t.is_shared), min(c.documents), min(c.watermark)
+  into   terms
   from (
+    select max(s.document_count) as documents, max(s.watermark) as watermark
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = _terms.bank_id and s.kind = _terms.kind
+  ) as c
+  left   join lateral (
     select pgrecall_internal._dimension(q.lexeme) as dimension,
            coalesce(l.document_count, 0)::bigint as count,
            case when q.n > cardinality(lexemes) then 0.5 else 1 end
-           * ln(1 + (greatest(terms.documents, l.document_count, 1)
+           * ln(1 + (greatest(c.documents, l.document_count, 1)
                      - coalesce(l.document_count, 0) + 0.5)
                     / (coalesce(l.document_count, 0) + 0.5)) as idf,
            q.n > cardinality(lexemes) as is_expanded, l.is_shared
@@ -6571,7 +6566,7 @@ begin
         and  x.dimension = pgrecall_internal._dimension(q.lexeme)
     ) as l
     order  by 2, 1
-  ) as t;
+  ) as t on true;
   return terms;
 end;
 $$;
@@ -6589,6 +6584,8 @@ as $$
 declare
   first   integer := 1;
   counted double precision := 0;
+  others  bigint := 0;
+  count   bigint;
 begin
   -- A fifth of the limit goes to single words, rarest first.
   while first <= cardinality(dimensions) and counted + counts[first] <= candidate_limit / 5 loop
@@ -6596,9 +6593,10 @@ begin
     first := first + 1;
   end loop;
   -- Where all words together are in few documents, choosing takes longer than scoring them.
-  if counted + (select coalesce(sum(c), 0) from unnest(counts[first:]) as c)
-     <= candidate_limit / 2.5
-  then
+  foreach count in array counts[first:] loop
+    others := others + count;
+  end loop;
+  if counted + others <= candidate_limit / 2.5 then
     singles := dimensions;
     sets := '{}';
     return;
@@ -6793,15 +6791,22 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  parsed   record := pgrecall_internal._parsed_query(request.query);
+  parsed   record;
   expanded text[] := '{}';
 begin
-  request.words := parsed.words;
-  request.phrases := parsed.phrases;
-  request.excluded := parsed.excluded;
+  request.words := request.query;
+  request.phrases := '{}';
+  request.excluded := '{}';
+  -- Another letter may be a form of a quote or a dash.
+  if request.query ~ '["-]' or octet_length(request.query) > length(request.query) then
+    parsed := pgrecall_internal._parsed_query(request.query);
+    request.words := parsed.words;
+    request.phrases := parsed.phrases;
+    request.excluded := parsed.excluded;
+  end if;
   request.lexemes := array(
     select l.lexeme
-    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, parsed.words) as l
+    from   pgrecall.lexemes((request.bank).text_search_config::regconfig, request.words) as l
   );
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(
@@ -6875,30 +6880,19 @@ comment on function pgrecall_internal._window_filter is
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
 returns jsonb
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  conditions jsonb := '["and"]';
-begin
-  if filter is not null then
-    conditions := conditions || jsonb_build_array(filter);
-  end if;
-  if tags is not null then
-    conditions := conditions || jsonb_build_array(
-      jsonb_build_array('overlaps', 'tags', to_jsonb(tags)));
-  end if;
-  if options ->> 'entity' is not null then
-    conditions := conditions || jsonb_build_array(
-      jsonb_build_array('=', 'entity', options -> 'entity'));
-  end if;
-  if during is not null and options ->> 'time_mode' <> 'boost' then
-    conditions := conditions || jsonb_build_array(pgrecall_internal._window_filter(
-      during, options ->> 'time_basis', options ->> 'time_mode' = 'events'));
-  end if;
-  return case when jsonb_array_length(conditions) > 1 then conditions end;
-end;
-$$;
+language sql stable parallel safe
+-- An array appended to an array: its elements. Of no condition "and" alone is left.
+return nullif(
+  '["and"]'
+  || case when filter is null then '[]' else jsonb_build_array(filter) end
+  || case when tags is null then '[]'
+          else jsonb_build_array(jsonb_build_array('overlaps', 'tags', to_jsonb(tags))) end
+  || case when options ->> 'entity' is null then '[]'
+          else jsonb_build_array(jsonb_build_array('=', 'entity', options -> 'entity')) end
+  || case when during is null or options ->> 'time_mode' = 'boost' then '[]'
+          else jsonb_build_array(pgrecall_internal._window_filter(
+            during, options ->> 'time_basis', options ->> 'time_mode' = 'events')) end,
+  '["and"]');
 comment on function pgrecall_internal._whole_filter is
 'Filter, tags, option entity and the window of time_mode filter as one condition; null: none.';
 
@@ -6970,12 +6964,14 @@ set search_path from current
 as $$
 declare
   request     pgrecall_internal.request;
-  needs       text[];
+  needs       text[] := '{names,terms}';
   is_expanded boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
-  request.options := pgrecall_internal._resolved_options(
-    request.bank, options, embedding is not null);
+  request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
+  if options <> '{}' then
+    request.options := pgrecall_internal._resolved_options(request.options, options);
+  end if;
   request.query := pgrecall_internal._asked(query);
   request.embedding := embedding;
   if request.options ->> 'hypothetical' is not null then
@@ -6996,8 +6992,12 @@ begin
       message = 'nothing to recall by: the query is empty and there is no embedding',
       hint    = 'Pass a question, an embedding =>, a window during => or the option keys or terms.';
   end if;
-  perform pgrecall_internal._check_text('query', query);
-  perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+  if length(query) > length(request.query) then
+    perform pgrecall_internal._check_text('query', query);
+  end if;
+  if num_nonnulls(embedding, model) > 0 then
+    perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+  end if;
   if request.hypothetical is not null then
     perform pgrecall_internal._check_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
@@ -7007,7 +7007,9 @@ begin
     request.hypothetical := pgrecall_internal._centred(
       request.bank, 'hypothetical', request.hypothetical);
   end if;
-  perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
+  if top_k between 1 and 1000 is not true then
+    perform pgrecall_internal._check_range('top_k', top_k, 1, 1000);
+  end if;
   request.top_k := top_k;
   request.as_of := coalesce(as_of, now());
   request.depth := (request.options ->> 'depth')::integer;
@@ -7021,25 +7023,31 @@ begin
     request.depth := greatest(
       request.depth, least(top_k + (request.options ->> 'skip')::bigint, 10000));
   end if;
-  request.arms := case
-    when arm is not null then array[arm]
-    when jsonb_typeof(request.options -> 'arms') = 'array'
-      then array(select a from jsonb_array_elements_text(request.options -> 'arms') as a)
-  end;
+  if arm is not null then
+    request.arms := array[arm];
+  elsif jsonb_typeof(request.options -> 'arms') = 'array' then
+    request.arms := array(
+      select a from jsonb_array_elements_text(request.options -> 'arms') as a);
+  end if;
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
   request.fact_types := request.all_types;
+  request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
-    pgrecall_internal._parsed_filter(filter), tags, during, request.options);
+    request.filter, tags, during, request.options);
   request.visible_sql := pgrecall_internal._visible_sql(request.filter);
 
-  needs := case when request.arms is null then '{names,terms}' else array(
-    select n from pgrecall.arms() as a, unnest(a.needs) as n where a.arm = any (request.arms)) end;
+  if request.arms is not null then
+    needs := array(
+      select n from pgrecall.arms() as a, unnest(a.needs) as n
+      where  a.arm = any (request.arms));
+  end if;
   request.named := '{}';
   if request.query <> ''
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
-    request.named := pgrecall_internal._named_entities(bank, request.query);
+    request.named := array(
+      select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
   request.is_only_date := during is not null and request.named = '{}' and not is_expanded
                           and (request.query = '' and embedding is null
@@ -7134,6 +7142,21 @@ comment on function pgrecall_internal._visible_places is
 
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
+create or replace function pgrecall_internal._arm_hits(
+  arm text, result pgrecall_internal.arm_result)
+returns setof pgrecall.arm_hit
+language sql immutable parallel safe rows 100
+begin atomic
+  -- In the from of a query, so that it is inlined. Equal scores share a rank: the order of storing
+  -- is no evidence.
+  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
+         (result).background
+  from   unnest((result).memory_ids, (result).scores, (result).vias)
+           with ordinality as u(id, score, via, n)
+  order  by u.n;
+end;
+comment on function pgrecall_internal._arm_hits is 'The hits of an arm with their ranks.';
+
 create or replace function pgrecall_internal._call_arm(
   arm text, request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean,
   out result pgrecall_internal.arm_result, out hits pgrecall.arm_hit[])
@@ -7147,14 +7170,7 @@ begin
   using   request, before, is_planned;
   hits := '{}';
   if result.is_run and not is_planned then
-    hits := array(
-      -- Equal scores share a rank: the order of storing is no evidence.
-      select (arm, u.id, rank() over (order by u.score desc)::integer, u.score, null,
-              u.via, result.background)::pgrecall.arm_hit
-      from   unnest(result.memory_ids, result.scores, result.vias)
-               with ordinality as u(id, score, via, n)
-      order  by u.n
-    );
+    hits := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
   end if;
 end;
 $$;
@@ -7184,44 +7200,44 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  ids         bigint[];
-  confidences real[];
 begin
-  if request.named = '{}' then
-    return hits;
-  end if;
-  with entity as materialized (
-    -- The graph leads on from a rare name; from a common one its mass spreads too thin.
-    select q.entity_id,
-           q.confidence * (1 - pgrecall_internal._rarity(
-             m.count, coalesce((request.memory_terms).documents, 1))) as confidence
-    from   unnest(request.named) as q
-    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
-  )
-  select array_agg(n.memory_id), array_agg(n.confidence)
-  into   ids, confidences
-  from (
-    select m.memory_id, max(e.confidence)::real as confidence
-    from   entity e
-    cross  join lateral (
-      select x.memory_id
-      from   pgrecall.mention x
-      where  x.bank_id = (request.bank).bank_id
-        and  x.memory_id = any (array(select h.memory_id from unnest(hits) as h))
-        and  x.entity_id = e.entity_id
-    ) as m
-    group  by m.memory_id
-  ) as n;
-  if ids is null then
+  if request.named = '{}' or hits = '{}' then
     return hits;
   end if;
   return array(
+    with hit as materialized (
+      select *
+      from   unnest(hits) with ordinality
+               as h(arm, memory_id, rank, score, named, via, background, place)
+    ),
+    entity as materialized (
+      -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+      select q.entity_id,
+             q.confidence * (1 - pgrecall_internal._rarity(
+               m.count, coalesce((request.memory_terms).documents, 1))) as confidence
+      from   unnest(request.named) as q
+      cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
+    ),
+    named as materialized (
+      select m.memory_id, max(e.confidence)::real as confidence
+      from   entity e
+      cross  join lateral (
+        -- Asked of each hit: one search for all reads every mention of a hub in a fresh bank.
+        select h.memory_id
+        from   (select distinct x.memory_id from hit x) as h
+        where  coalesce(
+                 (select true
+                  from   pgrecall.mention x
+                  where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+                    and  x.entity_id between e.entity_id and e.entity_id
+                  limit  1), false)
+      ) as m
+      group  by m.memory_id
+    )
     select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
             h.background)::pgrecall.arm_hit
-    from   unnest(hits) with ordinality
-             as h(arm, memory_id, rank, score, named, via, background, place)
-    left   join unnest(ids, confidences) as n(memory_id, confidence) on n.memory_id = h.memory_id
+    from   hit h
+    left   join named n on n.memory_id = h.memory_id
     order  by h.place
   );
 end;
@@ -7237,39 +7253,43 @@ language plpgsql immutable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  words     double precision[] := array(
-    select h.score from unnest(hits) as h where h.arm = 'lexical' order by h.score desc limit 11);
-  sureness  double precision;
-  certainty double precision;
-  doubted   record;
 begin
-  if doubt = 0 or coalesce(words[1], 0) <= 0 then
+  if doubt = 0 then
     return weights;
   end if;
-  sureness := (1 - coalesce(words[11], 0) / words[1] - 0.5) / 0.2;
-  for doubted in
-    select h.arm, max(h.score) as best, max(h.background) as background
-    from   unnest(hits) as h
-    where  h.background is not null
-    group  by h.arm
-    having max(h.score) > 0
-  loop
-    certainty := (1 - doubted.background / doubted.best - 0.3) / 0.3;
-    weights := weights || jsonb_build_object(
-      doubted.arm,
-      coalesce((weights ->> doubted.arm)::double precision, 1)
-      * (1 - doubt * greatest(0, least(1, sureness)) * (1 - greatest(0, least(1, certainty)))));
-  end loop;
-  -- The graph votes once more for what others found, but leads to no message: those keep a share.
-  return weights || coalesce((
-    select jsonb_object_agg(m.arm, (weights ->> m.arm)::double precision * (1 + g.weight))
-    from   pgrecall.arms() as m
-    cross  join (select max((weights ->> a.arm)::double precision) as weight
-                 from   pgrecall.arms() as a
-                 where  a.needs = '{names}'
-                   and  exists (select from unnest(hits) as h where h.arm = a.arm)) as g
-    where  m.finds = 'message' and g.weight > 0 and weights ? m.arm), '{}');
+  return (
+    with hit as materialized (
+      select h.arm, max(h.score) as best, max(h.background) as background,
+             case when h.arm = 'lexical'
+               then (array_agg(h.score order by h.score desc))[11] end as eleventh
+      from   unnest(hits) as h
+      group  by h.arm
+    ),
+    sure as (
+      select greatest(0, least(1, (1 - coalesce(h.eleventh, 0) / h.best - 0.5) / 0.2)) as sureness
+      from   hit h
+      where  h.arm = 'lexical' and h.best > 0
+    ),
+    doubted as (
+      select h.arm,
+             coalesce((weights ->> h.arm)::double precision, 1)
+             * (1 - doubt * s.sureness * (1 - greatest(0, least(
+                 1, (1 - h.background / h.best - 0.3) / 0.3)))) as weight
+      from   sure s
+      join   hit h on h.background is not null and h.best > 0
+      union  all
+      -- The graph votes once more for what others found, but leads to no message: those keep a
+      -- share.
+      select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
+      from   pgrecall.arms() as m
+      cross  join (select max((weights ->> a.arm)::double precision) as weight
+                   from   sure s, pgrecall.arms() as a
+                   join   hit h on h.arm = a.arm
+                   where  a.needs = '{names}') as g
+      where  m.finds = 'message' and g.weight > 0 and weights ? m.arm
+    )
+    select weights || coalesce(jsonb_object_agg(d.arm, d.weight), '{}') from doubted d
+  );
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is
@@ -7361,6 +7381,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -7373,8 +7394,9 @@ begin
   elsif is_planned then
     result.reason := 'the bank has facts with keys';
   else
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._key_search(request) as s;
+    search := pgrecall_internal._key_search(request);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;
@@ -7452,6 +7474,7 @@ declare
     when filter is null then 2
     else 1
   end);
+  indexed     record;
   elements    bigint;
   unused      text;
   exact_types text[];
@@ -7461,7 +7484,6 @@ declare
   found_ids   bigint[];
   distances   double precision[];
   found_types text[];
-  farthest    double precision;
   horizon     double precision;
   visible     bigint[];
   looked_up   integer;
@@ -7472,10 +7494,10 @@ begin
     return;
   end if;
   if hnsw_types is null then
-    select i.indexed,
-           i.bytes * 1000 / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000)
-    into   hnsw_types, elements
-    from   pgrecall_internal._indexed_types(bank, request.fact_types) as i;
+    indexed := pgrecall_internal._indexed_types(bank, request.fact_types);
+    hnsw_types := indexed.indexed;
+    elements := indexed.bytes * 1000
+                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
     -- One index candidate costs about as much as 20 sequential comparisons.
     if elements < 20 * fetched then
       unused := format('by index from %s vectors on', 20 * fetched);
@@ -7545,9 +7567,7 @@ begin
     end if;
     if filter is null and hnsw_types = '{}' then
       -- The usual search, planned once a session. What follows needs the nearest of all types.
-      select array_agg(f.memory_id), array_agg(f.distance), max(f.distance)
-      into   found_ids, distances, farthest
-      from (
+      with nearest as materialized (
         select n.memory_id, n.distance
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
@@ -7559,9 +7579,19 @@ begin
         ) as n
         order  by 2
         limit  fetched
+      )
+      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
+             (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
+              from   nearest n
+              having count(*) >= fetched)
+      into   memory_ids, scores, horizon
+      from (
+        select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
+        from   nearest n
+        group  by n.memory_id
+        having pgrecall_internal._similarity(1 - min(n.distance), low, high) >= floor
+        order  by 2 desc, 1 desc
       ) as f;
-      horizon := case when cardinality(found_ids) >= fetched
-                      then pgrecall_internal._similarity(1 - farthest, low, high) end;
       short_types := '{}';
     else
       execute format(
@@ -7594,18 +7624,18 @@ begin
         hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
         continue;
       end if;
-    end if;
 
-    select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
-    into   memory_ids, scores
-    from (
-      select u.memory_id,
-             pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
-      from   unnest(found_ids, distances) as u(memory_id, distance)
-      group  by u.memory_id
-      having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
-      order  by 2 desc, 1 desc
-    ) as f;
+      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}')
+      into   memory_ids, scores
+      from (
+        select u.memory_id,
+               pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
+        from   unnest(found_ids, distances) as u(memory_id, distance)
+        group  by u.memory_id
+        having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
+        order  by 2 desc, 1 desc
+      ) as f;
+    end if;
     if filter is null then
       -- The first depth memories are looked up first, which is nearly always enough.
       foreach looked_up in array array[depth, cardinality(memory_ids)] loop
@@ -8010,13 +8040,15 @@ set search_path from current
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := request.during is not null;
   if is_planned then
     result.reason := 'a time window is given';
   elsif result.is_run and not isempty(request.during) then
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._temporal_search(request) as s;
+    search := pgrecall_internal._temporal_search(request);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;
@@ -8188,6 +8220,7 @@ declare
   matches  text;
   ids      bigint[];
   doubtful bigint[];
+  is_built boolean := true;
   checked  bigint[];
   branch   text;
 begin
@@ -8225,8 +8258,10 @@ begin
         then
           -- The usual search of a bank that is not large, planned once a session.
           select array_agg(t.id order by t.score desc, t.id desc),
-                 array_agg(t.score order by t.score desc, t.id desc)
-          into   ids, scores
+                 array_agg(t.score order by t.score desc, t.id desc),
+                 array_agg(t.id) filter (
+                   where terms.is_shared or t.id > coalesce(terms.watermark, 0))
+          into   ids, scores, doubtful
           from (
             select n.id, n.score
             from   unnest(request.fact_types) as f(fact_type)
@@ -8238,7 +8273,11 @@ begin
                 and  m.valid_from <= request.as_of
                 and  (m.valid_to is null or m.valid_to > request.as_of)
                 and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
-                     && pgrecall_internal._scoped_keys(bank.bank_id, f.fact_type, chosen.singles)
+                     && array(
+                       -- As _scoped_keys(), which would be entered for each type.
+                       select hashint8extended(
+                                d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
+                       from   unnest(chosen.singles) as d)
               order  by 2 desc, 1 desc
               limit  depth
             ) as n
@@ -8246,6 +8285,7 @@ begin
             limit  depth
           ) as t
           where  t.score > 0;
+          is_built := false;
           exit;
         end if;
         -- Sets that differ in the last word share a scan, which reads the posting lists of the
@@ -8319,9 +8359,11 @@ begin
 
   -- A score may stem from another lexeme of the same dimension. Where the bank has such a pair, and
   -- for documents not counted yet, the text is rechecked.
-  doubtful := array(
-    select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
-  );
+  if is_built then
+    doubtful := array(
+      select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
+    );
+  end if;
   if doubtful <> '{}' then
     checked := pgrecall_internal._recheck_lexemes(bank, kind, doubtful, request.lexemes);
     select array_agg(u.id order by u.n), array_agg(u.score order by u.n)
@@ -8377,8 +8419,11 @@ set search_path from current
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
-  result.is_run := pgrecall_internal._has_word(request, 'memory', request.memory_terms);
+  result.is_run := case when 0 < any ((request.memory_terms).counts) then true
+                        else pgrecall_internal._has_word(
+                          request, 'memory', request.memory_terms) end;
   if request.lexemes is null and request.is_only_date then
     result.is_run := false;
     result.reason := 'the query is only a date, and all facts have theirs';
@@ -8387,8 +8432,9 @@ begin
   elsif is_planned then
     result.reason := 'the bank knows words of the query';
   else
-    select s.memory_ids, s.scores into result.memory_ids, result.scores
-    from   pgrecall_internal._lexical_search(request, 'memory', request.memory_terms) as s;
+    search := pgrecall_internal._lexical_search(request, 'memory', request.memory_terms);
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   return result;
 end;
@@ -8436,6 +8482,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   if (
     select true from pgrecall.message m
@@ -8450,8 +8497,10 @@ begin
     result.reason := 'messages have words of the query';
     result.is_run := true;
   else
-    select true, s.memory_ids, s.scores into result.is_run, result.memory_ids, result.scores
-    from   pgrecall_internal._lexical_search(request, 'message', request.message_terms) as s;
+    search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
+    result.is_run := true;
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;
@@ -9587,6 +9636,25 @@ begin
   if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
     found.memory_ids := '{}';
   end if;
+  if request.during is not null and request.named = '{}' then
+    -- Where nobody is named, the window is what the question is anchored by: what lies outside
+    -- counts less, however it was come by.
+    select array_agg(t.id order by t.score desc, t.id desc),
+           array_agg(t.score order by t.score desc, t.id desc),
+           array_agg(t.path order by t.score desc, t.id desc)
+    into   found.memory_ids, found.scores, found.paths
+    from (
+      select u.id, u.path,
+             case when m.at && request.during then u.score else 0.1 * u.score end as score
+      from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
+      cross  join lateral (
+        select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
+        limit  1
+      ) as m
+    ) as t;
+  end if;
   places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
   -- Joined, for an element of an array of texts is found by reading those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
@@ -10614,8 +10682,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts; returns what to say of one whose target does not exist, which '
-'retain() raises.';
+'Writes the causal links of facts; returns the error message for one whose target does not exist, '
+'which retain() raises.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])
@@ -11284,16 +11352,21 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
+  -- A fact that is known may mention more than when it was counted.
+  known    bigint[] := array(
+    select u from unnest(memory_ids) as u
+    where  u <= (select s.watermark from pgrecall_internal.statistics s
+                 where  s.bank_id = _store_mentions.bank and s.kind = 'memory'));
+  counted  pgrecall.mention[] := array(
+    select x from pgrecall.mention x
+    where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
   names    pgrecall_internal.fact_mention[];
   has_kind boolean;
 begin
   names := pgrecall_internal._store_certain_mentions(
     bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
-  if names = '{}' then
-    return;
-  end if;
   -- Names with a kind first: some become entities that are candidates for names without a kind.
-  foreach has_kind in array array[true, false] loop
+  foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
       bank,
       array(select u from unnest(names) as u
@@ -11301,6 +11374,9 @@ begin
             order by u.n, u.alias, u.kind),
       facts);
   end loop;
+  if known <> '{}' then
+    perform pgrecall_internal._recount_mentions(bank, known, 1, counted);
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._store_mentions is
@@ -12214,14 +12290,6 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  if next_model is null then
-    select count(*), count(*) filter (where e.kind = 'text' or e.text is not null),
-           count(*) filter (where e.kind <> 'text' and e.text is null)
-    into   vectors, pending, textless
-    from   pgrecall.embedding e
-    where  e.bank_id = _reembed_counts.bank and e.model = _reembed_counts.model;
-    return;
-  end if;
   select count(*),
          count(*) filter (where n.memory_id is null and (e.kind = 'text' or e.text is not null)),
          count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
@@ -12508,22 +12576,6 @@ $$;
 comment on function pgrecall_internal._read_relation is
 'An element of relations. Errors: RC003.';
 
-create or replace function pgrecall_internal._relation_names(
-  relations pgrecall_internal.fact_relation[])
-returns pgrecall_internal.fact_name[]
-language sql immutable parallel safe
-return array(
-  select row(s.name, s.alias, null, null, '{}')::pgrecall_internal.fact_name
-  from   unnest(relations) with ordinality
-           as r(from_name, from_alias, kind, to_name, to_alias, confidence, valid_from, valid_to, n)
-  cross  join lateral (
-    values (1, r.from_name, r.from_alias), (2, r.to_name, r.to_alias)
-  ) as s(side, name, alias)
-  order  by r.n, s.side
-);
-comment on function pgrecall_internal._relation_names is
-'The names of the ends of relations, in order.';
-
 create or replace function pgrecall_internal._read_link(
   place text, item jsonb, index integer, size integer)
 returns pgrecall_internal.fact_link
@@ -12805,7 +12857,15 @@ begin
                pgrecall_internal._array_field(place || '.relations', fact -> 'relations'))
                with ordinality as e(value, n)
       order  by e.n);
-    read.names := read.names || pgrecall_internal._relation_names(read.relations);
+    read.names := read.names || array(
+      select row(s.name, s.alias, null, null, '{}')::pgrecall_internal.fact_name
+      from   unnest(read.relations) with ordinality
+               as r(from_name, from_alias, kind, to_name, to_alias, confidence, valid_from,
+                    valid_to, n)
+      cross  join lateral (
+        values (1, r.from_name, r.from_alias), (2, r.to_name, r.to_alias)
+      ) as s(side, name, alias)
+      order  by r.n, s.side);
   end if;
   if fact ? 'links' then
     read.links := array(
@@ -13269,7 +13329,7 @@ begin
     raise exception using
       errcode = 'RC015',
       message = format('facts[%s].source_id: source "%s" is in quarantine', place, source),
-      hint    = format('To take its facts again: select * from pgrecall.release(%L, %L);',
+      hint    = format('Accept its facts again with: select * from pgrecall.release(%L, %L);',
                        bank.bank_id, source);
   end if;
 end;
@@ -13428,35 +13488,7 @@ comment on function pgrecall_internal._memory_ids is
 'The memories that hold facts, in the order of the facts; null for one that the bank does not '
 'hold. replace: how they replace others, as for retain().';
 
-create or replace function pgrecall_internal._raise_proof_counts(
-  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  known_id bigint;
-  proofs   integer;
-begin
-  for known_id, proofs in
-    select memory_ids[f.n], max(f.proof_count)
-    from   unnest(facts) as f
-    where  f.proof_count > 1
-    group  by 1
-    order  by 1
-  loop
-    update pgrecall.memory m
-    set    proof_count = proofs
-    where  m.bank_id = _raise_proof_counts.bank and m.memory_id = known_id
-      and  m.proof_count < proofs;
-  end loop;
-end;
-$$;
-comment on function pgrecall_internal._raise_proof_counts is
-'Raises the proof_count of memories to that of facts where it is greater.';
-
-create or replace function pgrecall_internal._set_expiry(
+create or replace function pgrecall_internal._update_known(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
@@ -13467,24 +13499,34 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  if not exists (select from unnest(facts) as f where f.expires_at is not null) then
+  if not exists (
+    select from unnest(facts) as f where f.expires_at is not null or f.proof_count > 1
+  ) then
     return;
   end if;
   update pgrecall.memory m
-  set    valid_to = e.expires_at
+  set    proof_count = greatest(m.proof_count, e.proof_count),
+         valid_to    = case
+           when m.superseded_by is null and m.valid_from <= e.expires_at
+                and (m.valid_to is null or m.valid_to > now()) then e.expires_at
+           else m.valid_to end
   from (
-    select distinct on (1) memory_ids[f.n] as memory_id, f.expires_at
+    select memory_ids[f.n] as memory_id, max(f.proof_count) as proof_count,
+           (array_agg(f.expires_at order by f.n desc)
+              filter (where f.expires_at is not null))[1] as expires_at
     from   unnest(facts) as f
-    where  f.expires_at is not null
-    order  by 1, f.n desc
+    group  by 1
   ) as e
-  where  m.bank_id = _set_expiry.bank and m.memory_id = e.memory_id
-    and  m.superseded_by is null and m.valid_to is distinct from e.expires_at
-    and  (m.valid_to is null or m.valid_to > now()) and m.valid_from <= e.expires_at;
+  where  m.bank_id = _update_known.bank and m.memory_id = e.memory_id
+    and  (m.proof_count < e.proof_count
+          or m.superseded_by is null and m.valid_from <= e.expires_at
+             and (m.valid_to is null or m.valid_to > now())
+             and m.valid_to is distinct from e.expires_at);
 end;
 $$;
-comment on function pgrecall_internal._set_expiry is
-'Sets the expiry of memories that already held these facts, to that of the last such fact.';
+comment on function pgrecall_internal._update_known is
+'Raises the proof_count of memories to that of facts where it is greater, and sets the expiry of '
+'those that hold to that of the last such fact. They must be locked.';
 
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -13530,7 +13572,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._facts is
-'Facts as an array of objects: one fact alone becomes an array, a text becomes a fact. Error: '
+'Facts as an array of objects: a single fact becomes an array, a text becomes a fact. Error: '
 'RC003.';
 
 create or replace function pgrecall.retain(
@@ -13576,19 +13618,13 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  if link is null or link not in ('now', 'deferred') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('link must be "now" or "deferred", not "%s"', link),
-      hint    = 'With "deferred" call pgrecall.link_pending() when the load is done.';
-  end if;
-  if mode not in ('none', 'key', 'relation', 'both') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('replace must be "none", "key", "relation" or "both", not "%s"', mode),
-      hint    = 'With "key" a fact ends the older facts of its fact_key.';
-  end if;
   begin
+    perform pgrecall_internal._check_choice(
+      'link', link, '{now,deferred}',
+      'With "deferred" call pgrecall.link_pending() when the load is done.');
+    perform pgrecall_internal._check_choice(
+      'replace', mode, '{none,key,relation,both}',
+      'With "key" a fact ends the older facts of its fact_key.');
     locked := pgrecall_internal._pin_model(locked, facts, model);
     fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
     perform pgrecall_internal._check_quarantine(locked, fact_rows);
@@ -13609,8 +13645,7 @@ begin
     and   m.memory_id <> all (new_ids)
   order   by m.memory_id
   for     no key update;
-  perform pgrecall_internal._set_expiry(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._raise_proof_counts(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
@@ -13620,7 +13655,7 @@ begin
     raise exception using
       errcode = 'RC003',
       message = problem,
-      hint    = 'Retain the fact it leads to before, or in the same call.';
+      hint    = 'Retain the fact that it leads to first, or in the same call.';
   end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
@@ -14242,9 +14277,9 @@ comment on function pgrecall.find_memories is
 'of list_memories().';
 
 -- retain/overview.sql
--- A bank seen from above: how many memories when, which entities, and all that hangs on a memory.
+-- A bank seen from above: how many memories when, which entities, and all that belongs to a memory.
 --
--- What a browser of memories shows beside lists of them: the console does, and so can a BI tool.
+-- They are for a browser of memories, such as the console or a BI tool, beside the lists.
 -- memory_counts() reads the bank once; the others read by index and are bounded.
 create or replace function pgrecall.memory_counts(
   bank text, unit text default 'month', basis text default 'stored', filter text default null)
@@ -14351,7 +14386,7 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind, entity_ids: these alone. For the next page pass the last entity_id '
+'their names, kind: their kind, entity_ids: only these. For the next page pass the last entity_id '
 'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
 'unknown before_id, 22023.';
 
@@ -14399,9 +14434,9 @@ exception when sqlstate 'RC000' or invalid_parameter_value then
 end;
 $$;
 comment on function pgrecall.memory_details is
-'What hangs on a memory, in one row: the entities that it mentions, the relations that it states, '
-'the embeddings that it has, its corrections. neighbours() has its links. Errors: RC001, RC010 '
-'unknown memory.';
+'All that belongs to a memory, in one row: the entities that it mentions, the relations that it '
+'states, the embeddings that it has, its corrections. neighbours() has its links. Errors: RC001, '
+'RC010 unknown memory.';
 
 -- retain/pending.sql
 -- Embeddings that are missing: of facts that were written in SQL, or while no embedder was at hand.
@@ -14588,8 +14623,8 @@ comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
 '"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
 'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
-'those with an embedding unless they lack tokens that are given, which are then stored alone. New '
-'ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
+'those with an embedding unless they lack tokens that are given; then only the tokens are stored. '
+'New ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
 'RC005 another model, RC006.';
 
 -- retain/transfer.sql
@@ -15234,7 +15269,7 @@ comment on function pgrecall.update_memory is
 '"tags": []}; null takes a field away. Returns the new version, or the memory where nothing '
 'changes. The old one ends now and stays as history: memory_history() lists it, unsupersede() '
 'brings it back. Causal links and questions are kept unless given, entities and relations too, but '
-'a new text keeps those alone that it still names: an entity by one of its names, a relation by '
+'a new text keeps only those that it still names: an entity by one of its names, a relation by '
 'both its ends and, where the old text had a word for its kind, such a word. ended_entities and '
 'ended_relations tell which the new version no longer has. A new text needs an embedding: pass '
 'one, with its model, or let embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 '
@@ -15791,12 +15826,13 @@ set enable_seqscan = off
 as $$
 declare
   is_latest boolean := request.options ->> 'prefer' = 'latest';
+  sources   jsonb := pgrecall_internal._sources(request.bank);
   places    integer[];
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
   -- Rows about the same subject that state the same relation as the best one, or are similar to it
-  -- by embedding or words, are reordered by time; no other row moves.
+  -- by embedding or words, are reordered by time, what is trusted more first; no other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
@@ -15808,11 +15844,12 @@ begin
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
            u.score >= 0.5 * scores[1] as is_good,
+           pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
     from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
     cross  join lateral (
-      select x.lexical_weights, x.occurred, x.mentioned_at
+      select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
       limit  1
@@ -15838,19 +15875,18 @@ begin
     limit  1
   ),
   near as (
-    select r.n, r.at
+    select r.n, r.at, r.trust
     from   row r
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
       and  (r.relations && b.relations
             or r.is_good
-               and (coalesce(pgrecall_internal._similarity(
-                      1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-                      (request.bank).high_cosine), 0) >= 0.8
-                    or coalesce(1 - (r.lexical_weights <=> b.lexical_weights), 0) >= 0.4))
+               and pgrecall_internal._is_alike(
+                     request.bank, r.embedding <=> b.embedding,
+                     r.lexical_weights <=> b.lexical_weights))
   )
   select array_agg(r.n order by r.n),
-         array_agg(r.n order by case when is_latest then r.at end desc,
+         array_agg(r.n order by r.trust desc, case when is_latest then r.at end desc,
                                 case when not is_latest then r.at end, r.n)
   into   places, sorted
   from   near r;
@@ -16047,7 +16083,6 @@ declare
          and (request.options ->> 'known_words')::double precision < 0.75
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
-  called  record;
   result  pgrecall_internal.arm_result;
   found   pgrecall.arm_hit[];
   report  pgrecall.arm_report;
@@ -16093,8 +16128,10 @@ begin
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          called := pgrecall_internal._call_arm(arm, request, hits, is_planned);
-          result := called.result;
+          -- As _call_arm(), which would be entered for each arm.
+          execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
+          into    result
+          using   request, hits, is_planned;
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then
@@ -16104,7 +16141,9 @@ begin
             report.status := 'ran';
             report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
             report.hint := result.hint;
-            found := called.hits;
+            if result.memory_ids <> '{}' then
+              found := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
+            end if;
             if are_named then
               found := pgrecall_internal._named_hits(request, found);
             end if;
@@ -16168,8 +16207,69 @@ comment on function pgrecall_internal._run is
 --
 -- The score of a row is multiplied by the trust of its source after fusion, so that nothing in a
 -- text makes up for it: stuffed with words, near every question, newest, or said by many, a row of
--- trust 0.1 has at most a tenth of the score that the best row can have. Of one source that is
--- trusted less than 1, untrusted_rows keep their place; the others follow behind all else.
+-- trust 0.1 has at most a tenth of the score that the best row can have. What is like a row of a
+-- source that is trusted more repeats or denies it: the score is lower once more by as much as the
+-- trust is. Of one source that is trusted less than 1, untrusted_rows keep their place, of any
+-- source_rows; the others follow behind all else.
+create or replace function pgrecall_internal._is_alike(
+  bank pgrecall.bank, distance double precision, lexical_distance double precision)
+returns boolean
+language sql immutable parallel safe
+return coalesce(pgrecall_internal._similarity(
+                  1 - distance, (bank).low_cosine, (bank).high_cosine), 0) >= 0.8
+       or coalesce(1 - lexical_distance, 0) >= 0.4;
+comment on function pgrecall_internal._is_alike is
+'Whether two rows say nearly the same, by the cosine distances of their embeddings and of their '
+'lexical weights; null: there are none.';
+
+create or replace function pgrecall_internal._denied_trust(
+  bank pgrecall.bank, ids bigint[], trusts double precision[])
+returns double precision[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    with row as materialized (
+      select u.n, u.trust, m.lexical_weights, e.embedding
+      from   unnest(ids[1:50], trusts[1:50]) with ordinality as u(id, trust, n)
+      cross  join lateral (
+        select x.lexical_weights from pgrecall.memory x
+        where  x.bank_id = bank.bank_id and x.memory_id = u.id
+        limit  1
+      ) as m
+      left   join lateral (
+        select x.embedding from pgrecall.embedding x
+        where  x.bank_id = bank.bank_id and x.memory_id = u.id
+          and  x.model = coalesce(bank.embedding_model, '')
+          and  x.kind = 'text' and x.ordinal = 0
+        limit  1
+      ) as e on true
+      where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1
+    ),
+    alike as (
+      select less.n, max(more.trust) as trust
+      from   row less
+      join   row more
+        on   more.trust > less.trust
+        and  pgrecall_internal._is_alike(
+               bank, less.embedding <=> more.embedding,
+               less.lexical_weights <=> more.lexical_weights)
+      group  by less.n
+    )
+    select u.trust * coalesce(u.trust / a.trust, 1)
+    from   unnest(trusts) with ordinality as u(trust, n)
+    left   join alike a on a.n = u.n
+    order  by u.n);
+end;
+$$;
+comment on function pgrecall_internal._denied_trust is
+'The trust of rows, best first, lower by as much once more where one of the first 50 is like '
+'another of them that is trusted more.';
+
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
   inout ids bigint[], inout scores double precision[], inout shares jsonb[])
@@ -16180,7 +16280,8 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most integer := (request.options ->> 'untrusted_rows')::integer;
+  most      integer := (request.options ->> 'untrusted_rows')::integer;
+  of_source integer := nullif((request.options ->> 'source_rows')::integer, 0);
 begin
   with row as (
     select u.id, u.score, u.share, u.n, s.source_id
@@ -16196,20 +16297,33 @@ begin
       limit  1
     ) as s
   ),
-  of_source as materialized (
+  source as materialized (
     select r.source_id, pgrecall_internal._source(sources, r.source_id) as source,
            pgrecall_internal._trust(sources, r.source_id) as trust
     from   row r
     group  by r.source_id
   ),
-  trusted as (
-    select r.id, r.n, r.share, r.score, o.trust,
-           o.trust < 1 and most < row_number() over (
-             partition by coalesce(o.source, ''), o.trust < 1
-             order by r.score * o.trust desc, r.n) as is_over
+  weighed as materialized (
+    select r.*, o.source, o.trust
     from   row r
-    join   of_source o on o.source_id is not distinct from r.source_id
+    join   source o on o.source_id is not distinct from r.source_id
     where  o.trust > 0
+  ),
+  trusted as (
+    select w.id, w.n, w.share, w.score, d.trust,
+           w.trust < 1 and most < row_number() over (
+             partition by coalesce(w.source, ''), w.trust < 1
+             order by w.score * d.trust desc, w.n)
+           or w.source_id is not null and of_source < row_number() over (
+             partition by w.source_id
+             order by w.score * d.trust desc, w.n) is true as is_over
+    from (
+      select array_agg(x.id order by x.n) as ids, array_agg(x.trust order by x.n) as trusts
+      from   weighed x
+    ) as a
+    cross  join lateral unnest(
+             a.ids, pgrecall_internal._denied_trust(request.bank, a.ids, a.trusts)) as d(id, trust)
+    join   weighed w on w.id = d.id
   ),
   factor as (
     select t.id, t.n, t.share, t.score, t.trust * case when t.is_over then least(1,
@@ -16228,8 +16342,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
-'The fused rows with scores and contributions multiplied by the trust of their sources, best '
-'first; those of trust 0 are left out.';
+'The fused rows with scores and contributions multiplied by _denied_trust(), best first; those of '
+'trust 0 are left out.';
 
 -- recall/answer.sql
 -- The answer of a recall: fused, ordered, completed.
@@ -16292,9 +16406,24 @@ comment on function pgrecall_internal._doubted_reports is
 'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
 'it on, hint from four fifths on.';
 
-create or replace function pgrecall_internal._answer_rows(
-  request pgrecall_internal.request, ids bigint[], scores double precision[], shares jsonb[],
-  places integer[], sources jsonb)
+create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
+returns table (id text, place bigint)
+language sql immutable parallel safe rows 3
+begin atomic
+  select f.id, f.place
+  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
+  where  f.place < coalesce(
+           (select min(s.place)
+            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
+                     with ordinality as s(id, place)
+            where  s.id = _path_prefix.memory_id::text), 5)
+    and  f.place < 5;
+end;
+comment on function pgrecall_internal._path_prefix is
+'The first four facts of a path before a memory, or of the whole path where it is not on it.';
+
+create or replace function pgrecall_internal._with_path_texts(
+  request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16303,53 +16432,46 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  skip         integer := (request.options ->> 'skip')::integer;
-  idf_sum      double precision := (request.memory_terms).idf_sum;
-  message_sum  double precision := (request.message_terms).idf_sum;
-  is_embedded  boolean := request.embedding is not null;
-  hits         pgrecall.recalled[];
+  ids   bigint[];
+  texts jsonb;
+  vias  jsonb[];
 begin
-  hits := array(
-    select (
-      row_number() over (
-        order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)::integer,
-      r.memory_id, r.kind, r.fact_type, r.text, r.context, r.fact_key, r.source_id, r.tags,
-      r.metadata, r.occurred, r.mentioned_at, r.confidence, r.score, r.arms,
-      pgrecall_internal._relevance(
-        r.arms, idf_sum, message_sum, is_embedded, request.is_only_date),
-      r.proof_count, lower(r.occurred), upper(r.occurred),
-      (select a.value -> 'via' from jsonb_each(r.arms) as a
-       where  a.value ? 'via'
-       order  by (a.value ->> 'contribution')::double precision desc, a.key
-       limit  1), null, r.written_by, r.stored_at,
-      pgrecall_internal._trust(sources, r.source_id), null)::pgrecall.recalled
-    from (
-      select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
-             m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count, f.score,
-             f.arms, f.place, m.written_by, m.created_at
-      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-      join   pgrecall.memory m
-        on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
-      union all
-      select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-             '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
-      from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-      join   pgrecall.message t
-        on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
-    ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
-           occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
-           stored_at)
-    order  by row_number() over (
-             order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc)
-    offset skip
-    limit  request.top_k
+  ids := array(
+    select distinct b.id::bigint
+    from   unnest(hits) as h
+    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
+    where  h.via is not null
   );
-  return pgrecall_internal._with_conflicts(request, hits);
+  request.fact_types := null;
+  select jsonb_object_agg(
+           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
+  into   texts
+  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
+  cross  join lateral (
+    select x.memory_id, x.text from pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
+    limit  1
+  ) as m;
+  vias := array(
+    select h.via || jsonb_strip_nulls(jsonb_build_object('text', (
+             select string_agg(
+                      texts ->> b.id,
+                      case when h.via ->> 'direction' = 'cause' then ' ← ' else ' → ' end
+                      order by b.place)
+             from   pgrecall_internal._path_prefix(h.via, h.memory_id) as b)))
+    from   generate_series(1, cardinality(hits)) as u(n)
+    cross  join lateral (select (hits[u.n]).via, (hits[u.n]).memory_id) as h
+    order  by u.n
+  );
+  for n in 1 .. cardinality(hits) loop
+    hits[n].via := vias[n];
+  end loop;
+  return hits;
 end;
 $$;
-comment on function pgrecall_internal._answer_rows is
-'The rows of an answer from their ids, scores and shares; places: their order; null: by score, '
-'ties by recency. sources: the trust of the sources of the bank.';
+comment on function pgrecall_internal._with_path_texts is
+'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
+'200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._told_paths(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16362,6 +16484,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   told jsonb[];
+  bare jsonb[];
 begin
   with element as materialized (
     select h.n, s.place, left(s.e, 1) as sort, substr(s.e, 2) as rest, s.e
@@ -16405,42 +16528,32 @@ begin
     from   part p
     group  by p.n
   )
-  select array_agg(v.told order by u.n) into told
+  select array_agg(v.told order by u.n),
+         array_agg(case when (hits[u.n]).via is not null then (
+                     select jsonb_object_agg(a.key, a.value - 'via')
+                     from   jsonb_each((hits[u.n]).arms) as a) end order by u.n)
+  into   told, bare
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join via v on v.n = u.n and v.is_telling;
   for n in 1 .. cardinality(hits) loop
     if hits[n].via is not null then
       hits[n].via := told[n];
-      hits[n].arms := (select jsonb_object_agg(a.key, a.value - 'via')
-                       from   jsonb_each(hits[n].arms) as a);
+      hits[n].arms := bare[n];
     end if;
   end loop;
+  if array_remove(told, null) <> '{}' then
+    hits := pgrecall_internal._with_path_texts(request, hits);
+  end if;
   return hits;
 end;
 $$;
 comment on function pgrecall_internal._told_paths is
-'The rows of an answer with via told: names of entities, kinds of relations, ids of facts in the '
-'order of the path, the path as one line where it follows relations, and the direction where it '
-'follows causes. Null where a path only leads from a name to a fact about it.';
+'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of '
+'facts in the order of the path, the path as one line where it follows relations, and the '
+'direction where it follows causes. Null where a path only leads from a name to a fact about it.';
 
-create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
-returns table (id text, place bigint)
-language sql immutable parallel safe rows 3
-begin atomic
-  select f.id, f.place
-  from   jsonb_array_elements_text(_path_prefix.via -> 'facts') with ordinality as f(id, place)
-  where  f.place < coalesce(
-           (select min(s.place)
-            from   jsonb_array_elements_text(_path_prefix.via -> 'facts')
-                     with ordinality as s(id, place)
-            where  s.id = _path_prefix.memory_id::text), 5)
-    and  f.place < 5;
-end;
-comment on function pgrecall_internal._path_prefix is
-'The first four facts of a path before a memory, or of the whole path where it is not on it.';
-
-create or replace function pgrecall_internal._with_path_texts(
-  request pgrecall_internal.request, hits pgrecall.recalled[])
+create or replace function pgrecall_internal._answer(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16449,53 +16562,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  ids   bigint[];
-  texts jsonb;
-begin
-  ids := array(
-    select distinct b.id::bigint
-    from   unnest(hits) as h
-    cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
-    where  h.via is not null
-  );
-  request.fact_types := null;
-  select jsonb_object_agg(
-           m.memory_id, left(regexp_replace(left(m.text, 800), '\s+', ' ', 'g'), 200))
-  into   texts
-  from   unnest(pgrecall_internal._visible_places(request, ids, cardinality(ids))) as u(place)
-  cross  join lateral (
-    select x.memory_id, x.text from pgrecall.memory x
-    where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.place]
-    limit  1
-  ) as m;
-  for n in 1 .. cardinality(hits) loop
-    if hits[n].via is not null then
-      hits[n].via := hits[n].via || jsonb_strip_nulls(jsonb_build_object('text', (
-        select string_agg(
-                 texts ->> b.id,
-                 case when hits[n].via ->> 'direction' = 'cause' then ' ← '
-                      else ' → ' end
-                 order by b.place)
-        from   pgrecall_internal._path_prefix(hits[n].via, hits[n].memory_id) as b)));
-    end if;
-  end loop;
-  return hits;
-end;
-$$;
-comment on function pgrecall_internal._with_path_texts is
-'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
-'200 characters of each, without facts that the filter leaves out.';
-
-create or replace function pgrecall_internal._answer(
-  request pgrecall_internal.request, hits pgrecall.arm_hit[])
-returns pgrecall.recalled[]
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_generic_plan
-as $$
-declare
   options       jsonb := request.options;
-  last_rank     integer := (options ->> 'skip')::integer + request.top_k;
+  skip          integer := (options ->> 'skip')::integer;
+  last_rank     integer := skip + request.top_k;
   min_relevance double precision := (options ->> 'min_relevance')::double precision;
   collapse      boolean := (options ->> 'collapse')::boolean;
   diversity     double precision := (options ->> 'diversity')::double precision;
@@ -16510,15 +16579,18 @@ declare
   fusion        text := options ->> 'fusion';
   named_boost   double precision := (options ->> 'named_boost')::double precision;
   sources       jsonb := pgrecall_internal._sources(request.bank);
-  kept          integer := case when not is_arranged and min_relevance = 0 and sources = '{}'
+  is_trusting   boolean := sources = '{}' and options ->> 'source_rows' = '0';
+  kept          integer := case when not is_arranged and min_relevance = 0 and is_trusting
                                      and options ->> 'prefer' = 'relevant' then last_rank end;
   is_only_date  boolean := request.is_only_date;
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
-  places        integer[];
+  places        integer[];  -- the order; null: by score, ties by recency
   trusted       record;
   arranged      record;
+  answer        pgrecall.recalled[];
+  is_doubtful   boolean;
 begin
   if options -> 'gates' <> '{}' then
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
@@ -16530,28 +16602,73 @@ begin
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
            f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
-  if sources <> '{}' and ids is not null then
+  if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
     scores := trusted.scores;
     shares := trusted.shares;
   end if;
-  if not is_arranged and options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    places := pgrecall_internal._preferred_order(request, ids, scores);
-    return pgrecall_internal._answer_rows(
-      request, array(select ids[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select scores[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select shares[p] from unnest(places) with ordinality as u(p, n) order by n),
-      array(select generate_series(1, cardinality(ids))), sources);
-  elsif not is_arranged then
-    return pgrecall_internal._answer_rows(request, ids, scores, shares, null, sources);
+  if is_arranged then
+    arranged := pgrecall_internal._reordered(
+      request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
+      request.as_of, ids, scores, shares);
+    ids := arranged.ids;
+    scores := arranged.scores;
+    shares := arranged.arms;
+    places := array(select generate_series(1, cardinality(ids)));
+  elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
+    -- The n-th of the new order has place n.
+    places := array(
+      select u.n
+      from   unnest(pgrecall_internal._preferred_order(request, ids, scores))
+               with ordinality as u(p, n)
+      order  by u.p);
   end if;
-  arranged := pgrecall_internal._reordered(
-    request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-    request.as_of, ids, scores, shares);
-  return pgrecall_internal._answer_rows(
-    request, arranged.ids, arranged.scores, arranged.arms,
-    array(select generate_series(1, cardinality(arranged.ids))), sources);
+
+  select coalesce(array_agg(a.hit order by a.rank), '{}'),
+         bool_or((a.hit).fact_key is not null) or (request.bank).single_relations <> '{}'
+         or (request.bank).replace in ('relation', 'both')
+  into   answer, is_doubtful
+  from (
+    select s.rank, (
+             s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
+             s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
+             pgrecall_internal._relevance(
+               s.arms, idf_sum, message_sum, is_embedded, is_only_date),
+             s.proof_count, lower(s.occurred), upper(s.occurred),
+             (select a.value -> 'via' from jsonb_each(s.arms) as a
+              where  a.value ? 'via'
+              order  by (a.value ->> 'contribution')::double precision desc, a.key
+              limit  1), null, s.written_by, s.stored_at,
+             pgrecall_internal._trust(sources, s.source_id), null)::pgrecall.recalled as hit
+    from (
+      select r.*, (row_number() over (
+               order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc))::integer
+               as rank
+      from (
+        select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
+               m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
+               f.score, f.arms, f.place, m.written_by, m.created_at
+        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+        join   pgrecall.memory m
+          on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+        union all
+        select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
+               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
+        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+        join   pgrecall.message t
+          on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+      ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
+             occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
+             stored_at)
+      order  by rank
+      offset skip
+      limit  request.top_k
+    ) as s
+  ) as a;
+  -- Facts conflict by their keys, or by relations of which a bank allows one.
+  return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
+              else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
@@ -16710,8 +16827,7 @@ begin
     end if;
     hits := pgrecall_internal._answer(request, run.hits);
     if exists (select from unnest(hits) as h where h.via is not null) then
-      hits := pgrecall_internal._with_path_texts(
-        request, pgrecall_internal._told_paths(request, hits));
+      hits := pgrecall_internal._told_paths(request, hits);
     end if;
     if (request.options ->> 'with_tokens')::boolean then
       hits := pgrecall_internal._with_tokens(request, hits);
@@ -16884,7 +17000,8 @@ begin
              1e-9, coalesce((request.options -> 'weights' ->> a.arm)::double precision, a.weight)))
     from   pgrecall.arms() as a));
   if request.named = '{}' then
-    request.named := pgrecall_internal._named_entities(bank, request.query);
+    request.named := array(
+      select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
@@ -17221,12 +17338,12 @@ comment on function pgrecall.why_not is
 -- attach_table() checks columns and rights, writes down the mapping, and puts four statement
 -- triggers on the table that note the keys that change (state/attachment.sql). They run a function
 -- that it creates beside the table, with the rights of the table's owner: whoever may write the
--- table needs no right in pgrecall, and pgrecall lends none of its own. What it does is up to the
--- owner alone, so nobody's code runs with the rights of another. The function only inserts keys;
--- with apply => 'commit' it also syncs them as the transaction commits, after its last statement:
--- it locks no bank while it waits for a row. Where constraints are set immediate, the next change
--- or sync brings them. sync_table() (operations/sync.sql) does the rest. Statements are made of
--- names of the catalog (%I) and of quoted constants (%L).
+-- table needs no right in pgrecall, and pgrecall lends none of its own: no one's code runs with the
+-- rights of another. The function only inserts keys; with apply => 'commit' it also syncs them as
+-- the transaction commits, after its last statement: it locks no bank while it waits for a row.
+-- Where constraints are set immediate, the next change or sync brings them. sync_table()
+-- (operations/sync.sql) does the rest. Statements are made of names of the catalog (%I) and of
+-- quoted constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe
@@ -17336,9 +17453,9 @@ begin
   if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('column "%s" of table %s is of type %s, which is no key', key, relation,
-                       key_type),
-      hint    = 'A key is an integer, a text or a uuid. Another type can be made a text: '
+      message = format('column "%s" of table %s is of type %s, which cannot be a key',
+                       key, relation, key_type),
+      hint    = 'A key is an integer, a text or a uuid. For another type add a column of text: '
                 'generated always as (...) stored.';
   end if;
   return key_type;
@@ -17458,8 +17575,8 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s cannot be attached', relation),
-      hint    = 'Attach a table of your own that is no view, not temporary, and neither partition '
-                'nor partitioned: its triggers would not see every change.';
+      hint    = 'Attach an ordinary table of your own. Triggers on a view, a temporary table, a '
+                'partition or a partitioned table would miss changes.';
   elsif not pg_has_role(the_table.relowner, 'usage') then
     raise exception using
       errcode = 'insufficient_privilege',
@@ -17484,9 +17601,9 @@ begin
   then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('column "%s" of table %s is no key', key, relation),
-      hint    = 'A key is not null and has a unique index of its own. Several columns can be made '
-                'one: generated always as (a || '':'' || b) stored.';
+      message = format('column "%s" of table %s is not a key', key, relation),
+      hint    = 'A key is not null and has a unique index of its own. For several columns add one: '
+                'generated always as (a || '':'' || b) stored.';
   end if;
 end;
 $$;
@@ -17505,13 +17622,8 @@ declare
   field   text;
   names   jsonb;
 begin
-  if fields is null or jsonb_typeof(fields) <> 'object' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('fields must be an object, not %s',
-                       coalesce(left(fields::text, 80), 'null')),
-      hint    = 'Write {"context": "title", "tags": ["labels"]}: columns by field.';
-  end if;
+  perform pgrecall_internal._check_object(
+    'fields', fields, 'Write {"context": "title", "tags": ["labels"]}: columns by field.');
   columns := jsonb_strip_nulls(jsonb_build_object(
     'text', to_jsonb(array[text_column]),
     'occurred', case when occurred is not null then to_jsonb(array[occurred]) end,
@@ -17712,12 +17824,9 @@ begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
   perform pgrecall_internal._fact_types(bank, array[fact_type]);
-  if apply is null or apply not in ('later', 'commit') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('apply must be "later" or "commit", not "%s"', apply),
-      hint    = 'With "later" call pgrecall.sync_table() when changes shall reach the bank.';
-  end if;
+  perform pgrecall_internal._check_choice(
+    'apply', apply, '{later,commit}',
+    'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
   select attach_table.bank, format('%I.%I', n.nspname, c.relname),
@@ -17803,7 +17912,7 @@ comment on function pgrecall.detach_table is
 -- another transaction changes meanwhile it notes itself, and that note is seen later than the row
 -- or together with it; so nothing is lost, and a row read twice gives the same memory. The first
 -- pass over all rows goes in order of the key. Rows that cannot be stored (a text that is too long,
--- an unknown fact type) keep nobody waiting: they are noted with the reason, until they change.
+-- an unknown fact type) hold up no others: they are noted with the reason, until they change.
 -- It reads the table with the rights of its caller, and calls no cast of a type that users made.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
@@ -17894,41 +18003,6 @@ $$;
 comment on function pgrecall_internal._retain_rows is
 'Retains rows of an attached table. Errors: those of retain().';
 
-create or replace function pgrecall_internal._change_row(
-  attachment pgrecall.attachment, compared pgrecall_internal.attached_fact)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
-  select attachment.bank_id, u.memory_id, attachment.relation, compared.key, compared.row_hash
-  from   pgrecall.update_memory(
-           attachment.bank_id, compared.memory_id,
-           -- A column that is null now takes its field away.
-           (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
-           || compared.fact) as u
-  on conflict on constraint attached_row_pkey do update
-  set    row_hash = excluded.row_hash;
-end;
-$$;
-comment on function pgrecall_internal._change_row is
-'Gives the memory of a row that has changed a new version. Errors: those of update_memory().';
-
-create or replace function pgrecall_internal._note_problem(
-  attachment pgrecall.attachment, key text, problem text)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  insert into pgrecall.attached_change (bank_id, relation, key, problem)
-  values (attachment.bank_id, attachment.relation, _note_problem.key, _note_problem.problem);
-end;
-$$;
-comment on function pgrecall_internal._note_problem is
-'Keeps in attached_change why a row could not be stored.';
-
 create or replace function pgrecall_internal._sync_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns pgrecall.synced_table
@@ -17961,7 +18035,8 @@ begin
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
       exception when sqlstate 'RC003' or sqlstate 'RC008' then
-        perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+        insert into pgrecall.attached_change (bank_id, relation, key, problem)
+        values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
       end;
     end loop;
@@ -17970,11 +18045,20 @@ begin
   done.changed := 0;
   for one in select c.* from unnest(compared) as c where c.status = 'changed' loop
     begin
-      perform pgrecall_internal._change_row(attachment, one);
+      insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+      select attachment.bank_id, u.memory_id, attachment.relation, one.key, one.row_hash
+      from   pgrecall.update_memory(
+               attachment.bank_id, one.memory_id,
+               -- A column that is null now takes its field away.
+               (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
+               || one.fact) as u
+      on conflict on constraint attached_row_pkey do update
+      set    row_hash = excluded.row_hash;
       done.changed := done.changed + 1;
       former := former || one.memory_id;
     exception when sqlstate 'RC003' or sqlstate 'RC008' then
-      perform pgrecall_internal._note_problem(attachment, one.key, sqlerrm);
+      insert into pgrecall.attached_change (bank_id, relation, key, problem)
+      values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
     end;
   end loop;
@@ -18572,7 +18656,7 @@ begin
   ) then
     raise exception using
       errcode = 'RC015',
-      message = format('memory %s is as quarantine() left it', memory_id),
+      message = format('memory %s was last changed by quarantine()', memory_id),
       hint    = 'Release the source first; bank.quarantined names those in quarantine.';
   end if;
 end;
@@ -18607,6 +18691,9 @@ begin
     if superseded_by is not null then
       perform pgrecall_internal._check_memory(bank, superseded_by);
     end if;
+    perform pgrecall_internal._check_choice(
+      'reach', reach, '{memory,copies}',
+      'With "copies" what near_copies() lists ends with the memory.');
   exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
     get stacked diagnostics hint = pg_exception_hint;
     raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
@@ -18624,11 +18711,6 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('memory %s cannot supersede itself', memory_id),
       hint    = 'Pass the id of the newer memory, or none.';
-  elsif reach is null or reach not in ('memory', 'copies') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('reach must be "memory" or "copies", not "%s"', reach),
-      hint    = 'With "copies" what near_copies() lists ends with the memory.';
   elsif reach = 'copies' then
     ids := ids || array(
       select c.memory_id
@@ -18680,7 +18762,7 @@ begin
   if found then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('memory %s cannot hold again: memory %s says the same since',
+      message = format('memory %s cannot be restored: memory %s now says the same',
                        memory_id, other_id),
       hint    = format('Forget the later one first: select pgrecall.forget(%L, ''{%s}'');',
                        bank, other_id);
@@ -18734,8 +18816,8 @@ begin
   if last is null then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('nothing is written down that ended memory %s', memory_id),
-      hint    = 'It was never corrected, or by a release before 0.2.0.';
+      message = format('no correction of memory %s is recorded', memory_id),
+      hint    = 'It was never corrected, or it was by a release before 0.2.0.';
   end if;
   ids := array(
     select m.memory_id
@@ -18765,7 +18847,7 @@ comment on function pgrecall.unsupersede is
 'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
 'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
 'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
-'another memory has the same content by now.';
+'another memory now has the same content.';
 
 -- operations/consolidation.sql
 -- Consolidation: merging near duplicates into one memory.
@@ -18949,7 +19031,7 @@ $$;
 comment on function pgrecall.unconsolidate is
 'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
 'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
-'Errors: RC001, 22023 another memory has the content of one by now.';
+'Errors: RC001, 22023 another memory now has the content of one of them.';
 
 -- operations/quarantine.sql
 -- Quarantine of a source, and the audit of who wrote, ended and replaced what.
@@ -18971,38 +19053,20 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('source must be a name of 1 to 500 characters, not "%s"',
                        coalesce(left(source, 80), 'null')),
-      hint    = 'Pass a source_id, or how several begin: "web:*".';
+      hint    = 'Pass a source_id, or a prefix with an asterisk: "web:*".';
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_source is
 'Raises 22023 unless source can name one, and not all.';
 
-create or replace function pgrecall_internal._of_source(bank text, source text)
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  if source not like '%*' then
-    return array(
-      select m.memory_id
-      from   pgrecall.memory m
-      where  m.bank_id = _of_source.bank and m.source_id = source
-      order  by m.memory_id
-    );
-  end if;
-  return array(
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = _of_source.bank and starts_with(m.source_id, left(source, -1))
-    order  by m.memory_id
-  );
-end;
-$$;
-comment on function pgrecall_internal._of_source is
-'The memories of a source, those that no longer hold as well.';
+create or replace function pgrecall_internal._is_of_source(source_id text, source text)
+returns boolean
+language sql immutable parallel safe
+return source_id = source
+       or source like '%*' and starts_with(source_id, left(source, -1));
+comment on function pgrecall_internal._is_of_source is
+'Whether a source_id is this source, or begins as "web:*" says.';
 
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
@@ -19091,9 +19155,10 @@ begin
   perform pgrecall_internal._check_source(source);
   ids := array(
     select m.memory_id
-    from   unnest(pgrecall_internal._of_source(bank, source)) as u(memory_id)
-    join   pgrecall.memory m on m.bank_id = quarantine.bank and m.memory_id = u.memory_id
-    where  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    from   pgrecall.memory m
+    where  m.bank_id = quarantine.bank
+      and  pgrecall_internal._is_of_source(m.source_id, quarantine.source)
+      and  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
     order  by m.memory_id
   );
   select coalesce(array_agg(h.memory_id order by h.memory_id), '{}'),
@@ -19134,10 +19199,10 @@ end;
 $$;
 comment on function pgrecall.quarantine is
 'Takes the facts of a source out of every recall, whatever time that asks for, and takes no more '
-'of it: retain() raises RC015. source is a source_id, or how several begin, "web:*". Facts that '
-'they had ended hold again. Returns the memories that change, as they are then; dry_run changes '
-'none. Call it again where others have written meanwhile. release() undoes it. Errors: RC001, '
-'22023 source names none.';
+'of it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". Facts '
+'that they had ended hold again. Returns the memories that change, as they are then; dry_run '
+'changes none. Call it again where others have written meanwhile. release() undoes it. Errors: '
+'RC001, 22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -19181,7 +19246,7 @@ $$;
 comment on function pgrecall.release is
 'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
 'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory says by now what one of them says.';
+'another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,
@@ -19211,8 +19276,8 @@ begin
     from   jsonb_array_elements(m.corrections) with ordinality as c(value, n)
   ) as e(at, by, action, other_id, n)
   where  m.bank_id = audit.bank
-    and  (audit.source is null or m.source_id = audit.source
-          or audit.source like '%*' and starts_with(m.source_id, left(audit.source, -1)))
+    and  (audit.source is null
+          or pgrecall_internal._is_of_source(m.source_id, audit.source))
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
@@ -19223,8 +19288,8 @@ end;
 $$;
 comment on function pgrecall.audit is
 'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
-'(a source_id, or how several begin, "web:*"), since a time. Forgotten memories and reverted '
-'corrections are not in it. Errors: RC001, 22023.';
+'(a source_id, or a prefix with an asterisk, "web:*"), since a time. Forgotten memories and '
+'reverted corrections are not in it. Errors: RC001, 22023.';
 
 -- operations/index-plan.sql
 -- HNSW indexes: their state, and the plan that creates and drops them.
@@ -19642,7 +19707,7 @@ comment on function pgrecall.recall_check is
 'reembed_pending().';
 
 -- operations/log.sql
--- The log of recalls is written and summed up.
+-- The log of recalls: writing it and summing it up.
 --
 -- log_recalls() takes what clients sampled; recall_stats() gives counts and percentiles by bank,
 -- slow_recalls() single recalls.
@@ -19790,7 +19855,7 @@ comment on function pgrecall.slow_recalls is
 -- Retaining a fact takes the same time in a bank of any size. What grows with the bank is left
 -- pending: counting documents where many were stored at once (bank/statistics.sql), computing
 -- weights anew when the mean length of the documents has changed, and links that were deferred
--- (retain/link.sql). So is the end of samples in the log of recalls (operations/log.sql). Nothing
+-- (retain/link.sql). So is deleting old samples from the log of recalls (operations/log.sql). None
 -- of it changes what a bank holds; recalls work meanwhile. maintain() does a bounded piece of it.
 -- Call it until it returns no row, each call in a transaction of its own: what a call has done
 -- stays done, whatever stops the next.
@@ -19956,8 +20021,8 @@ begin
     raise exception using
       errcode = 'object_not_in_prerequisite_state',
       message = format(
-        'the standby is %s s behind its primary, more than %s s',
-        coalesce(round(seconds::numeric, 3)::text, 'nobody knows how many'), at_most),
+        'the standby is %s behind its primary, more than %s s',
+        coalesce(round(seconds::numeric, 3) || ' s', 'an unknown time'), at_most),
       hint    = 'Ask the primary, or allow more.';
   end if;
   if pg_last_wal_replay_lsn() < after then
@@ -20048,7 +20113,7 @@ end;
 $$;
 comment on function pgrecall.standbys is
 'The standbys that follow this server, by name, and how far each is behind; replica_lag() asks a '
-'standby itself. A role that is not a member of pg_monitor sees their names alone.';
+'standby itself. A role that is not a member of pg_monitor sees only their names.';
 
 -- operations/row-security.sql
 -- Row security and roles, for databases in which several tenants have banks.
@@ -20147,11 +20212,10 @@ comment on function pgrecall.enable_row_security is
 'Restricts every role but the owner of the tables to its own banks, by row security on each table; '
 'returns how many tables. by => ''role'': the bank that has the name of the role. ''membership'': '
 'the banks that have the names of roles of which it is a member, itself included. ''setting'': the '
-'bank that the setting names, '
-'as in: alter role app set pgrecall.bank = ''acme''; whoever can send SQL can change that, so it '
-'fits applications that alone send it. Policies of yours stay. Only the owner of the tables may '
-'call it; a call replaces what the one before it set up. Locks every table for a moment. Errors: '
-'22023, 42501 not the owner.';
+'bank that the setting names, as in: alter role app set pgrecall.bank = ''acme''; whoever can send '
+'SQL can change that, so it fits only where no SQL comes from users. Policies of yours stay. Only '
+'the owner of the tables may call it; a call replaces what the one before it set up. Locks every '
+'table for a moment. Errors: 22023, 42501 not the owner.';
 
 create or replace function pgrecall.disable_row_security()
 returns integer
@@ -20301,7 +20365,7 @@ comment on function pgrecall.create_roles is
 'missing, gives each its rights, and returns their names: grant them to those who log in. The '
 'reader may call what reads, the writer also what writes within a bank, the admin also create and '
 'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
-'further role, <prefix>_searcher, is granted to nobody: with its rights, which are to read, fenced '
+'further role, <prefix>_searcher, is granted to no one: with its rights, which only read, fenced '
 'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
 'to the whole server: a second database with tenants of its own takes another prefix. Building '
 'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '

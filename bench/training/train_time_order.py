@@ -23,9 +23,9 @@ from bench import harness
 from bench.worlds.make import generate
 from torch.nn import functional
 
-from pgrecall.temporal.latest_or_former import read_latest_or_former
 from pgrecall.embedders import DEFAULT_EMBEDDER, embed_as
 from pgrecall.inference.time_order import Direction
+from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 Labelled = tuple[str, Direction | None]
 

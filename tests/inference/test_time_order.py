@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pgrecall import Recall
-from pgrecall.temporal.latest_or_former import read_latest_or_former
 from pgrecall.embedders import DEFAULT_EMBEDDER, FunctionEmbedder, embed_as
 from pgrecall.inference.time_order import read_time_order, time_order
+from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 UNLISTED = "What did we end up with on the parking question after so much debate?"
 

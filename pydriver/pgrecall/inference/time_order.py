@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from math import exp
+from math import exp, hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -38,9 +38,13 @@ def time_order(embedder: Embedder, vector: Sequence[float]) -> Direction | None:
 
 def read_time_order(directory: Path, vector: Sequence[float]) -> Direction | None:
     """Return what the planes of a model say; None where it has none."""
+    # What the planes divide comes first, also where another model's vector stands beside it.
+    planes = _planes(directory / FILE)
+    own = vector[: max((len(weights) for _, weights in planes.values()), default=0)]
+    length = hypot(*own) or 1.0
     odds = {
-        direction: exp(bias + sum(w * x for w, x in zip(weights, vector, strict=True)))
-        for direction, (bias, weights) in _planes(directory / FILE).items()
+        direction: exp(bias + sum(w * x for w, x in zip(weights, own, strict=True)) / length)
+        for direction, (bias, weights) in planes.items()
     }
     total = 1 + sum(odds.values())
     direction = max(odds, key=odds.__getitem__, default=None)
