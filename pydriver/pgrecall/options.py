@@ -86,6 +86,8 @@ class SqlOptions(TypedDict, total=False):
             to 1. Default: the bank's, else 0.2.
         skip: How many of the best rows to leave out, for the next page. Range: 0 to 10000. Default:
             the bank's, else 0.
+        source_rows: Rows of one source_id that may stand before others; further ones follow behind
+            all else. 0: any number. Range: 0 to 1000. Default: the bank's, else 0.
         terms: Synonyms and expansions of the query, which the arms lexical and message look for
             with half the weight of its own words. A query may then be empty. Range: 100 texts of 1
             to 1000 characters.
@@ -142,6 +144,7 @@ class SqlOptions(TypedDict, total=False):
     rrf_k: int | None
     similarity_floor: float | None
     skip: int | None
+    source_rows: int | None
     terms: Sequence[str] | None
     time_basis: Literal["occurred", "mentioned"] | None
     time_mode: Literal["boost", "filter", "events"] | None
