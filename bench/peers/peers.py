@@ -11,7 +11,7 @@ another peer, so what else runs on the machine hits all of them. Vectors are giv
 Environments, vectors and loaded data are kept in --cache: a second run goes on where the first
 ended, also where it was broken off or --minutes had passed. What could not run says why.
 
-Figures, peers.<peer>.<axis>. (the axis is a number of facts or the name of a set):
+Figures, peers.<peer>.<axis>. (the axis is a number of facts, banksN or the name of a set):
 
 * p50_ms, p95_ms: of a recall by the wall, from the call in Python to its ids;
 * database_ms: of the part that the peer itself reports as the database's, the median;
@@ -21,7 +21,11 @@ Figures, peers.<peer>.<axis>. (the axis is a number of facts or the name of a se
   by question. Above 1 pgrecall is faster;
 * clients_N.per_s: recalls a second of N clients, in bursts in turn; clients_N.ratio: of pgrecall
   over the peer's;
-* ndcg10, recall10, questions: of a judged set, asked for ten;
+* first_ms: from the start of a process until its first answer, what it imports included;
+* client_mb, server_mb: the most memory that its process had, and what its connections had of their
+  own at the end;
+* ndcg10, recall10, questions: of a judged set, asked for ten; no_embedder.answered, .ndcg10: the
+  share of questions that are answered while the embedder is down, and what is found then over all;
 * load_per_s, load_server_ms: facts a second while they are loaded, indexes and links included, and
   the processor time of the server a fact; megabytes: of the database, less an empty one.
 """
@@ -180,6 +184,10 @@ class PeerError(Exception):
     """A peer failed at what it was told."""
 
 
+class WorkerError(PeerError):
+    """A peer raised an error, and goes on."""
+
+
 class Process:
     """A peer that runs."""
 
@@ -207,7 +215,8 @@ class Process:
         """Let it do something; returns its answer.
 
         Raises:
-            PeerError: it raised an error, it took more than so many seconds, or it has ended.
+            WorkerError: it raised an error.
+            PeerError: it took more than so many seconds, or it has ended.
 
         """
         assert self._process.stdin is not None
@@ -222,7 +231,7 @@ class Process:
             raise PeerError(f"the process ended with {self._process.wait()}; see {self._log.name}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise PeerError(answer["error"][:300])
+            raise WorkerError(answer["error"][:300])
         return answer
 
     def end(self) -> None:
@@ -318,11 +327,11 @@ class Run:
         """Start all peers on a set, and load it into those that have not got it yet."""
         running: dict[str, Process] = {}
         try:
-            for name, python in self._pythons.items():
+            for name in self._pythons:
                 if name in self.not_run:
                     continue
                 try:
-                    running[name] = self._started(name, python, one)
+                    running[name] = self._started(name, one)
                 except (PeerError, CannotRunError) as error:
                     self.leave_out(name, f"{one.name}: {error}")
             yield running
@@ -330,20 +339,16 @@ class Run:
             for process in running.values():
                 process.end()
 
-    def _started(self, name: str, python: Path, one: Set) -> Process:
+    def _started(self, name: str, one: Set) -> Process:
         """Start a peer on its database of a set, filled."""
-        peer = PEERS[name]
-        database = f"{self.prefix}{name}_{one.name}"
-        key = peer.key(one)
+        database = self._database(name, one)
+        key = PEERS[name].key(one)
         known = self.state.rows.get(database, {})
         is_loaded = known.get("key") == key
         if not is_loaded:
             self._drop(database)
             self._execute(f'create database "{database}"')
-        log = self.folder / "logs" / name
-        log.mkdir(parents=True, exist_ok=True)
-        vectors = self.folder / f"{peer.model}.sqlite"
-        process = Process(python, peer, self.server.url(database), vectors, log / "log.txt")
+        process = self._process(name, one)
         try:
             self.versions[name] = process.tell("setup")["versions"]
             if not is_loaded:
@@ -424,6 +429,8 @@ class Run:
         """Ask every question of all peers in turn, then let several clients ask in turn."""
         questions = [asdict(question) for question in one.questions]
         with self.peers(one) as running:
+            for name in list(running):
+                self._first(one, running, name, questions[0])
             for question in questions[:10]:  # caches, plans, connections
                 for name in list(running):
                     self._ask(running, name, question)
@@ -446,6 +453,38 @@ class Run:
             for clients in self.options.clients:
                 if clients > 1 and not self.is_over():
                     self._throughput(one, running, questions, clients)
+            for name, process in running.items():
+                memory = {
+                    "client_mb": process.tell("memory")["megabytes"],
+                    "server_mb": self.server.megabytes(self._database(name, one)),
+                }
+                self.keep(name, one.name, memory)
+
+    def _first(
+        self, one: Set, running: dict[str, Process], name: str, question: dict[str, Any]
+    ) -> None:
+        """Start a peer anew, and time its first answer."""
+        running.pop(name).end()
+        began = time.perf_counter()
+        try:
+            running[name] = self._process(name, one)
+            running[name].tell("setup")
+        except PeerError as error:
+            self.leave_out(name, f"a second start: {error}")
+            return
+        if self._ask(running, name, question) is not None:
+            self.keep(name, one.name, {"first_ms": (time.perf_counter() - began) * 1000})
+
+    def _database(self, name: str, one: Set) -> str:
+        return f"{self.prefix}{name}_{one.name}"
+
+    def _process(self, name: str, one: Set) -> Process:
+        peer = PEERS[name]
+        log = self.folder / "logs" / name
+        log.mkdir(parents=True, exist_ok=True)
+        url = self.server.url(self._database(name, one))
+        vectors = self.folder / f"{peer.model}.sqlite"
+        return Process(self._pythons[name], peer, url, vectors, log / "log.txt")
 
     def _ask(
         self, running: dict[str, Process], name: str, question: dict[str, Any]
@@ -511,23 +550,52 @@ class Run:
             self.keep(name, one.name, found)
 
     def quality(self, one: Set) -> None:
-        """Ask what has known answers."""
+        """Ask what has known answers, and once more while no question can be embedded."""
         with self.peers(one) as running:
-            rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-            for question in one.questions:
-                for name in list(running):
-                    answer = self._ask(running, name, asdict(question))
-                    if answer is not None:
-                        rows[name].append(
-                            conversations.measures(answer["ids"], frozenset(question.relevant))
-                        )
-                if self.is_over():  # a part of the questions says nothing of the others
-                    print(f"{one.name}: the time is up; the next run asks all of it")
-                    return
-            for name in running:
-                ndcg, recall, _ = (fmean(column) for column in zip(*rows[name], strict=True))
-                asked = len(rows[name])
+            found = self._judged(one, running)
+            if found is None:
+                return
+            for name, rows in found.items():
+                ndcg, recall, _ = (fmean(column) for column in zip(*rows, strict=True))
+                asked = len(rows)
                 self.keep(name, one.name, {"ndcg10": ndcg, "recall10": recall, "questions": asked})
+            if one.name == sets.QUALITY[0]:
+                self._without_embedder(one, running)
+
+    def _judged(
+        self, one: Set, running: dict[str, Process]
+    ) -> dict[str, list[tuple[float, ...]]] | None:
+        rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+        for question in one.questions:
+            for name in list(running):
+                answer = self._ask(running, name, asdict(question))
+                if answer is not None:
+                    rows[name].append(
+                        conversations.measures(answer["ids"], frozenset(question.relevant))
+                    )
+            if self.is_over():  # a part of the questions says nothing of the others
+                print(f"{one.name}: the time is up; the next run asks all of it")
+                return None
+        return rows
+
+    def _without_embedder(self, one: Set, running: dict[str, Process]) -> None:
+        """Let the embedder fail; a question that raises an error finds nothing."""
+        for name, process in running.items():
+            found: list[float] = []
+            try:
+                process.tell("lose_embedder")
+                for question in one.questions:
+                    try:
+                        answer = process.tell("ask", question=asdict(question), top_k=TOP_K)
+                    except WorkerError:
+                        continue
+                    relevant = frozenset(question.relevant)
+                    found.append(conversations.measures(answer["ids"], relevant)[0])
+            except PeerError as error:  # it ended, or took too long
+                print(f"{name} without embedder: {error}", flush=True)
+            lost = {"answered": len(found), "ndcg10": sum(found)}
+            figures = {f"no_embedder.{k}": v / len(one.questions) for k, v in lost.items()}
+            self.keep(name, one.name, figures)
 
     def _read_earlier(self) -> dict[str, Any]:
         """Return what the file of results has of this schema and these settings: it is added to."""
@@ -578,6 +646,7 @@ class Run:
 def read_sets(options: argparse.Namespace) -> list[Set]:
     """Return the judged sets, and those for speed, the largest last."""
     speed = [sets.sentences(options.data, n, options.questions) for n in sorted(options.facts)]
+    speed[1:1] = [sets.many_banks(options.data, n, options.questions) for n in options.banks]
     facts, questions = (SMOKE_FACTS, 5) if options.smoke else (None, options.judged)
     quality = [sets.judged(options.data, name, facts, questions) for name in options.sets]
     return [*speed[:1], *quality, *speed[1:]]
@@ -606,7 +675,8 @@ def arguments() -> argparse.Namespace:
         help="pgrecall at another commit, after make build",
     )
     parser.add_argument("--facts", type=int, nargs="*", help="of a bank; default: 1000 10000")
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--banks", type=int, nargs="*", help="of 100 facts each; default: 100")
+    parser.add_argument("--clients", type=int, nargs="+", help="default: 1 4 16 64")
     parser.add_argument("--sets", nargs="*", choices=sets.QUALITY, help="judged ones; default: all")
     parser.add_argument("--questions", type=int, default=100, help="for speed, of each size")
     parser.add_argument("--judged", type=int, help="questions of each judged set; default: all")
@@ -626,6 +696,10 @@ def arguments() -> argparse.Namespace:
         options.peers.append("earlier")
     if options.facts is None:
         options.facts = [SMOKE_FACTS] if options.smoke else [1_000, 10_000]
+    if options.clients is None:
+        options.clients = [1, 4] if options.smoke else [1, 4, 16, 64]
+    if options.banks is None:
+        options.banks = [2] if options.smoke else [100]
     if options.sets is None:
         options.sets = sets.QUALITY[:1] if options.smoke else sets.QUALITY
     if options.smoke:

@@ -2,7 +2,8 @@
 
 The same for every peer. A set becomes a database of its own on the server. Sets of sentences are
 for speed, each fact with three of 200 made names, as often as by Zipf, a minute after the one
-before; the others are for what is found, and are those of bench/conversations.py.
+before, in one bank or in many; the others are for what is found: those of bench/conversations.py,
+MuSiQue as bare text and with entities, and worlds. No peer is told of relations or causes.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from bench import conversations, harness
+from bench.worlds.make import generate
 
 NAMES, OF_A_FACT = 200, 3
-QUALITY = ("locomo", "fiqa", "musique")
+QUALITY = ("locomo", "beam", "xquad", "fiqa", "musique", "entities", "worlds")
+FILES = {"entities": "musique"}  # where the name of a set is not that of its file
+LANGUAGE = "xquad-en"  # the peers are set up for English
+WORLDS = ("third", range(3))
+OF_A_BANK = 100  # facts, where there are many banks
 BEGAN = datetime(2025, 1, 1, tzinfo=timezone.utc)
 
 Embed = Callable[[Sequence[str]], Iterable[Sequence[float]]]
@@ -68,17 +74,31 @@ class Set:
 
 def sentences(folder: Path, facts: int, questions: int) -> Set:
     """Make the set of so many sentences, all in one bank."""
+    return Set(str(facts), *_sentences(folder, {"all": facts}, questions))
+
+
+def many_banks(folder: Path, banks: int, questions: int) -> Set:
+    """Make the set of so many banks, OF_A_BANK sentences in each; questions go to all in turn."""
+    sizes = {f"bank{n}": OF_A_BANK for n in range(banks)}
+    return Set(f"banks{banks}", *_sentences(folder, sizes, questions))
+
+
+def _sentences(
+    folder: Path, sizes: Mapping[str, int], questions: int
+) -> tuple[dict[str, list[Fact]], list[Asked]]:
     made = random.Random(11)
     lines = harness.lines(harness.require(folder / "sentences.txt.xz"))
-    rows = []
-    for n, text in enumerate(islice(lines, facts)):
-        names = {f"Name{int((NAMES + 1) ** made.random())}" for _ in range(OF_A_FACT)}
-        at = BEGAN + timedelta(minutes=n)
-        rows.append(Fact(f"s{n}", text, sorted(names), at.isoformat()))
+    banks: dict[str, list[Fact]] = {}
+    for bank, facts in sizes.items():
+        banks[bank] = rows = []
+        for n, text in enumerate(islice(lines, facts)):
+            names = {f"Name{int((NAMES + 1) ** made.random())}" for _ in range(OF_A_FACT)}
+            at = BEGAN + timedelta(minutes=n)
+            rows.append(Fact(f"s{n}", text, sorted(names), at.isoformat()))
     asked = list(harness.lines(harness.require(folder / "questions.txt")))
     chosen = random.Random(7).sample(asked, min(questions, len(asked)))
-    end = (BEGAN + timedelta(minutes=facts)).isoformat()
-    return Set(str(facts), {"all": rows}, [Asked("all", text, end) for text in chosen])
+    end = (BEGAN + timedelta(minutes=max(sizes.values()))).isoformat()
+    return banks, [Asked(bank, text, end) for bank, text in zip(cycle(sizes), chosen, strict=False)]
 
 
 def judged(folder: Path, name: str, facts: int | None, questions: int | None) -> Set:
@@ -91,8 +111,13 @@ def judged(folder: Path, name: str, facts: int | None, questions: int | None) ->
         questions: Keep so many, evenly chosen. Default: all.
 
     """
-    path = folder / f"{name}_dev.json"
-    found = _paragraphs(path) if name == "musique" else _conversations(path)
+    path = folder / f"{FILES.get(name, name)}_dev.json"
+    if name == "worlds":
+        found = _worlds()
+    elif path.stem == "musique_dev":
+        found = _paragraphs(path, has_entities=name == "entities")
+    else:
+        found = _conversations(path)
     if facts is not None:
         bank = next(iter(found.banks))
         kept = found.banks[bank][:facts]
@@ -106,6 +131,8 @@ def judged(folder: Path, name: str, facts: int | None, questions: int | None) ->
 def _conversations(path: Path) -> Set:
     banks, asked = {}, []
     for conversation in conversations.read(path):
+        if path.stem == "xquad_dev" and conversation.bank != LANGUAGE:
+            continue
         bank = "".join(c if c.isalnum() else "_" for c in conversation.bank)
         banks[bank] = [
             Fact(
@@ -123,11 +150,39 @@ def _conversations(path: Path) -> Set:
     return Set(path.stem.removesuffix("_dev"), banks, asked)
 
 
-def _paragraphs(path: Path) -> Set:
+def _paragraphs(path: Path, *, has_entities: bool) -> Set:
     data: dict[str, Any] = json.loads(harness.require(path).read_text(encoding="utf-8"))
-    facts = [Fact(row["fact_key"], row["text"], [], None) for row in data["facts"]]
+    facts = [
+        Fact(row["fact_key"], row["text"], row["entities"] if has_entities else [], None)
+        for row in data["facts"]
+    ]
     asked = [Asked("all", row["question"], None, row["relevant"]) for row in data["questions"]]
-    return Set("musique", {"all": facts}, asked)
+    return Set("entities" if has_entities else "musique", {"all": facts}, asked)
+
+
+def _worlds() -> Set:
+    templates, seeds = WORLDS
+    banks, asked = {}, []
+    for seed in seeds:
+        facts, questions = generate(seed, templates)
+        banks[f"world{seed}"] = [
+            Fact(
+                fact["source_id"],
+                fact["text"],
+                [
+                    entity["name"] if isinstance(entity, dict) else entity
+                    for entity in fact.get("entities", ())
+                ],
+                fact["mentioned_at"],
+                fact["fact_type"],
+            )
+            for fact in facts
+        ]
+        asked += [
+            Asked(f"world{seed}", one.text, one.asked_at.isoformat(), sorted(one.relevant))
+            for one in questions
+        ]
+    return Set("worlds", banks, asked)
 
 
 def prompt(embedder: Any) -> str:

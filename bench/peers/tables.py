@@ -7,9 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from bench.peers.sets import OF_A_BANK
+
 OURS = "pgrecall"
 NONE = "–"
-QUALITY = {"locomo": "LoCoMo", "fiqa": "FiQA", "musique": "MuSiQue"}
+QUALITY = {
+    "locomo": "LoCoMo",
+    "beam": "BEAM",
+    "xquad": "XQuAD",
+    "fiqa": "FiQA",
+    "musique": "MuSiQue",
+    "entities": "MuSiQue, entities",
+    "worlds": "worlds",
+}
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 720, 420, 60, 50, 200, 20
 COLOURS = (
     "#1b6ca8",
@@ -32,8 +42,16 @@ Line = tuple[str, Sequence[tuple[float, float]]]
 
 def sizes(result: Result) -> list[int]:
     """Return the numbers of facts that were measured."""
-    axes = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
-    return sorted(int(axis) for axis in axes if axis.isdigit())
+    names = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def axes(result: Result) -> dict[str, str]:
+    """Return what was timed: numbers of facts in one bank, then of banks."""
+    names = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
+    banks = sorted(int(n.removeprefix("banks")) for n in names if n.startswith("banks"))
+    one = {str(size): f"{size:,} facts in one bank" for size in sizes(result)}
+    return one | {f"banks{n}": f"{n:,} banks of {OF_A_BANK} facts" for n in banks}
 
 
 def value(result: Result, peer: str, name: str) -> float | None:
@@ -63,34 +81,51 @@ def asked(result: Result, suffix: str) -> Iterator[tuple[str, str]]:
 
 
 def speed(result: Result) -> str:
-    """Return a table for each number of facts."""
-    many = max(result["settings"]["clients"])
-    head = ["", "ms p50", "p95", "database", "over ours", "server ms", "over ours", "client ms"]
-    head += [f"{many} clients, a second", "ours over it"]
-    names = ["p50_ms", "p95_ms", "database_ms", "ratio", "server_ms", "server_ratio", "client_ms"]
-    names += [f"clients_{many}.per_s", f"clients_{many}.ratio"]
+    """Return a table for each number of facts, and for many banks."""
+    head = ["", "ms p50", "p95", "over ours", "database", "over ours", "server ms", "over ours"]
+    head += ["client ms", "first answer, ms", "MB, client", "server"]
+    names = ["p50_ms", "p95_ms", "ratio", "database_ms", "database_ratio", "server_ms"]
+    names += ["server_ratio", "client_ms", "first_ms", "client_mb", "server_mb"]
     parts = []
-    for size in sizes(result):
+    for axis, said in axes(result).items():
         body = [
-            [title, *(shown(result, peer, f"{size}.{name}") for name in names)]
-            for peer, title in asked(result, f".{size}.p50_ms")
+            [title, *(shown(result, peer, f"{axis}.{name}") for name in names)]
+            for peer, title in asked(result, f".{axis}.p50_ms")
         ]
-        parts.append(f"{size:,} facts:\n\n{rows(head, body)}")
+        parts.append(f"{said}:\n\n{rows(head, body)}")
     return "\n\n".join(parts)
+
+
+def throughput(result: Result) -> str:
+    """Return a table of recalls a second by clients, and how many times that ours is."""
+    many = [n for n in result["settings"]["clients"] if n > 1]
+    axis = str(min(sizes(result)))
+    head = ["", *(f"{n} clients" for n in many), *(f"ours over it, {n}" for n in many)]
+    names = [f"{axis}.clients_{n}.{what}" for what in ("per_s", "ratio") for n in many]
+    body = [
+        [title, *(shown(result, peer, name) for name in names)]
+        for peer, title in asked(result, f"{axis}.clients_{many[0]}.per_s")
+    ]
+    return rows(head, body)
 
 
 def quality(result: Result) -> str:
     """Return a table of what is found."""
-    sets = [one for one in QUALITY if value(result, OURS, f"{one}.ndcg10") is not None]
-    names = [f"{one}.{measure}" for one in sets for measure in ("ndcg10", "recall10")]
-    head = [f"{QUALITY[one]} {what}" for one in sets for what in ("nDCG@10", "recall@10")]
+    known = [one for one in QUALITY if value(result, OURS, f"{one}.ndcg10") is not None]
+    names = [f"{one}.ndcg10" for one in known] + [f"{one}.recall10" for one in known[:2]]
+    names.append(f"{known[0]}.no_embedder.ndcg10")
+    head = [QUALITY[one] for one in known] + [f"{QUALITY[one]} recall@10" for one in known[:2]]
+    head.append(f"{QUALITY[known[0]]}, no embedder")
     peers = list(asked(result, ".ndcg10"))
-    best = {n: max(v for p, _ in peers if (v := value(result, p, n)) is not None) for n in names}
+    best = {
+        name: max((v for p, _ in peers if (v := value(result, p, name)) is not None), default=0)
+        for name in names
+    }
     body = [
         [title, *(shown(result, peer, name, ".3f", best[name]) for name in names)]
         for peer, title in peers
     ]
-    counts = ", ".join(f"{QUALITY[s]} {value(result, OURS, f'{s}.questions'):,.0f}" for s in sets)
+    counts = ", ".join(f"{QUALITY[s]} {value(result, OURS, f'{s}.questions'):,.0f}" for s in known)
     return f"Questions: {counts}.\n\n{rows(['', *head], body)}"
 
 
@@ -121,7 +156,7 @@ def compared(result: Result) -> str:
     """Return one short table, of the largest bank that all were asked in: for the reference."""
     peers = list(asked(result, ".p50_ms"))
     size = max(n for n in sizes(result) if all(value(result, p, f"{n}.p50_ms") for p, _ in peers))
-    found = [f"{one}.recall10" for one in QUALITY]
+    found = [f"{one}.ndcg10" for one in QUALITY]
     taken = [f"{size}.{what}" for what in ("p50_ms", "server_ms", "load_server_ms", "megabytes")]
     head = ["", *QUALITY.values(), f"{size:,} facts: ms", "processor ms", "of a write", "MB"]
     body = [
@@ -135,7 +170,7 @@ def compared(result: Result) -> str:
     return rows(head, body)
 
 
-TABLES = {each.__name__: each for each in (speed, quality, loading, setup, compared)}
+TABLES = {each.__name__: each for each in (speed, throughput, quality, loading, setup, compared)}
 
 
 def latency_plot(result: Result) -> str:

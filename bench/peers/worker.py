@@ -30,10 +30,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from threading import Lock
 from typing import Any
 
-MOST_THREADS = 8
+MOST_THREADS, MOST_CLIENTS = 16, 64
 
 
 class Vectors:
@@ -43,6 +44,7 @@ class Vectors:
         embed: Makes those of other texts, such as ones that the peer has put words to, once each;
             the adapter sets it where its peer does that.
         spent: Seconds that this has taken, by the wall and of the processor.
+        is_lost: Whether the embedder is down: no text has a vector then.
 
     """
 
@@ -51,12 +53,15 @@ class Vectors:
         self._lock = Lock()
         self.embed: Callable[[list[str]], Iterable[Iterable[float]]] | None = None
         self.spent = (0.0, 0.0)
+        self.is_lost = False
         self._made: dict[str, list[float]] = {}
 
     def __call__(self, text: str) -> list[float]:
         return self.many([text])[0]
 
     def many(self, texts: Sequence[str]) -> list[list[float]]:
+        if self.is_lost:
+            raise ConnectionError("the embedder is down")
         found = {text: vector for text in texts if (vector := self._known(text)) is not None}
         if missing := [text for text in dict.fromkeys(texts) if text not in found]:
             if self.embed is None:
@@ -88,6 +93,7 @@ class Worker:
     def __init__(self, adapter: str, dsn: str, vectors: Path) -> None:
         sys.path.append(str(Path(__file__).parent / "adapters"))
         self._vectors = Vectors(vectors)
+        self._clients = ThreadPoolExecutor(MOST_CLIENTS)  # that stay: some have a connection each
         self._peer = importlib.import_module(adapter).Peer(dsn, self._vectors, MOST_THREADS)
 
     def setup(self) -> Any:
@@ -135,9 +141,16 @@ class Worker:
                 done += 1
             return done
 
-        with ThreadPoolExecutor(clients) as pool:
-            done = sum(pool.map(client, range(clients)))
+        done = sum(self._clients.map(client, range(clients)))
         return {"asked": done, "seconds": time.perf_counter() - began}
+
+    def lose_embedder(self) -> Any:
+        """Let no text have a vector from now on."""
+        self._vectors.is_lost = True
+        return {}
+
+    def memory(self) -> Any:
+        return {"megabytes": getrusage(RUSAGE_SELF).ru_maxrss / 1000}
 
 
 def main() -> None:

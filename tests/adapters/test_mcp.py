@@ -250,6 +250,19 @@ def test_a_client_reads_that_the_bank_is_missing_and_what_creates_it(database: s
     assert "--create" in said
 
 
+def test_a_client_reads_that_pgrecall_is_not_installed_and_what_installs_it(
+    empty_database: str,
+) -> None:
+    async def body() -> str:
+        async with over_stdio(empty_database, "--bank", "b", "--create") as session:
+            return await refused(session, "recall", question="Who leads Atlas?")
+
+    said = run(body)
+
+    assert "pgrecall is not installed" in said
+    assert "pgrecall migrate" in said
+
+
 def test_a_server_says_its_version_and_nothing_else_on_standard_error(
     database: str, tmp_path: Path
 ) -> None:

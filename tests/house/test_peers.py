@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import lzma
 import sqlite3
 from array import array
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,35 @@ def test_ratios_are_medians_of_the_questions_and_ours_is_one() -> None:
 
     assert peers.Run._summary(ours, ours)["ratio"] == 1
     assert peers.Run._summary(theirs, ours)["ratio"] == 3
+
+
+def test_a_lost_embedder_gives_no_vector(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite"
+    sets.embed_missing(path, ["known"], lambda texts: [[1.0] for _ in texts])
+    vectors = worker.Vectors(path)
+    vectors.is_lost = True
+
+    with pytest.raises(ConnectionError, match="the embedder is down"):
+        vectors("known")
+
+
+def test_questions_go_to_all_banks_in_turn(tmp_path: Path) -> None:
+    text = "".join(f"Sentence {n}.\n" for n in range(300))
+    with lzma.open(tmp_path / "sentences.txt.xz", "wt", encoding="utf-8") as file:
+        file.write(text)
+    (tmp_path / "questions.txt").write_text("One?\nTwo?\nThree?\n", encoding="utf-8")
+
+    found = sets.many_banks(tmp_path, 2, 3)
+
+    assert [len(facts) for facts in found.banks.values()] == [100, 100]
+    assert [question.bank for question in found.questions] == ["bank0", "bank1", "bank0"]
+    texts = {fact.text for facts in found.banks.values() for fact in facts}
+    assert len(texts) == 200
+
+
+def test_worlds_are_given_without_their_relations(tmp_path: Path) -> None:
+    found = sets.judged(tmp_path, "worlds", None, 10)
+
+    assert len(found.questions) == 10
+    assert {field.name for field in fields(sets.Fact)} == {"id", "text", "entities", "at", "type"}
+    assert any(fact.entities for facts in found.banks.values() for fact in facts)

@@ -25,7 +25,7 @@ from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
 from pgrecall.command.running import fail
-from pgrecall.errors import BankNotFound, InvalidArgument, RecallError
+from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, RecallError
 from pgrecall.server.doors import LOCAL_HOSTS
 from pgrecall.wording import command_line
 
@@ -85,12 +85,14 @@ def serve(options: SimpleNamespace, console: Console) -> int:
         async with await AsyncRecall.connect(
             options.dsn, embedder=embedder_of(options), pool_size=POOL_SIZE
         ) as memory:
-            if options.create:
-                await memory.create_bank(bank, exist_ok=True)
-            try:
+            try:  # the tools say what is wrong: a client shows no exit of its server
+                if options.create:
+                    await memory.create_bank(bank, exist_ok=True)
                 await memory.bank_options(bank)
-            except BankNotFound as error:  # the tools say so: a client shows no exit of its server
+            except BankNotFound as error:
                 fail(error.message, mcp_server.CREATE)
+            except InstallError as error:
+                fail(error.message, error.hint)
             address = (options.host, options.port) if options.http else None
             await mcp_server.serve(
                 memory, bank, is_read_only=options.read_only, address=address, **doors
