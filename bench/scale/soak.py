@@ -20,8 +20,7 @@ of the IDF of a frequent word from that of a copy counted anew; lost, acknowledg
 gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds. Then all is counted
 anew and exported into a database with pgrecall installed afresh. fingerprint.schema are the
 functions, tables, columns, indexes and grants that differ between the two; fingerprint.rows the
-rows, statistics included, but for the vocabulary, a snapshot of some day; fingerprint.answers the
-questions, of 50, with another answer.
+rows, statistics included; fingerprint.answers the questions, of 50, with another answer.
 upgrade.refused is how often something had to be tried again while the upgrade ran; facts are all
 that were written.
 """
@@ -88,10 +87,8 @@ where  a.bank_id = 'soak' and b.document_count >= 20
 
 
 def timeless(line: str) -> str:
-    """Give a row of an export without the time at which it was counted; nothing of a snapshot."""
+    """Give a row of an export without the time at which it was counted."""
     given = json.loads(line)
-    if given["table"] == "vocabulary":
-        return ""
     for name in ("refreshed_at", "taken_at"):
         given["row"].pop(name, None)
     return json.dumps(given)
@@ -206,6 +203,8 @@ class Month:
         time.sleep(1)
         with self.connect() as connection:
             schema.migrate(connection)
+            # 0.1.0 did not take out what was forgotten: migrations/NOTES.md says so.
+            connection.execute("select pgrecall.refresh_statistics('soak', is_full => true)")
         time.sleep(1)
         is_over.set()
         worker.join()
@@ -356,10 +355,7 @@ class Month:
                 memories[0].refresh_statistics("soak", is_full=True)
                 memories[1].import_rows("soak", memories[0].export("soak"))
                 memories[1].refresh_statistics("soak", is_full=True)
-                rows = [
-                    Counter(line for line in map(timeless, memory.export("soak")) if line)
-                    for memory in memories
-                ]
+                rows = [Counter(map(timeless, memory.export("soak"))) for memory in memories]
                 asked = [(self.question(), self.vector()) for _ in range(50)]
                 answers = [
                     Counter({str(self.answer(one, "soak", *question)): 1 for question in asked})

@@ -29,8 +29,8 @@ def test_a_bank_that_is_used_for_a_month_stays_as_it_was() -> None:
     figures = soaked(MINUTES)
 
     print(figures)
-    # A tenth of the facts may not be counted yet: a third of those with a word that 20 have.
-    assert figures["statistics.idf_error"] < 0.4
+    # A tenth of the facts may not be counted yet, or gone since.
+    assert figures["statistics.idf_error"] < 0.25
     assert {name: figures[name] for name in NONE} == dict.fromkeys(NONE, 0)
     assert figures["facts"] > 3000
     assert {
