@@ -23,7 +23,8 @@ from bench import harness
 from bench.worlds.make import generate
 from torch.nn import functional
 
-from pgrecall.embedders import DEFAULT_EMBEDDER, embed_as
+from pgrecall.embedders import embed_as
+from pgrecall.inference.embedders import SmallEmbedder
 from pgrecall.inference.time_order import Direction
 from pgrecall.temporal.latest_or_former import read_latest_or_former
 
@@ -152,7 +153,7 @@ def fit(
     """Return bias and weights of the log odds of each direction against neither."""
     classes: list[Direction | None] = [None, "latest", "former"]
     vectors = torch.tensor(
-        [[*map(float, v)] for v in embed_as(DEFAULT_EMBEDDER, "query", [t for t, _ in labelled])]
+        [[*map(float, v)] for v in embed_as(SmallEmbedder(), "query", [t for t, _ in labelled])]
     )
     wanted = torch.tensor([classes.index(direction) for _, direction in labelled])
     weight = torch.tensor(weights) * torch.where(wanted > 0, RARE_WEIGHT, 1.0)

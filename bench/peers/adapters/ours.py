@@ -23,11 +23,11 @@ class Given:
     """The vectors that are there already, those of questions under the prompt of the model."""
 
     prompts: Mapping[str, str] = {}
-    dimensions = 384
 
     def __init__(self, vectors: Any) -> None:
         embedder: Any = MODELS[os.environ["PGRECALL_BENCH_MODEL"]](threads=1)
         self.model = embedder.model
+        self.dimensions = embedder.dimensions
         self._prefix = getattr(embedder, "prompts", self.prompts).get("query", "")
         self._vectors = vectors
 
