@@ -192,7 +192,7 @@ declare
   arm   text;
   value jsonb;
 begin
-  perform pgrecall_internal._check_object(name || 's', numbers, hint);
+  perform pgrecall_internal._check_object(name || 's', coalesce(numbers, '{}'), hint);
   for arm, value in select e.key, e.value from jsonb_each(numbers) as e loop
     if not is_any_arm and not pgrecall.default_weights() ? arm then
       raise exception using
@@ -373,7 +373,7 @@ declare
   arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
   perform pgrecall_internal._check_object(
-    what || 's', options, 'Pass ''{"diversity": 0.2}'', for example.');
+    what || 's', coalesce(options, '{}'), 'Pass ''{"diversity": 0.2}'', for example.');
   for given, value in select e.key, e.value from jsonb_each(options) as e loop
     select o.* into option from pgrecall.recall_options() as o where o.name = given;
     if not found then

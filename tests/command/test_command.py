@@ -356,7 +356,7 @@ def test_a_model_is_calibrated_on_a_sample(
     printed = json.loads(capsys.readouterr().out)
     code = main(["calibrate", "flat", sample, *bank])
 
-    assert (printed["model"], len(printed["mean"])) == ("flat", 385)
+    assert (printed["model"], len(printed["mean"])) == ("flat", DEFAULT_EMBEDDER.dimensions + 1)
     assert -0.2 < printed["low_cosine"] < 0.2 < printed["high_cosine"] < 0.7
     assert (code, capsys.readouterr().out[:17]) == (0, 'bank "b": cosines')
     with psycopg.connect(database) as connection:

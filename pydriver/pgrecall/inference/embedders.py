@@ -353,7 +353,6 @@ class PackagedEmbedder(SmallEmbedder):
         self.earlier = SmallEmbedder(threads=threads)
 
     def _files(self) -> tuple[Path, Path, str]:
-        packaged_model()
         return PACKAGED / _GRAPH, PACKAGED, f"pgrecall-models {_MINILM_PACKAGE}"
 
     def _graph(self, path: Path) -> bytes:
