@@ -5706,7 +5706,8 @@ comment on function pgrecall_internal._count_lexemes is
 'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
 
 create or replace function pgrecall_internal._count_mentions(
-  bank text, after bigint, upto bigint, ids bigint[] default null)
+  bank text, after bigint, upto bigint, ids bigint[] default null,
+  counted pgrecall.mention[] default '{}')
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -5718,6 +5719,8 @@ begin
   from   pgrecall.mention x
   where  x.bank_id = _count_mentions.bank and x.memory_id > after and x.memory_id <= upto
     and  (ids is null or x.memory_id = any (ids))
+    and  not exists (select from unnest(counted) as k
+                     where k.entity_id = x.entity_id and k.memory_id = x.memory_id)
   group  by x.entity_id
   order  by x.entity_id
   on conflict on constraint entity_count_pkey do update
@@ -5726,7 +5729,7 @@ end;
 $$;
 comment on function pgrecall_internal._count_mentions is
 'Adds the memories with ids above after, up to upto, to the counts of the entities that they '
-'mention; with ids only these.';
+'mention; with ids only these. The mentions in counted are counted already.';
 
 create or replace function pgrecall_internal._next_documents(
   bank text, kind text, after bigint, batch_size bigint, upto bigint,
@@ -6100,7 +6103,7 @@ comment on function pgrecall_internal._recount_lexemes is
 'Changes the number of documents of a kind that each of these lexemes occurs in.';
 
 create or replace function pgrecall_internal._recount_mentions(
-  bank text, memory_ids bigint[], sign integer, counted pgrecall.mention[] default '{}')
+  bank text, memory_ids bigint[], sign integer)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -6120,8 +6123,6 @@ begin
     from   pgrecall.mention x
     where  x.bank_id = _recount_mentions.bank and x.memory_id = any (memory_ids)
       and  x.memory_id <= watermark
-      and  not exists (select from unnest(counted) as c
-                       where c.entity_id = x.entity_id and c.memory_id = x.memory_id)
     group  by x.entity_id
   ),
   unmentioned as (
@@ -6139,7 +6140,7 @@ end;
 $$;
 comment on function pgrecall_internal._recount_mentions is
 'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
-'or counts them (1), when they have. Those of counted stay as they are.';
+'or counts them (1), when they have.';
 
 create or replace function pgrecall_internal._recount_documents(
   bank pgrecall.bank, kind text, documents bigint, total_length double precision)
@@ -11353,15 +11354,15 @@ set search_path from current
 as $$
 declare
   -- A fact that is known may mention more than when it was counted.
-  known    bigint[] := array(
-    select u from unnest(memory_ids) as u
-    where  u <= (select s.watermark from pgrecall_internal.statistics s
-                 where  s.bank_id = _store_mentions.bank and s.kind = 'memory'));
-  counted  pgrecall.mention[] := array(
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
+  known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
+  counted   pgrecall.mention[] := array(
     select x from pgrecall.mention x
     where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
-  names    pgrecall_internal.fact_mention[];
-  has_kind boolean;
+  names     pgrecall_internal.fact_mention[];
+  has_kind  boolean;
 begin
   names := pgrecall_internal._store_certain_mentions(
     bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
@@ -11375,7 +11376,7 @@ begin
       facts);
   end loop;
   if known <> '{}' then
-    perform pgrecall_internal._recount_mentions(bank, known, 1, counted);
+    perform pgrecall_internal._count_mentions(bank, 0, watermark, known, counted);
   end if;
 end;
 $$;

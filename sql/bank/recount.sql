@@ -39,7 +39,7 @@ comment on function pgrecall_internal._recount_lexemes is
 'Changes the number of documents of a kind that each of these lexemes occurs in.';
 
 create or replace function pgrecall_internal._recount_mentions(
-  bank text, memory_ids bigint[], sign integer, counted pgrecall.mention[] default '{}')
+  bank text, memory_ids bigint[], sign integer)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -59,8 +59,6 @@ begin
     from   pgrecall.mention x
     where  x.bank_id = _recount_mentions.bank and x.memory_id = any (memory_ids)
       and  x.memory_id <= watermark
-      and  not exists (select from unnest(counted) as c
-                       where c.entity_id = x.entity_id and c.memory_id = x.memory_id)
     group  by x.entity_id
   ),
   unmentioned as (
@@ -78,7 +76,7 @@ end;
 $$;
 comment on function pgrecall_internal._recount_mentions is
 'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
-'or counts them (1), when they have. Those of counted stay as they are.';
+'or counts them (1), when they have.';
 
 create or replace function pgrecall_internal._recount_documents(
   bank pgrecall.bank, kind text, documents bigint, total_length double precision)

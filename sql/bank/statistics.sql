@@ -179,7 +179,8 @@ comment on function pgrecall_internal._count_lexemes is
 'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
 
 create or replace function pgrecall_internal._count_mentions(
-  bank text, after bigint, upto bigint, ids bigint[] default null)
+  bank text, after bigint, upto bigint, ids bigint[] default null,
+  counted pgrecall.mention[] default '{}')
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -191,6 +192,8 @@ begin
   from   pgrecall.mention x
   where  x.bank_id = _count_mentions.bank and x.memory_id > after and x.memory_id <= upto
     and  (ids is null or x.memory_id = any (ids))
+    and  not exists (select from unnest(counted) as k
+                     where k.entity_id = x.entity_id and k.memory_id = x.memory_id)
   group  by x.entity_id
   order  by x.entity_id
   on conflict on constraint entity_count_pkey do update
@@ -199,7 +202,7 @@ end;
 $$;
 comment on function pgrecall_internal._count_mentions is
 'Adds the memories with ids above after, up to upto, to the counts of the entities that they '
-'mention; with ids only these.';
+'mention; with ids only these. The mentions in counted are counted already.';
 
 create or replace function pgrecall_internal._next_documents(
   bank text, kind text, after bigint, batch_size bigint, upto bigint,

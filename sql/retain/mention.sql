@@ -394,15 +394,15 @@ set search_path from current
 as $$
 declare
   -- A fact that is known may mention more than when it was counted.
-  known    bigint[] := array(
-    select u from unnest(memory_ids) as u
-    where  u <= (select s.watermark from pgrecall_internal.statistics s
-                 where  s.bank_id = _store_mentions.bank and s.kind = 'memory'));
-  counted  pgrecall.mention[] := array(
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
+  known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
+  counted   pgrecall.mention[] := array(
     select x from pgrecall.mention x
     where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
-  names    pgrecall_internal.fact_mention[];
-  has_kind boolean;
+  names     pgrecall_internal.fact_mention[];
+  has_kind  boolean;
 begin
   names := pgrecall_internal._store_certain_mentions(
     bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
@@ -416,7 +416,7 @@ begin
       facts);
   end loop;
   if known <> '{}' then
-    perform pgrecall_internal._recount_mentions(bank, known, 1, counted);
+    perform pgrecall_internal._count_mentions(bank, 0, watermark, known, counted);
   end if;
 end;
 $$;
