@@ -794,7 +794,7 @@ def test_a_plain_recall_enters_few_functions_and_runs_few_statements(bank: Conne
     calls = entered(bank, "hybrid_recall", **plain)
 
     print(f"functions {len(calls)}, calls {sum(calls.values())}: {calls}")
-    # Of them 48, and what a plan made anew evaluates.
+    # Of them 49, and what a plan made anew evaluates.
     assert sum(calls.values()) <= 50
     began: list[str] = []
     bank.add_notice_handler(lambda notice: began.append(str(notice.message_primary)))
