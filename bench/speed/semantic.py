@@ -4,8 +4,8 @@
     python -m bench.speed.semantic --full --cache DIRECTORY
     python -m bench.speed.semantic --sizes 1000 30000 --data facts.txt.xz --questions questions.txt
 
-Real sentences and questions, embedded with all-MiniLM-L6-v2; --cache keeps the vectors, which take
-longest. Facts are copied straight into the tables, since retaining is not what is measured.
+Real sentences and questions, embedded with the default embedder; --cache keeps the vectors, which
+take longest. Facts are copied straight into the tables, since retaining is not what is measured.
 
 One bank for each size is asked all questions in turn by each method (60 of them from 30,000 facts
 on), the caches warm. Every method finds 500 candidates and ranks them by whole vectors. Exact ones
@@ -58,23 +58,24 @@ SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 SMOKE_SIZES = (1_000, 2_000)
 METHODS = ("exact", "exact binary", "exact leading", "hnsw binary", "hnsw leading", "hnsw")
 SHARES = {"50": 0.5, "10": 0.1, "1": 0.01, "0_1": 0.001}
-LEADING = 128  # of the 384 elements; the model was not trained for it
+LEADING = 128  # elements; the model was not trained for it
 CANDIDATES = 500
+DIMENSIONS = DEFAULT_EMBEDDER.dimensions
 SETTINGS = {**SERVER_SETTINGS, "shared_buffers": "1GB", "maintenance_work_mem": "512MB"}
 TYPES = ("world", "opinion", "event")
 
 KEYS = {
     "exact": ("{}", "<=>"),
-    "exact binary": ("binary_quantize({})::bit(384)", "<~>"),
+    "exact binary": (f"binary_quantize({{}})::bit({DIMENSIONS})", "<~>"),
     "exact leading": (f"subvector({{}}, 1, {LEADING})", "<=>"),
-    "hnsw": ("{}::halfvec(384)", "<=>"),
-    "hnsw binary": ("binary_quantize({})::bit(384)", "<~>"),
+    "hnsw": (f"{{}}::halfvec({DIMENSIONS})", "<=>"),
+    "hnsw binary": (f"binary_quantize({{}})::bit({DIMENSIONS})", "<~>"),
     "hnsw leading": (f"subvector({{}}, 1, {LEADING})::halfvec({LEADING})", "<=>"),
 }
 TWO_STAGES = """
 select n.memory_id from (
   select e.memory_id, e.embedding from pgrecall.embedding e
-  where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'minilm'
+  where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'made'
   order  by {order}
   limit  {candidates}
 ) as n
@@ -89,14 +90,14 @@ BRANCH = """
 select n.memory_id, n.embedding <=> {question} as distance, '{fact_type}' as fact_type
 from (
   select e.memory_id, e.embedding from pgrecall.embedding e
-  where  e.bank_id = '{bank}' and e.fact_type = '{fact_type}' and e.model = 'minilm'
+  where  e.bank_id = '{bank}' and e.fact_type = '{fact_type}' and e.model = 'made'
   order  by {order}
   limit  200
 ) as n
 """
 FLOOR = """
 select e.memory_id from pgrecall.embedding e
-where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'minilm'
+where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'made'
 order  by {order}
 limit  {candidates}
 """
@@ -105,13 +106,13 @@ select a.memory_id from pgrecall.semantic_arm('{bank}', {question}{filter}) as a
 """
 INSERT = """
 insert into pgrecall.embedding (bank_id, memory_id, model, fact_type, embedding)
-select '{bank}', %s, 'minilm', 'world', {question}
+select '{bank}', %s, 'made', 'world', {question}
 """
 
 
 def embedded(texts: Sequence[str], cache: Path | None, name: str) -> Array:
-    """Embed texts, or read their vectors from the cache; of shape (texts, 384), float16."""
-    path = cache / f"minilm_{name}.npy" if cache else None
+    """Embed texts, or read their vectors from the cache; of shape (texts, dimensions), float16."""
+    path = cache / f"{DEFAULT_EMBEDDER.model}_{name}.npy" if cache else None
     if path and path.is_file() and len(stored := np.load(path)) >= len(texts):
         return stored[: len(texts)]
     vectors = np.asarray(list(DEFAULT_EMBEDDER.embed(texts)), dtype=np.float16)
@@ -144,7 +145,7 @@ def load(
 ) -> int:
     """Copy facts into a bank; returns the id of the first, those after it count up."""
     connection.execute(
-        "select pgrecall.create_bank(%s, embedding_model => 'minilm', embedding_dimensions => %s,"
+        "select pgrecall.create_bank(%s, embedding_model => 'made', embedding_dimensions => %s,"
         " settings => '{\"similarity_floor\": -1}')"
         " where not exists (select from pgrecall.bank where bank_id = %s)",
         [bank, vectors.shape[1], bank],
@@ -166,7 +167,7 @@ def load(
             (
                 bank.encode(),
                 struct.pack("!q", first + n),
-                b"minilm",
+                b"made",
                 fact_type.encode(),
                 struct.pack("!hh", len(vector), 0) + vector.astype(">f2").tobytes(),
             )

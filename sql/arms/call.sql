@@ -57,6 +57,8 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  most constant integer := least(cardinality(hits), 999);  -- counted are up to 1,000
 begin
   if request.named = '{}' or hits = '{}' then
     return hits;
@@ -69,7 +71,7 @@ begin
     ),
     entity as materialized (
       -- The graph leads on from a rare name; from a common one its mass spreads too thin.
-      select q.entity_id,
+      select q.entity_id, m.count,
              q.confidence * (1 - pgrecall_internal._rarity(
                m.count, coalesce((request.memory_terms).documents, 1))) as confidence
       from   unnest(request.named) as q
@@ -79,10 +81,15 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        -- Asked of each hit: one search for all reads every mention of a hub in a fresh bank.
+        -- Its mentions, or where these are more than the hits, one search for each hit.
+        select x.memory_id
+        from   pgrecall.mention x
+        where  e.count <= most and x.bank_id = (request.bank).bank_id
+          and  x.entity_id between e.entity_id and e.entity_id
+        union  all
         select h.memory_id
         from   (select distinct x.memory_id from hit x) as h
-        where  coalesce(
+        where  e.count > most and coalesce(
                  (select true
                   from   pgrecall.mention x
                   where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
