@@ -64,6 +64,14 @@ create type pgrecall.fused as (
   score     double precision,
   arms      jsonb
 );
+create type pgrecall.reranked as (
+  memory_id   bigint,
+  rank        integer,
+  relevance   double precision,
+  final_score double precision,
+  boost       double precision,
+  trust       double precision
+);
 create type pgrecall.arm_report as (
   arm          text,
   status       text,
