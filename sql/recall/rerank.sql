@@ -15,6 +15,7 @@ declare
   worth    double precision := case when is_blend
     then (select greatest(0, least(1, (stddev_pop(r) - 0.045) / 0.03)) from unnest(relevances) as r)
     else 1 end;
+  odd      double precision;
   highest  double precision := (select max(r) from unnest(relevances) as r);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
   finals   double precision[];
@@ -22,11 +23,18 @@ declare
   held     integer[];  -- those of hits with a path
   chosen   integer[] := '{}';
 begin
-  if mode not in ('blend', 'replace') then
+  if coalesce(mode not in ('blend', 'replace'), true) then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('mode must be "blend" or "replace", not "%s"', mode),
       hint    = 'With "blend" the fused score counts beside the relevance.';
+  end if;
+  select r into odd from unnest(relevances) as r where r not between 0 and 1 limit 1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a relevance must be between 0 and 1, not %s', odd),
+      hint    = 'Make relevances of logits first, by 1 / (1 + exp(-logit)).';
   elsif highest is null or worth = 0 then
     return query
     select h.memory_id, h.ordinality::integer, null::double precision, h.score,
@@ -53,7 +61,7 @@ begin
       from   unnest('{key,temporal}'::text[]) as a
     ) as s
   ) as f;
-  for place in 1 .. cardinality(hits) loop
+  for place in 1 .. coalesce(cardinality(hits), 0) loop
     if finals[place] is null or place = any (held) and place = any (ordered) then
       chosen := chosen || place;
     else
@@ -79,4 +87,4 @@ comment on function pgrecall.rerank is
 'order stays. What a path led to (via) is not lowered, and never falls below its fused place; nor '
 'is the part of a score lowered that a key or a window of time gave. With mode replace the '
 'relevance alone counts. A row without relevance keeps its place, and what lies behind the last '
-'relevance stays behind. Errors: 22023.';
+'relevance stays behind. Errors: 22023 another mode, a relevance outside 0 to 1.';

@@ -488,6 +488,11 @@ def test_another_mode_of_reranking_is_refused(connection: psycopg.Connection[Any
         reranked(connection, hits_of(1), [0.5], mode="sum")
 
 
+def test_a_relevance_outside_its_range_is_refused(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.Error, match="a relevance must be between 0 and 1, not -2"):
+        reranked(connection, hits_of(2), [0.5, -2.0])
+
+
 def test_rows_of_a_recall_are_reranked_in_plain_sql(
     connection: psycopg.Connection[Any], recall: Recall
 ) -> None:
