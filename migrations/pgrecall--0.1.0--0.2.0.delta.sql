@@ -64,6 +64,14 @@ create type pgrecall.fused as (
   score     double precision,
   arms      jsonb
 );
+create type pgrecall.reranked as (
+  memory_id   bigint,
+  rank        integer,
+  relevance   double precision,
+  final_score double precision,
+  boost       double precision,
+  trust       double precision
+);
 create type pgrecall.arm_report as (
   arm          text,
   status       text,
@@ -835,7 +843,7 @@ alter table pgrecall.bank add column calibrations jsonb not null default
   '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
   ' "weights": {"lexical": 0.45, "temporal": 1}},'
   ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
-  ' "weights": {"lexical": 0.45, "temporal": 1}}}';
+  ' "weights": {"lexical": 0.35, "temporal": 1}}}';
 alter table pgrecall.bank add column embedding_mean halfvec generated always as
   ((calibrations -> embedding_model ->> 'mean')::halfvec) stored;
 alter table pgrecall.bank add column low_cosine double precision generated always as

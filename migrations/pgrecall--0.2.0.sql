@@ -168,7 +168,7 @@ create table pgrecall.bank (
                          '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
                          ' "weights": {"lexical": 0.45, "temporal": 1}},'
                          ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
-                         ' "weights": {"lexical": 0.45, "temporal": 1}}}',
+                         ' "weights": {"lexical": 0.35, "temporal": 1}}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
   low_cosine           double precision generated always as
@@ -1072,6 +1072,20 @@ comment on type pgrecall.recalled is
 'stored_at: the role that stored the memory, and when; null for a message. trust: that of its '
 'source, see source_trust of the bank; 1 where that says nothing. tokens: with option with_tokens, '
 'the token vectors of a memory as table embedding has them; else null.';
+
+create type pgrecall.reranked as (
+  memory_id   bigint,
+  rank        integer,
+  relevance   double precision,
+  final_score double precision,
+  boost       double precision,
+  trust       double precision
+);
+comment on type pgrecall.reranked is
+'A row of rerank(), best first. relevance: the one given; null where it did not count. '
+'final_score: what the order is by, falling; a row that kept its place has that of the best behind '
+'it, what lies behind the last relevance 0; where trust is 0, the fused score. boost: what it was '
+'multiplied by. trust: how much the relevances counted, 0 to 1.';
 
 create type pgrecall.arm_report as (
   arm          text,
@@ -17026,6 +17040,98 @@ $$;
 comment on function pgrecall.arm_hits is
 'Hits of each arm for a recall with these arguments, whatever its weight: the input of fuse(). A '
 'memory has a row for each arm that found it. Arguments and errors as hybrid_recall().';
+
+-- recall/rerank.sql
+-- Reranking: joins the fused scores of hits with the relevance that a reader of their texts gives
+-- them. The driver does so with that of late interaction; any client may with its own. No table is
+-- read.
+create or replace function pgrecall.rerank(
+  hits       pgrecall.recalled[],
+  relevances double precision[],
+  boosts     double precision[] default '{}',
+  mode       text default 'blend')
+returns setof pgrecall.reranked
+language plpgsql immutable parallel safe rows 50
+set search_path from current
+as $$
+declare
+  is_blend boolean := mode = 'blend';
+  worth    double precision := case when is_blend
+    then (select greatest(0, least(1, (stddev_pop(r) - 0.045) / 0.03)) from unnest(relevances) as r)
+    else 1 end;
+  odd      double precision;
+  highest  double precision := (select max(r) from unnest(relevances) as r);
+  best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
+  finals   double precision[];
+  ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
+  held     integer[];  -- those of hits with a path
+  chosen   integer[] := '{}';
+begin
+  if coalesce(mode not in ('blend', 'replace'), true) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('mode must be "blend" or "replace", not "%s"', mode),
+      hint    = 'With "blend" the fused score counts beside the relevance.';
+  end if;
+  select r into odd from unnest(relevances) as r where r not between 0 and 1 limit 1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a relevance must be between 0 and 1, not %s', odd),
+      hint    = 'Make relevances of logits first, by 1 / (1 + exp(-logit)).';
+  elsif highest is null or worth = 0 then
+    return query
+    select h.memory_id, h.ordinality::integer, null::double precision, h.score,
+           1::double precision, 0::double precision
+    from   unnest(hits) with ordinality as h;
+    return;
+  end if;
+
+  -- No text says what a key, a window of time or a path knows of it: that part of a score stays.
+  select array_agg(f.final order by f.place),
+         array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
+         array_agg(f.place) filter (where f.via is not null and is_blend)
+  into   finals, ordered, held
+  from (
+    select h.ordinality::integer as place, h.via,
+           coalesce(boosts[h.ordinality], 1) * case when is_blend
+             then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
+                  / coalesce(best, 1)
+             else relevances[h.ordinality] end as final
+    from   unnest(hits) with ordinality as h
+    cross  join lateral (
+      select case when h.via is null then h.score - coalesce(sum(
+               (h.arms -> a ->> 'contribution')::double precision), 0) else 0 end as said
+      from   unnest('{key,temporal}'::text[]) as a
+    ) as s
+  ) as f;
+  for place in 1 .. coalesce(cardinality(hits), 0) loop
+    if finals[place] is null or place = any (held) and place = any (ordered) then
+      chosen := chosen || place;
+    else
+      chosen := chosen || ordered[1];
+    end if;
+    ordered := array_remove(ordered, chosen[place]);
+  end loop;
+  return query
+  select (hits[c.place]).memory_id, c.rank::integer, relevances[c.place],
+         max(coalesce(finals[c.place], 0)) over (order by c.rank desc),
+         case when finals[c.place] is null then 1 else coalesce(boosts[c.place], 1) end, worth
+  from   unnest(chosen) with ordinality as c(place, rank)
+  order  by c.rank;
+end;
+$$;
+comment on function pgrecall.rerank is
+'Rows of hybrid_recall(), in its order, reranked by the relevance that something else gives their '
+'texts: a number from 0 to 1 for each of the first rows, null where there is none. With mode blend '
+'the share of the best score is multiplied by e ^ (6 * trust * (relevance - best relevance)), then '
+'by the boost, 1 where none is given. trust is what the relevances are worth on this question: it '
+'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075, since where they lie '
+'close together, as of long texts that are all about the same, they tell little; at 0 the fused '
+'order stays. What a path led to (via) is not lowered, and never falls below its fused place; nor '
+'is the part of a score lowered that a key or a window of time gave. With mode replace the '
+'relevance alone counts. A row without relevance keeps its place, and what lies behind the last '
+'relevance stays behind. Errors: 22023 another mode, a relevance outside 0 to 1.';
 
 -- recall/why-not.sql
 -- Why a memory is not in an answer: why_not() follows one memory or message through a recall.

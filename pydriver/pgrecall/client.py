@@ -23,6 +23,7 @@ from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, adapt, together
+from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
@@ -1972,9 +1973,7 @@ class Recall:
             for pending in question.embed():
                 _settled(pending)
         answers = self._read(together([one.call() for one in questions]), trace)
-        for question, answer in zip(questions, answers, strict=True):
-            for pending in question.rerank(answer):
-                _settled(pending)
+        self._rerank(questions, answers)
         return [question.report() for question in questions]
 
     def context(
@@ -2073,14 +2072,12 @@ class Recall:
         if not question.is_reranked:
             return steps
         if steps[-1].status == "returned":
-            for pending in question.rerank(self._run(question.call(), question.trace)):
-                _settled(pending)
+            self._rerank([question], [self._run(question.call(), question.trace)])
         return question.reranked_steps(steps, memory_id)
 
     def _answer(self, bank: str, query: str, options: RecallOptions, began: float) -> RecallReport:
         question = self._question(bank, query, options, began=began)
-        for pending in question.rerank(self._read(question.call(), question.trace)):
-            _settled(pending)
+        self._rerank([question], [self._read(question.call(), question.trace)])
         report = question.report()
         if self._log is not None:
             self._log.add(bank, question.log_share, report)
@@ -2103,6 +2100,23 @@ class Recall:
         for pending in question.embed(is_strict=is_strict):
             _settled(pending)
         return question
+
+    def _rerank(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+        """Rerank answers; what late interaction says of them is ordered in one statement."""
+        for question, answer in zip(questions, answers, strict=True):
+            for pending in question.rerank(answer):
+                _settled(pending)
+        late = {question: question.ordering for question in questions if question.ordering}
+        if not late:
+            return
+        try:
+            found = self._read(together([*late.values()]), questions[0].trace)
+        except Exception as error:  # whatever it is, the fused order is an answer
+            for question in late:
+                question.keep_order(error)
+            return
+        for question, rows in zip(late, found, strict=True):
+            question.order(rows)
 
     def _settings_for(self, bank: str) -> Settings:
         """Choose between two embedders, where there are two, by what the bank needs."""

@@ -103,6 +103,28 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Reranked:
+    """The place of a hit after reranking.
+
+    Attributes:
+        memory_id: Key of the memory or message.
+        rank: Its place, 1 is best.
+        relevance: That which counted; None where none did.
+        final_score: What the order is by.
+        boost: What the final score was multiplied by.
+        trust: How much the relevances counted, 0 to 1; the same for all.
+
+    """
+
+    memory_id: int
+    rank: int
+    relevance: float | None
+    final_score: float
+    boost: float
+    trust: float
+
+
+@dataclass(frozen=True, slots=True)
 class Retained:
     """Result of retaining one fact.
 

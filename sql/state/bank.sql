@@ -38,7 +38,7 @@ create table pgrecall.bank (
                          '{"pgrecall-small-1": {"low_cosine": 0.15, "high_cosine": 0.59,'
                          ' "weights": {"lexical": 0.45, "temporal": 1}},'
                          ' "pgrecall-small-2": {"low_cosine": 0.15, "high_cosine": 0.56,'
-                         ' "weights": {"lexical": 0.45, "temporal": 1}}}',
+                         ' "weights": {"lexical": 0.35, "temporal": 1}}}',
   embedding_mean       halfvec generated always as
                          ((calibrations -> embedding_model ->> 'mean')::halfvec) stored,
   low_cosine           double precision generated always as

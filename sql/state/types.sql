@@ -103,6 +103,20 @@ comment on type pgrecall.recalled is
 'source, see source_trust of the bank; 1 where that says nothing. tokens: with option with_tokens, '
 'the token vectors of a memory as table embedding has them; else null.';
 
+create type pgrecall.reranked as (
+  memory_id   bigint,
+  rank        integer,
+  relevance   double precision,
+  final_score double precision,
+  boost       double precision,
+  trust       double precision
+);
+comment on type pgrecall.reranked is
+'A row of rerank(), best first. relevance: the one given; null where it did not count. '
+'final_score: what the order is by, falling; a row that kept its place has that of the best behind '
+'it, what lies behind the last relevance 0; where trust is 0, the fused score. boost: what it was '
+'multiplied by. trust: how much the relevances counted, 0 to 1.';
+
 create type pgrecall.arm_report as (
   arm          text,
   status       text,

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from pgrecall import FunctionReranker, Hit, InvalidFact, Recall, RecallReport
-from pgrecall.asking.ranking import LateOrder
+from pgrecall import ArmHit, FunctionReranker, Hit, InvalidFact, Recall, RecallReport, calls
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.late_interaction import MOST_BYTES, Embedded, Tokens
+from pgrecall.rows import Reranked
 from toys import make_hit, toy_embed
 
 FACTS = [
@@ -368,58 +368,155 @@ def hits_of(count: int) -> list[Hit]:
     return [make_hit(f"hit {rank}", rank=rank) for rank in range(1, count + 1)]
 
 
-def order_of(hits: list[Hit], relevances: Sequence[float | None]) -> tuple[list[int], str]:
-    order = LateOrder(hits, [1.0] * len(hits))
-    return [hit.memory_id for hit in order.hits(relevances)], order.note
+def reranked(
+    connection: psycopg.Connection[Any],
+    hits: list[Hit],
+    relevances: Sequence[float | None],
+    boosts: Sequence[float] = (),
+    mode: str = "blend",
+) -> list[Reranked]:
+    call = calls.recall.rerank(hits, relevances, boosts=boosts, mode=mode)
+    with connection.cursor(row_factory=call.row_factory) as cursor:
+        return call.result(cursor.execute(call.sql, call.parameters).fetchall())
 
 
-def test_relevances_that_lie_close_together_keep_the_fused_order() -> None:
-    alike, note = order_of(hits_of(4), [0.50, 0.52, 0.54, 0.56])
-    spread, _ = order_of(hits_of(4), [0.2, 0.4, 0.6, 0.8])
-
-    assert alike == [1, 2, 3, 4]
-    assert note == "kept out: the candidates are too much alike (spread 0.022)"
-    assert spread == [4, 3, 2, 1]
+def order_of(
+    connection: psycopg.Connection[Any], hits: list[Hit], *arguments: Any, **named: Any
+) -> list[int]:
+    return [row.memory_id for row in reranked(connection, hits, *arguments, **named)]
 
 
-def test_a_little_spread_moves_hits_a_little() -> None:
+def test_relevances_that_lie_close_together_keep_the_fused_order(
+    connection: psycopg.Connection[Any],
+) -> None:
+    alike = reranked(connection, hits_of(4), [0.50, 0.52, 0.54, 0.56])
+    spread = reranked(connection, hits_of(4), [0.2, 0.4, 0.6, 0.8])
+
+    assert [row.memory_id for row in alike] == [1, 2, 3, 4]
+    assert {(row.trust, row.relevance) for row in alike} == {(0, None)}
+    assert [row.final_score for row in alike] == [hit.score for hit in hits_of(4)]
+    assert [row.memory_id for row in spread] == [4, 3, 2, 1]
+    assert {row.trust for row in spread} == {1}
+
+
+def test_relevances_that_nobody_gave_keep_the_fused_order(
+    connection: psycopg.Connection[Any],
+) -> None:
+    for mode in ("blend", "replace"):
+        assert order_of(connection, hits_of(3), [None, None], mode=mode) == [1, 2, 3]
+        assert order_of(connection, hits_of(3), [], mode=mode) == [1, 2, 3]
+
+
+def test_a_little_spread_moves_hits_a_little(connection: psycopg.Connection[Any]) -> None:
     hits = [replace(hit, score=score) for hit, score in zip(hits_of(3), (1, 0.9, 0.3), strict=True)]
 
-    little, _ = order_of(hits, [0.45, 0.55, 0.60])
-    much, _ = order_of(hits, [0.25, 0.55, 0.80])
-
-    assert little == [2, 1, 3]
-    assert much == [3, 2, 1]
+    assert order_of(connection, hits, [0.45, 0.55, 0.60]) == [2, 1, 3]
+    assert order_of(connection, hits, [0.25, 0.55, 0.80]) == [3, 2, 1]
 
 
-def test_a_hit_that_a_path_led_to_never_falls_below_its_fused_place() -> None:
+def test_the_score_falls_by_the_trust_and_the_distance_from_the_best_relevance(
+    connection: psycopg.Connection[Any],
+) -> None:
+    hits = [replace(hit, score=score) for hit, score in zip(hits_of(3), (2, 1.8, 0.6), strict=True)]
+    relevances = [0.44, 0.56, 0.5]
+    trust = (np.std(relevances) - 0.045) / 0.03
+
+    rows = reranked(connection, hits, relevances)
+
+    assert [row.trust for row in rows] == pytest.approx([trust] * 3)
+    assert {row.memory_id: row.final_score for row in rows} == pytest.approx(
+        {
+            hit.memory_id: hit.score / 2 * np.exp(6 * trust * (relevance - 0.56))
+            for hit, relevance in zip(hits, relevances, strict=True)
+        }
+    )
+
+
+@pytest.mark.parametrize("arm", ["key", "temporal"])
+def test_what_a_key_or_a_time_gave_is_not_lowered(
+    connection: psycopg.Connection[Any], arm: str
+) -> None:
+    first, second = hits_of(2)
+    found = replace(first, score=1.0, arms={arm: ArmHit(1, 1.0, 1.0)})
+    worded = replace(first, score=1.0, arms={"lexical": ArmHit(1, 1.0, 1.0)})
+    second = replace(second, score=0.9)
+
+    assert order_of(connection, [found, second], [0.2, 0.8]) == [1, 2]
+    assert order_of(connection, [worded, second], [0.2, 0.8]) == [2, 1]
+
+
+def test_a_hit_that_a_path_led_to_never_falls_below_its_fused_place(
+    connection: psycopg.Connection[Any],
+) -> None:
     first, *others = hits_of(3)
     relevances = [0.1, 0.5, 0.9]
+    led = replace(first, via={"path": "a"})
 
-    assert order_of([replace(first, via={"path": "a"}), *others], relevances)[0][0] == 1
-    assert order_of([first, *others], relevances)[0][0] == 3
+    rows = reranked(connection, [led, *others], relevances, [0.2, 1.0, 1.0])
 
-
-def test_a_boost_multiplies_the_final_score() -> None:
-    hits = hits_of(2)
-
-    assert LateOrder(hits, [1.0, 1.0]).hits([0.6, 0.4])[0].memory_id == 1
-    assert LateOrder(hits, [0.2, 1.8]).hits([0.6, 0.4])[0].memory_id == 2
+    assert [row.memory_id for row in rows] == [1, 3, 2]
+    assert rows[0].final_score == rows[1].final_score
+    assert order_of(connection, [first, *others], relevances, [0.2, 1.0, 1.0])[-1] == 1
 
 
-def test_replace_orders_by_the_tokens_alone() -> None:
-    hits = LateOrder(hits_of(3), [1.0] * 3, is_blend=False).hits([0.50, 0.51, 0.52])
-
-    assert [hit.memory_id for hit in hits] == [3, 2, 1]
-    assert [hit.final_score for hit in hits] == [0.52, 0.51, 0.50]
+def test_a_boost_multiplies_the_final_score(connection: psycopg.Connection[Any]) -> None:
+    assert order_of(connection, hits_of(2), [0.6, 0.4]) == [1, 2]
+    assert order_of(connection, hits_of(2), [0.6, 0.4], [0.2, 1.8]) == [2, 1]
 
 
-def test_what_lies_behind_the_candidates_stays_behind_them() -> None:
-    hits = LateOrder(hits_of(4), [1.0] * 4).hits([0.2, 0.8])
+def test_replace_orders_by_the_tokens_alone(connection: psycopg.Connection[Any]) -> None:
+    rows = reranked(connection, hits_of(3), [0.50, 0.51, 0.52], mode="replace")
 
-    assert [hit.memory_id for hit in hits] == [2, 1, 3, 4]
-    assert [hit.rank for hit in hits] == [1, 2, 3, 4]
-    assert hits[2].final_score == hits[3].final_score == 0.0
+    assert [row.memory_id for row in rows] == [3, 2, 1]
+    assert [row.final_score for row in rows] == [0.52, 0.51, 0.50]
+
+
+def test_what_has_no_relevance_keeps_its_place_and_what_lies_behind_stays_there(
+    connection: psycopg.Connection[Any],
+) -> None:
+    rows = reranked(connection, hits_of(5), [0.2, None, 0.8])
+
+    assert [row.memory_id for row in rows] == [3, 2, 1, 4, 5]
+    assert [row.rank for row in rows] == [1, 2, 3, 4, 5]
+    assert [row.relevance for row in rows] == [0.8, None, 0.2, None, None]
+    assert rows[1].final_score == rows[2].final_score > 0
+    assert rows[3].final_score == rows[4].final_score == 0
+
+
+def test_another_mode_of_reranking_is_refused(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.Error, match='mode must be "blend" or "replace", not "sum"'):
+        reranked(connection, hits_of(1), [0.5], mode="sum")
+
+
+def test_a_relevance_outside_its_range_is_refused(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.Error, match="a relevance must be between 0 and 1, not -2"):
+        reranked(connection, hits_of(2), [0.5, -2.0])
+
+
+def test_rows_of_a_recall_are_reranked_in_plain_sql(
+    connection: psycopg.Connection[Any], recall: Recall
+) -> None:
+    found = connection.execute(
+        "with h as (select array(select h from pgrecall.hybrid_recall('b', 'Porto') as h) as hits)"
+        " select r.rank, (h.hits)[3 - r.rank].memory_id = r.memory_id"
+        " from h cross join pgrecall.rerank(h.hits, array[0.1, 0.9]) as r"
+    ).fetchall()
+
+    assert found == [(1, True), (2, True)]
+
+
+def test_an_order_that_cannot_be_had_fails_no_recall(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fused = [hit.text for hit in asked(recall, rerank=False).hits]
+    monkeypatch.setattr(
+        calls.recall, "rerank", lambda *_, **__: calls.call.call_value("no_such_function")
+    )
+
+    report = asked(recall)
+
+    assert [hit.text for hit in report.hits] == fused
+    assert [left_out.what for left_out in report.degradations] == ["reranker"]
 
 
 def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_for(

@@ -79,6 +79,8 @@ JSON: list[object] = [
     {"type_hints": {"x": ["y"]}, "relation_words": {"a": 1}},
 ]
 HITS = ["{}", None, '{"(lexical,1,1,1,,,)"}', '{"(x,1,0,NaN,,,)"}', '{"(lexical,1,,,,,)",NULL}']
+_ROW = f"(1,7,memory{10 * ','},{{}}{11 * ','})"  # of a score
+ROWS = ["{}", None, *(f'{{"{_ROW.format(score)}",NULL}}' for score in ("0.5", "NaN", ""))]
 VALUES: dict[str, list[Any]] = {
     "text": TEXTS,
     "text[]": [None, [], ["Ana"], [""], [None], ["world", "world"], ["world"] * 300],
@@ -99,6 +101,7 @@ VALUES: dict[str, list[Any]] = {
     "regconfig": ["english", "simple", None],
     "pg_lsn": ["0/0", "FFFFFFFF/FFFFFFFF", None],
     "pgrecall.arm_hit[]": HITS,
+    "pgrecall.recalled[]": ROWS,
 }
 # These define objects, and are for owners.
 UNASKED = {"enable_row_security", "disable_row_security", "create_roles"}

@@ -44,6 +44,7 @@ from pgrecall.rows import (
     Period,
     Preparation,
     RecallStep,
+    Reranked,
     Timings,
 )
 from pgrecall.settings import Settings
@@ -62,10 +63,12 @@ class Question:
         trace: Times of the sending, and the deadline.
         needs_preparation: Whether the bank has to be asked before the query is embedded.
         log_share: The share of such questions that the bank wants logged; 0 if it was not asked.
+        ordering: After rerank(), the call that orders the hits, where the database does that.
 
     """
 
     log_share = 0.0
+    ordering: Call[Reranked, list[Reranked]] | None = None
     _reads_order = False
 
     def __init__(
@@ -388,8 +391,7 @@ class Question:
         try:
             scores = yield from self._waited("rerank", begin, self.trace.left)
             if reranking.is_late:
-                ordered = reranking.ordered_late(scores)
-                self._hits = [replace(hit, tokens=None) for hit in ordered]
+                self.ordering = reranking.ordering(scores)
             else:
                 self._hits = reranking.ordered(scores, self._limit)
         except Exception as error:  # whatever it is, the fused order is an answer
@@ -399,6 +401,19 @@ class Question:
         if degradation and self._is_strict and not reranking.is_late:
             raise OutOfTime(degradation.why, hint=degradation.hint)
         self._degradations += [degradation] if degradation else []
+
+    def order(self, rows: Sequence[Reranked]) -> None:
+        """Put the hits in the order that the call of `ordering` found."""
+        self._hits = self._reranking.ordered_late(rows)
+
+    def keep_order(self, error: Exception) -> None:
+        """Keep the fused order, as that call failed.
+
+        Raises:
+            Exception: the error, where that is wanted.
+
+        """
+        self._leave_out("reranker", "", error)
 
     def report(self) -> RecallReport:
         """Make the report."""

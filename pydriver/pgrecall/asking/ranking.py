@@ -4,6 +4,9 @@ Their relevance is blended with the fused order, as the two err differently: the
 the prior odds before the text is read. Only such a relevance is multiplied by the bounded boosts
 for recency, for proximity to the time asked about, and for the number of sources that state it; a
 fused score, a sum of 1 / (k + rank), is not.
+
+This order decides, between two runs of a cross-encoder, whether another hit is read, so it stands
+here. That of late interaction, which reads all in one go, is pgrecall.rerank().
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from heapq import heappush, heappushpop
 from itertools import accumulate, pairwise
-from statistics import pstdev
 
 from pgrecall.asking.dated_text import began_at, dated_text, extent
 from pgrecall.inference.interfaces import PunctualReranker, Reranker
@@ -38,9 +40,6 @@ _ONE_OF_MANY = 0.5  # what a doubt counts where a source has rows that are not r
 _SESSION = 4.0  # what a session's share of all that is likely adds to the logit of its hits
 _PAUSE = timedelta(hours=1)  # between two sessions, at least
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)  # when what has no time was said
-_MOST_TRUST = 6.0  # in late interaction, where relevances are spread enough
-_LEAST_SPREAD = 0.045  # their standard deviation, where they begin to count
-_SPREAD = 0.03  # above it, where they count most
 _SURE = 1e-6  # probabilities are kept within this and 1 minus this
 _RECENCY_DAYS = 365.0
 _SLACK = timedelta(days=7)
@@ -226,88 +225,6 @@ def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
     return [
         replace(hit, final_score=score) for hit, score in zip(held, reversed(scores), strict=True)
     ]
-
-
-class LateOrder:
-    """How hits are ordered by the relevance of late interaction.
-
-    The share of the best fused score is multiplied by e ^ (trust x (relevance - best relevance)),
-    then by the boosts. trust is what late interaction is worth on this question: it grows with the
-    spread of the relevances, for where they lie close together, as over long texts that are all
-    about the same, they tell little, and grows from 0 at a standard deviation of 0.045 to 6 at
-    0.075 (bench/TRIED.md). At 0 the fused order is kept, and `note` says so.
-
-    What a path led to (via) is answered by the path and not by its words: it is lowered by none of
-    this, and never falls below its fused place. Nor is the part of a score lowered that a key or a
-    window of time gave. A hit without token vectors keeps its place.
-
-    Attributes:
-        note: How much late interaction counted.
-
-    """
-
-    def __init__(
-        self, hits: Sequence[Hit], boosts: Sequence[float], *, is_blend: bool = True
-    ) -> None:
-        """Take hits in fused order, with the boost of each."""
-        self._hits = hits
-        self._boosts = boosts
-        self._is_blend = is_blend
-        self._best = max((hit.score for hit in hits), default=0.0) or 1.0
-        self.note = ""
-
-    def hits(self, relevances: Sequence[float | None]) -> list[Hit]:
-        """Order the hits.
-
-        Args:
-            relevances: Of the first ones; None where there are no token vectors. The others keep
-                their order behind them.
-
-        """
-        known = [relevance for relevance in relevances if relevance is not None]
-        spread = pstdev(known) if known else 0.0
-        trust = _MOST_TRUST * min(1.0, max(0.0, (spread - _LEAST_SPREAD) / _SPREAD))
-        if self._is_blend and trust == 0:
-            self.note = f"kept out: the candidates are too much alike (spread {spread:.3f})"
-            return [*self._hits]
-        self.note = f"trust {trust:.1f} of {_MOST_TRUST:.0f} (spread {spread:.3f})"
-        best, scored = max(known), []
-        for hit, relevance, boost in zip(self._hits, relevances, self._boosts, strict=False):
-            if relevance is None:
-                continue
-            final = relevance
-            if self._is_blend:
-                said = 0.0 if hit.via else hit.score - _unsaid(hit)
-                doubted = math.exp(trust * (relevance - best))
-                final = (hit.score - said * (1 - doubted)) / self._best
-            scored.append(
-                replace(hit, rerank_score=relevance, boost=boost, final_score=final * boost)
-            )
-        read = self._hits[: len(relevances)]
-        moved = [
-            hit for hit, relevance in zip(read, relevances, strict=True) if relevance is not None
-        ]
-        ordered = sorted(scored, key=_by_score)
-        free = iter(_with_paths_held(moved, ordered) if self._is_blend else ordered)
-        head = [
-            hit if relevance is None else next(free)
-            for hit, relevance in zip(read, relevances, strict=True)
-        ]
-        # A hit that kept its place takes the final score of the best behind it.
-        finals = [hit.final_score if hit.rerank_score is not None else 0.0 for hit in head]
-        falling = [*accumulate(reversed(finals), max)][::-1]
-        tail = [replace(hit, final_score=0.0) for hit in self._hits[len(read) :]]
-        return [
-            replace(hit, rank=rank, final_score=final)
-            for rank, (hit, final) in enumerate(
-                zip([*head, *tail], [*falling, *(0.0 for _ in tail)], strict=True), 1
-            )
-        ]
-
-
-def _unsaid(hit: Hit) -> float:
-    """Return the part of a fused score for what no text says: its key, its time."""
-    return sum(hit.arms[arm].contribution for arm in ("key", "temporal") if arm in hit.arms)
 
 
 def boosts_of(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from pgrecall import calls
 from pgrecall.asking.dated_text import dated_text
 from pgrecall.asking.ranking import (
     BOOSTS,
@@ -15,17 +17,17 @@ from pgrecall.asking.ranking import (
     MODES,
     SECONDS,
     FirstPlaces,
-    LateOrder,
     Order,
     boosts_of,
 )
+from pgrecall.calls.call import Call
 from pgrecall.errors import InvalidArgument, RerankerUnavailable
 from pgrecall.inference.interfaces import PunctualReranker, WorkedReranker
 from pgrecall.inference.late_interaction import Tokens, makes_tokens
 from pgrecall.inference.rerankers import LateInteractionReranker
 from pgrecall.inference.worker import Start, on_this_thread
 from pgrecall.options import TOP_K
-from pgrecall.rows import Degradation, Hit, Period
+from pgrecall.rows import Degradation, Hit, Period, Reranked
 from pgrecall.settings import Settings
 
 _SLOW = "Allow more time with rerank_seconds=..., or ask for fewer candidates=..."
@@ -121,10 +123,9 @@ class Reranking:
         assert self.reranker is not None
         reranker = self.reranker
         if self.is_late:
-            boosts = boosts_of(hits, reference_time, during, self._boosts)
-            self._late = LateOrder(hits, boosts, is_blend=self._mode == MODES[0])
-            candidates = hits[: self._candidates]
-            return partial(on_this_thread, self._relevances, candidates)
+            self._hits = hits
+            self._boost_of = boosts_of(hits, reference_time, during, self._boosts)
+            return partial(on_this_thread, self._relevances, hits[: self._candidates])
         if isinstance(reranker, LateInteractionReranker):
             self.reranker = reranker = reranker.otherwise
         self._texts = [dated_text(hit, during, asked) for hit in hits[: self._candidates]]
@@ -176,11 +177,28 @@ class Reranking:
             )
         return found
 
-    def ordered_late(self, relevances: Sequence[float | None]) -> list[Hit]:
-        """Order the hits by late interaction; note how much it counted."""
-        hits = self._late.hits(relevances)
-        self.note = f"late interaction, {self._late.note}"
-        return hits
+    def ordering(self, relevances: Sequence[float | None]) -> Call[Reranked, list[Reranked]]:
+        """Return the call that orders the hits by late interaction."""
+        return calls.recall.rerank(self._hits, relevances, boosts=self._boost_of, mode=self._mode)
+
+    def ordered_late(self, rows: Sequence[Reranked]) -> list[Hit]:
+        """Put the hits in the order of the database; note how much late interaction counted."""
+        counted = f"trust {rows[0].trust:.2f}"
+        if rows[0].trust == 0:
+            counted = "kept out: the candidates are too much alike"
+        self.note = f"late interaction, {counted}"
+        hits = {hit.memory_id: hit for hit in self._hits}
+        return [
+            replace(
+                hits[row.memory_id],
+                rank=row.rank,
+                rerank_score=row.relevance,
+                final_score=row.final_score,
+                boost=row.boost,
+                tokens=None,
+            )
+            for row in rows
+        ]
 
     def _scores(self, query: str) -> Sequence[float]:
         """Let the reranker score the texts.

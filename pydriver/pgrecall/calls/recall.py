@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from psycopg.types.json import Jsonb
+
 from pgrecall.calls.call import (
     Call,
     call_record,
@@ -14,6 +16,7 @@ from pgrecall.calls.call import (
     made_of,
     named_arguments,
     period_of,
+    row_of,
 )
 from pgrecall.calls.values import checked, filter_text, jsonable, listed
 from pgrecall.errors import InvalidArgument
@@ -27,6 +30,7 @@ from pgrecall.rows import (
     Preparation,
     RecallOption,
     RecallStep,
+    Reranked,
     TypeHint,
 )
 
@@ -113,6 +117,39 @@ def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
         parameters,
         _answer_row,
         _answer,
+    )
+
+
+def rerank(
+    hits: Sequence[Hit],
+    relevances: Sequence[float | None],
+    *,
+    boosts: Sequence[float],
+    mode: str,
+) -> Call[Reranked, list[Reranked]]:
+    """Order hits by their fused scores and by the relevance of the first of them."""
+    rows = [
+        {
+            "memory_id": hit.memory_id,
+            "score": hit.score,
+            "arms": {name: {"contribution": arm.contribution} for name, arm in hit.arms.items()},
+            "via": hit.via,
+        }
+        for hit in hits
+    ]
+    return Call(
+        "select r.* from pgrecall.rerank(hits => array(select h"
+        " from pg_catalog.jsonb_populate_recordset(null::pgrecall.recalled, %(hits)s) as h),"
+        " relevances => %(relevances)s::pg_catalog.float8[],"
+        " boosts => %(boosts)s::pg_catalog.float8[], mode => %(mode)s) as r order by r.rank",
+        {
+            "hits": Jsonb(rows),
+            "relevances": [*relevances],
+            "boosts": [*boosts],
+            "mode": mode,
+        },
+        row_of(Reranked),
+        list,
     )
 
 
