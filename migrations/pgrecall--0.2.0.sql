@@ -17064,7 +17064,9 @@ declare
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
-  held     integer[];  -- those of hits with a path
+  held     boolean[];  -- whether a hit has a path
+  placed   boolean[];  -- whether a hit has its place in the answer
+  next     integer := 1;  -- in ordered
   chosen   integer[] := '{}';
 begin
   if coalesce(mode not in ('blend', 'replace'), true) then
@@ -17090,8 +17092,9 @@ begin
   -- No text says what a key, a window of time or a path knows of it: that part of a score stays.
   select array_agg(f.final order by f.place),
          array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
-         array_agg(f.place) filter (where f.via is not null and is_blend)
-  into   finals, ordered, held
+         array_agg(f.via is not null and is_blend order by f.place),
+         array_agg(false)
+  into   finals, ordered, held, placed
   from (
     select h.ordinality::integer as place, h.via,
            coalesce(boosts[h.ordinality], 1) * case when is_blend
@@ -17106,18 +17109,22 @@ begin
     ) as s
   ) as f;
   for place in 1 .. coalesce(cardinality(hits), 0) loop
-    if finals[place] is null or place = any (held) and place = any (ordered) then
-      chosen := chosen || place;
+    if finals[place] is null or held[place] and not placed[place] then
+      chosen[place] := place;
     else
-      chosen := chosen || ordered[1];
+      while placed[ordered[next]] loop
+        next := next + 1;
+      end loop;
+      chosen[place] := ordered[next];
     end if;
-    ordered := array_remove(ordered, chosen[place]);
+    placed[chosen[place]] := true;
   end loop;
   return query
-  select (hits[c.place]).memory_id, c.rank::integer, relevances[c.place],
+  select h.memory_id, c.rank::integer, relevances[c.place],
          max(coalesce(finals[c.place], 0)) over (order by c.rank desc),
          case when finals[c.place] is null then 1 else coalesce(boosts[c.place], 1) end, worth
   from   unnest(chosen) with ordinality as c(place, rank)
+  join   unnest(hits) with ordinality as h on h.ordinality = c.place
   order  by c.rank;
 end;
 $$;
