@@ -7247,7 +7247,7 @@ comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, times '
 'how common the entity is: 1 less its rarity.';
 
-create or replace function pgrecall_internal._doubted_weights(
+create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
 returns jsonb
 language plpgsql immutable parallel safe
@@ -7293,7 +7293,7 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._doubted_weights is
+comment on function pgrecall_internal._lowered_weights is
 'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
 'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
 '0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
@@ -9652,7 +9652,7 @@ as $$
 declare
   hit_share constant double precision := 0.6;
   seed   record := pgrecall_internal._hit_masses(
-    request, hits, pgrecall_internal._doubted_weights(
+    request, hits, pgrecall_internal._lowered_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
@@ -15527,7 +15527,7 @@ begin
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'),
-           pgrecall_internal._doubted_weights(
+           pgrecall_internal._lowered_weights(
              given -> 'weights', hits, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
@@ -16457,7 +16457,7 @@ end;
 comment on function pgrecall_internal._path_prefix is
 'The first four facts of a path before a memory, or of the whole path where it is not on it.';
 
-create or replace function pgrecall_internal._with_path_texts(
+create or replace function pgrecall_internal._with_via_text(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
@@ -16504,7 +16504,7 @@ begin
   return hits;
 end;
 $$;
-comment on function pgrecall_internal._with_path_texts is
+comment on function pgrecall_internal._with_via_text is
 'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
 '200 characters of each, without facts that the filter leaves out.';
 
@@ -16577,7 +16577,7 @@ begin
     end if;
   end loop;
   if array_remove(told, null) <> '{}' then
-    hits := pgrecall_internal._with_path_texts(request, hits);
+    hits := pgrecall_internal._with_via_text(request, hits);
   end if;
   return hits;
 end;
@@ -16708,7 +16708,7 @@ end;
 $$;
 comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
-'weights of the request are those after _doubted_weights().';
+'weights of the request are those after _lowered_weights().';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16854,7 +16854,7 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
-    weights := pgrecall_internal._doubted_weights(
+    weights := pgrecall_internal._lowered_weights(
       request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
@@ -17202,7 +17202,7 @@ declare
   place   integer;
   likely  double precision;
 begin
-  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+  options := jsonb_set(options, '{weights}', pgrecall_internal._lowered_weights(
     options -> 'weights', hits, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (
