@@ -9335,8 +9335,8 @@ comment on function pgrecall_internal._walked is
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of other
--- hits a twentieth counts. So chains of relations, causes and their roots, facts that share a
+-- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of others
+-- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that share a
 -- rare entity, and what was said just before or after come from one graph. Semantic links are left
 -- out: what they lead to, the semantic arm finds, and spreading over them costs answers
 -- (bench/TRIED.md).
@@ -9355,21 +9355,34 @@ as $$
 begin
   return (
     with hit as materialized (
-      select h.mass, h.n,
+      select h.id, h.mass, h.n,
              exists (select from pgrecall.mention m
                      where  m.bank_id = _anchored_masses.bank and m.memory_id = h.id
                        and  m.entity_id = any (entity_ids)) as is_anchored
       from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
     )
-    select coalesce(array_agg(case when h.is_anchored or not a.is_any then h.mass
+    select coalesce(array_agg(case when h.is_anchored or not a.is_any or l.id is null then h.mass
                                    else 0.05 * h.mass end order by h.n), '{}')
     from   hit h
     cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
+    left   join lateral (
+      (select o.to_id as id from pgrecall.link o
+       where  o.bank_id = _anchored_masses.bank and o.from_id = h.id
+         and  o.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      union all
+      (select i.from_id from pgrecall.link i
+       where  i.bank_id = _anchored_masses.bank and i.to_id = h.id
+         and  i.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      limit  1
+    ) as l on true
   );
 end;
 $$;
 comment on function pgrecall_internal._anchored_masses is
-'The masses of hits, a twentieth of those that mention none of the entities where others do.';
+'The masses of hits, a twentieth of those with causal links that mention none of the entities, '
+'where another hit does.';
 
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
