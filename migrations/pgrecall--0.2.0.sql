@@ -9361,8 +9361,9 @@ begin
                        and  m.entity_id = any (entity_ids)) as is_anchored
       from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
     )
-    select coalesce(array_agg(case when h.is_anchored or not a.is_any or l.id is null then h.mass
-                                   else 0.05 * h.mass end order by h.n), '{}')
+    select coalesce(array_agg(
+             case when h.is_anchored or not a.is_any or l.id is null then h.mass
+                  else 0.05 * h.mass end order by h.n), '{}')
     from   hit h
     cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
     left   join lateral (
