@@ -9335,11 +9335,11 @@ comment on function pgrecall_internal._walked is
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of others
--- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that share a
--- rare entity, and what was said just before or after come from one graph. Semantic links are left
--- out: what they lead to, the semantic arm finds, and spreading over them costs answers
--- (bench/TRIED.md).
+-- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
+-- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
+-- facts that share a rare entity, and what was said just before or after come from one graph.
+-- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
+-- costs answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
