@@ -7268,7 +7268,7 @@ comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, times '
 'how common the entity is: 1 less its rarity.';
 
-create or replace function pgrecall_internal._doubted_weights(
+create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
 returns jsonb
 language plpgsql immutable parallel safe
@@ -7314,7 +7314,7 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._doubted_weights is
+comment on function pgrecall_internal._lowered_weights is
 'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
 'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
 '0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
@@ -9360,13 +9360,56 @@ comment on function pgrecall_internal._walked is
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). So chains of relations, causes and their roots, facts that share a
--- rare entity, and what was said just before or after come from one graph. Semantic links are left
--- out: what they lead to, the semantic arm finds, and spreading over them costs answers
--- (bench/TRIED.md).
+-- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
+-- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
+-- facts that share a rare entity, and what was said just before or after come from one graph.
+-- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
+-- costs answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
+create or replace function pgrecall_internal._anchored_masses(
+  bank text, hit_ids bigint[], hit_masses double precision[], entity_ids bigint[])
+returns double precision[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    with hit as materialized (
+      select h.id, h.mass, h.n,
+             exists (select from pgrecall.mention m
+                     where  m.bank_id = _anchored_masses.bank and m.memory_id = h.id
+                       and  m.entity_id = any (entity_ids)) as is_anchored
+      from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
+    )
+    select coalesce(array_agg(
+             case when h.is_anchored or not a.is_any or l.id is null then h.mass
+                  else 0.05 * h.mass end order by h.n), '{}')
+    from   hit h
+    cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
+    left   join lateral (
+      (select o.to_id as id from pgrecall.link o
+       where  o.bank_id = _anchored_masses.bank and o.from_id = h.id
+         and  o.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      union all
+      (select i.from_id from pgrecall.link i
+       where  i.bank_id = _anchored_masses.bank and i.to_id = h.id
+         and  i.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      limit  1
+    ) as l on true
+  );
+end;
+$$;
+comment on function pgrecall_internal._anchored_masses is
+'The masses of hits, a twentieth of those with causal links that mention none of the entities, '
+'where another hit does.';
+
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
   hit_ids bigint[], hit_masses double precision[],
@@ -9403,6 +9446,11 @@ begin
   ways := array(select case when e then 'e' else 'f' end || i
                 from   unnest(ids, are_entities) with ordinality as u(i, e, n)
                 order  by n);
+  if asked.causes is not null and entity_ids <> '{}' then
+    -- Where a hit is about whom the question names, the causes of others matter little.
+    masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
+              || entity_masses;
+  end if;
   for step in 0 .. steps + 2 loop
     select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
            all_scores || array_agg(
@@ -9644,7 +9692,7 @@ as $$
 declare
   hit_share constant double precision := 0.6;
   seed   record := pgrecall_internal._hit_masses(
-    request, hits, pgrecall_internal._doubted_weights(
+    request, hits, pgrecall_internal._lowered_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
@@ -15519,7 +15567,7 @@ begin
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'),
-           pgrecall_internal._doubted_weights(
+           pgrecall_internal._lowered_weights(
              given -> 'weights', hits, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
@@ -16449,7 +16497,7 @@ end;
 comment on function pgrecall_internal._path_prefix is
 'The first four facts of a path before a memory, or of the whole path where it is not on it.';
 
-create or replace function pgrecall_internal._with_path_texts(
+create or replace function pgrecall_internal._with_via_text(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
@@ -16496,7 +16544,7 @@ begin
   return hits;
 end;
 $$;
-comment on function pgrecall_internal._with_path_texts is
+comment on function pgrecall_internal._with_via_text is
 'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
 '200 characters of each, without facts that the filter leaves out.';
 
@@ -16569,7 +16617,7 @@ begin
     end if;
   end loop;
   if array_remove(told, null) <> '{}' then
-    hits := pgrecall_internal._with_path_texts(request, hits);
+    hits := pgrecall_internal._with_via_text(request, hits);
   end if;
   return hits;
 end;
@@ -16700,7 +16748,7 @@ end;
 $$;
 comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
-'weights of the request are those after _doubted_weights().';
+'weights of the request are those after _lowered_weights().';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16846,7 +16894,7 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
-    weights := pgrecall_internal._doubted_weights(
+    weights := pgrecall_internal._lowered_weights(
       request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
@@ -17293,7 +17341,7 @@ declare
   place   integer;
   likely  double precision;
 begin
-  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+  options := jsonb_set(options, '{weights}', pgrecall_internal._lowered_weights(
     options -> 'weights', hits, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (

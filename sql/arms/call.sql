@@ -110,7 +110,7 @@ comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, times '
 'how common the entity is: 1 less its rarity.';
 
-create or replace function pgrecall_internal._doubted_weights(
+create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
 returns jsonb
 language plpgsql immutable parallel safe
@@ -156,7 +156,7 @@ begin
   );
 end;
 $$;
-comment on function pgrecall_internal._doubted_weights is
+comment on function pgrecall_internal._lowered_weights is
 'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
 'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
 '0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '

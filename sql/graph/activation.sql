@@ -9,13 +9,56 @@
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). So chains of relations, causes and their roots, facts that share a
--- rare entity, and what was said just before or after come from one graph. Semantic links are left
--- out: what they lead to, the semantic arm finds, and spreading over them costs answers
--- (bench/TRIED.md).
+-- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
+-- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
+-- facts that share a rare entity, and what was said just before or after come from one graph.
+-- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
+-- costs answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
+create or replace function pgrecall_internal._anchored_masses(
+  bank text, hit_ids bigint[], hit_masses double precision[], entity_ids bigint[])
+returns double precision[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    with hit as materialized (
+      select h.id, h.mass, h.n,
+             exists (select from pgrecall.mention m
+                     where  m.bank_id = _anchored_masses.bank and m.memory_id = h.id
+                       and  m.entity_id = any (entity_ids)) as is_anchored
+      from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
+    )
+    select coalesce(array_agg(
+             case when h.is_anchored or not a.is_any or l.id is null then h.mass
+                  else 0.05 * h.mass end order by h.n), '{}')
+    from   hit h
+    cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
+    left   join lateral (
+      (select o.to_id as id from pgrecall.link o
+       where  o.bank_id = _anchored_masses.bank and o.from_id = h.id
+         and  o.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      union all
+      (select i.from_id from pgrecall.link i
+       where  i.bank_id = _anchored_masses.bank and i.to_id = h.id
+         and  i.kind = any ('{caused_by,causes,enables,prevents}')
+       limit  1)
+      limit  1
+    ) as l on true
+  );
+end;
+$$;
+comment on function pgrecall_internal._anchored_masses is
+'The masses of hits, a twentieth of those with causal links that mention none of the entities, '
+'where another hit does.';
+
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
   hit_ids bigint[], hit_masses double precision[],
@@ -52,6 +95,11 @@ begin
   ways := array(select case when e then 'e' else 'f' end || i
                 from   unnest(ids, are_entities) with ordinality as u(i, e, n)
                 order  by n);
+  if asked.causes is not null and entity_ids <> '{}' then
+    -- Where a hit is about whom the question names, the causes of others matter little.
+    masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
+              || entity_masses;
+  end if;
   for step in 0 .. steps + 2 loop
     select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
            all_scores || array_agg(

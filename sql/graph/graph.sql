@@ -85,7 +85,7 @@ as $$
 declare
   hit_share constant double precision := 0.6;
   seed   record := pgrecall_internal._hit_masses(
-    request, hits, pgrecall_internal._doubted_weights(
+    request, hits, pgrecall_internal._lowered_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1

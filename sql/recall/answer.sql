@@ -74,7 +74,7 @@ end;
 comment on function pgrecall_internal._path_prefix is
 'The first four facts of a path before a memory, or of the whole path where it is not on it.';
 
-create or replace function pgrecall_internal._with_path_texts(
+create or replace function pgrecall_internal._with_via_text(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
@@ -121,7 +121,7 @@ begin
   return hits;
 end;
 $$;
-comment on function pgrecall_internal._with_path_texts is
+comment on function pgrecall_internal._with_via_text is
 'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
 '200 characters of each, without facts that the filter leaves out.';
 
@@ -194,7 +194,7 @@ begin
     end if;
   end loop;
   if array_remove(told, null) <> '{}' then
-    hits := pgrecall_internal._with_path_texts(request, hits);
+    hits := pgrecall_internal._with_via_text(request, hits);
   end if;
   return hits;
 end;
@@ -325,7 +325,7 @@ end;
 $$;
 comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
-'weights of the request are those after _doubted_weights().';
+'weights of the request are those after _lowered_weights().';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -471,7 +471,7 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
-    weights := pgrecall_internal._doubted_weights(
+    weights := pgrecall_internal._lowered_weights(
       request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);

@@ -214,7 +214,7 @@ begin
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'),
-           pgrecall_internal._doubted_weights(
+           pgrecall_internal._lowered_weights(
              given -> 'weights', hits, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);

@@ -150,7 +150,7 @@ declare
   place   integer;
   likely  double precision;
 begin
-  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+  options := jsonb_set(options, '{weights}', pgrecall_internal._lowered_weights(
     options -> 'weights', hits, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (

@@ -483,3 +483,24 @@ def test_a_chain_starts_from_what_a_question_describes(
 
     assert answer in recalled(connection, query)[:4]
     assert answer not in recalled(connection, query, weights={"graph": 0})
+
+
+def test_causes_of_the_same_elsewhere_come_after_what_befell_who_is_named(
+    connection: Connection,
+) -> None:
+    create(connection)
+    outage = "The sewer pump in {} failed: a gasket of lot {} was torn."
+    lots = [("Graz", "Q-1"), ("Linz", "Q-2")]
+    retain(connection, [
+        *({"text": outage.format(*lot), "entities": lot} for lot in lots),
+        {"text": "The sewer pump in Porto failed: its gasket was torn.", "entities": ["Porto"]},
+        {"text": "A frog had got in.", "links": [{"kind": "causes", "to_index": 2}]},
+        *({"text": f"Bo glued {lot}.", "entities": [lot]} for _, lot in lots),
+    ])  # fmt: skip
+
+    def first(city: str) -> str:
+        found = reached(connection, f"Why did the sewer pump in {city} fail?")
+        return next(text for text in found if text in {"Bo glued Q-1.", "A frog had got in."})
+
+    assert first("Graz") == "Bo glued Q-1."
+    assert first("Porto") == "A frog had got in."
