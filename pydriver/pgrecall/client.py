@@ -33,6 +33,7 @@ from pgrecall.connection.retries import is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.errors import (
+    BankExists,
     ClientClosed,
     InstallError,
     InvalidArgument,
@@ -316,17 +317,20 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
-        self._run(
-            calls.bank.create_bank(
-                bank,
-                text_search_config=text_search_config,
-                embedding_model=embedding_model,
-                embedding_dimensions=embedding_dimensions,
-                fact_types=fact_types,
-                settings=settings,
-                exist_ok=exist_ok,
-            )
+        call = calls.bank.create_bank(
+            bank,
+            text_search_config=text_search_config,
+            embedding_model=embedding_model,
+            embedding_dimensions=embedding_dimensions,
+            fact_types=fact_types,
+            settings=settings,
+            exist_ok=exist_ok,
         )
+        try:
+            self._run(call)
+        except BankExists:  # somebody else was creating it
+            if not (exist_ok and self._is_outside_transaction()):
+                raise
 
     def configure_bank(self, bank: str, settings: Mapping[str, object]) -> None:
         """Change defaults of a bank; those not named stay.

@@ -7,6 +7,49 @@
 -- and several questions of one memory, take places. Where a filter leaves too few, the search is
 -- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
 -- vector.
+
+-- A hub is a vector that is near all questions, as the mean of many is. Facts lie apart from
+-- questions: what the cosine of a fact with the direction of questions has above five standard
+-- deviations more than the mean of the bank is taken off its similarity fourfold. Of 8,500 facts
+-- measured three have any. A vector that is kept just below that is not lowered, nor is one that is
+-- near a single question.
+create or replace function pgrecall_internal._lower_hubs(
+  bank pgrecall.bank, direction halfvec, most double precision, floor double precision,
+  inout memory_ids bigint[], inout scores double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+set enable_seqscan = off
+as $$
+declare
+  hubs     bigint[];
+  excesses double precision[];
+begin
+  select array_agg(c.memory_id), array_agg(c.excess)
+  into   hubs, excesses
+  from (
+    select e.memory_id, 1 - (e.embedding <=> direction) - most as excess
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.memory_id = any (_lower_hubs.memory_ids)
+      and  e.model = bank.embedding_model and e.kind = 'text'
+  ) as c
+  where c.excess > 0;
+  if hubs is not null then
+    select coalesce(array_agg(c.id order by c.score desc, c.id desc), '{}'),
+           coalesce(array_agg(c.score order by c.score desc, c.id desc), '{}')
+    into   memory_ids, scores
+    from (
+      select u.id, u.score - 4 * coalesce(h.excess, 0) as score
+      from   unnest(_lower_hubs.memory_ids, _lower_hubs.scores) as u(id, score)
+      left   join unnest(hubs, excesses) as h(id, excess) on h.id = u.id
+    ) as c
+    where c.score >= floor;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._lower_hubs is
+'Hits of the semantic arm, best first, without what hubs have above others. most: the cosine with '
+'direction that a fact has at most.';
+
 create or replace function pgrecall_internal._semantic_search(
   request    pgrecall_internal.request,
   embedding  halfvec,
@@ -58,6 +101,9 @@ declare
   horizon     double precision;
   visible     bigint[];
   looked_up   integer;
+  direction   halfvec := case when bank.embedding_mean is null then
+    pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
+  most        double precision;
 begin
   memory_ids := '{}';
   scores := '{}';
@@ -238,11 +284,14 @@ begin
   -- Of less than half a sample, the best hits are too large a part. In the order of the index by
   -- fact type, no more rows are read than are sampled, however few a type has.
   select case when count(*) >= 50 then
-           greatest(floor, percentile_cont(0.75) within group (order by s.score)) end
-  into   background
+           greatest(floor, percentile_cont(0.75) within group (order by s.score)) end,
+         case when count(*) >= 50 then
+           1 - avg(s.from_questions) + 5 * stddev_pop(s.from_questions) end
+  into   background, most
   from (
     select pgrecall_internal._similarity(
-             1 - (s.embedding <=> _semantic_search.embedding), low, high) as score
+             1 - (s.embedding <=> _semantic_search.embedding), low, high) as score,
+           s.embedding <=> direction as from_questions
     from   unnest(request.fact_types) as t(fact_type)
     cross  join lateral (
       select e.fact_type, e.model, e.embedding
@@ -255,6 +304,11 @@ begin
     where  s.fact_type = t.fact_type and s.model = coalesce(bank.embedding_model, '')
     limit  100
   ) as s;
+  if most is not null then
+    select h.memory_ids, h.scores
+    into   memory_ids, scores
+    from   pgrecall_internal._lower_hubs(bank, direction, most, floor, memory_ids, scores) as h;
+  end if;
   if hnsw_types <> '{}' then
     note := (
       select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
@@ -332,8 +386,9 @@ end;
 $$;
 comment on function pgrecall.semantic_arm is
 'Memories nearest in meaning. score is the cosine similarity, -1 to 1, or what calibrate_bank() '
-'counts it as, not below the bank''s option similarity_floor. A memory with anticipated questions '
-'counts once, by its best vector. A fact type with an index, see index_plan(), is searched by it '
+'counts it as, not below the bank''s option similarity_floor; of the packaged model without what '
+'makes a fact near to every question. A memory with anticipated questions counts once, by its best '
+'vector. A fact type with an index, see index_plan(), is searched by it '
 'where that is faster; warning 01RC2: it gave up before enough memories passed the filter. Errors: '
 'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 

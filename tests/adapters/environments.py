@@ -50,7 +50,7 @@ def main(names: list[str]) -> int:
             print(f"== {name}, {age}: {' '.join(wanted)}", flush=True)
             python = environment(f"{name}-{age}", [*COMMON, *driver, *wanted])
             run = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-            run += sorted({str(found(name)), str(found("adapter_docs"))})
+            run += sorted({str(found(one)) for one in (name, "adapter_docs", "hostile_filters")})
             if any("asyncio" in one for one in wanted):
                 run += ["-o", "asyncio_mode=auto"]
             path = {"PYTHONPATH": str(ROOT / "pydriver")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -562,6 +563,28 @@ def test_bad_input_is_an_error_that_says_what(
 
     assert (caught.value.sqlstate, caught.value.diag.message_primary) == (code, message)
     assert caught.value.diag.message_hint
+
+
+@pytest.mark.parametrize("model", ["pgrecall-small-2", "another"])
+def test_a_vector_near_all_questions_is_no_hit(connection: Connection, model: str) -> None:
+    """Of another model nobody knows what its questions have in common."""
+    (text,) = connection.execute(
+        "select pgrecall_internal._question_direction('pgrecall-small-2', 768)::text"
+    ).fetchone() or ("",)
+    direction = np.array(json.loads(text)) / np.linalg.norm(json.loads(text))
+    answers = vectors(60, 768)
+    questions = [0.7 * one / np.linalg.norm(one) + 0.5 * direction for one in answers.astype(float)]
+    hub = np.mean(questions, axis=0)
+    create(connection)
+    stored = retain(connection, facts([*answers, hub]), model=model)
+    is_kept = model == "another"
+
+    for place, question in enumerate(questions):
+        found = ids(
+            call(connection, "semantic_arm", bank="b", embedding=question.tolist(), model=model)
+        )
+        assert found[:1] == stored[place : place + 1]
+        assert (stored[-1] in found) == is_kept
 
 
 @pytest.mark.parametrize(("count", "is_known"), [(49, False), (50, True), (400, True)])

@@ -26,6 +26,7 @@ from pgrecall import (
     Recall,
     RerankerUnavailable,
 )
+from pgrecall.extraction import OpenAIExtractor
 from pgrecall.rerankers import chosen_reranker
 from toys import DIMENSIONS, toy_embed
 
@@ -494,6 +495,18 @@ def test_no_answer_of_an_embedder_does_harm(hostile: Hostile) -> None:
 
     with pytest.raises(EmbedderUnavailable, match=hostile.url):
         embedder.embed(["a"])
+
+    assert hostile.asked <= 2
+    assert hostile.sent < 2 * 100 * 2**20
+
+
+@needs_openai
+def test_no_answer_of_an_extractor_does_harm(hostile: Hostile) -> None:
+    extract = OpenAIExtractor("m", base_url=hostile.url, timeout=1, max_retries=1)
+
+    refused = importlib.import_module("openai").OpenAIError
+    with pytest.raises((refused, ValueError, TimeoutError)):
+        extract([{"text": "Ana sails."}])
 
     assert hostile.asked <= 2
     assert hostile.sent < 2 * 100 * 2**20

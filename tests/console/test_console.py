@@ -450,6 +450,23 @@ def test_a_hub_says_that_it_has_more(
     assert (len(nodes), nodes[f"entity-{hub}"]["more"]) == (11, 30)
 
 
+def test_a_key_that_a_double_cannot_hold_is_drawn_as_text(
+    connection: Connection, memory: Recall, reader: Visitor
+) -> None:
+    """As JSON.parse of JavaScript would lead to another fact."""
+    first = 2**53 + 1
+    value(connection, "select setval('pgrecall.id_seq', %s)", first - 1)
+    [new] = memory.retain("b", [{"text": "Zoe rows.", "entities": ["Zoe"]}])
+
+    drawn = json.loads(reader.get("/graph.json", bank="b", memory=new.memory_id).text)
+
+    assert new.memory_id >= first
+    assert {one["data"]["key"] for one in drawn["nodes"]} == {
+        str(new.memory_id),
+        str(entity_id(connection, "Zoe")),
+    }
+
+
 def test_a_rare_entity_is_drawn_larger(connection: Connection, memory: Recall) -> None:
     memory.retain("b", [{"text": f"Ana saw {n}", "entities": ["Ana"]} for n in range(40)])
     reader = Visitor(application(memory))

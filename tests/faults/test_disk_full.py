@@ -20,6 +20,7 @@ import pytest
 import failover
 import servers
 from pgrecall import Recall, schema
+from pgrecall.cluster import shards
 from pgrecall.server import embedded_server
 from sqlcalls import Connection, rows
 from toys import toy_embed
@@ -113,6 +114,17 @@ def index(memory: Recall, disk: Disk) -> None:
             connection.execute(statement.encode())
 
 
+def update(memory: Recall, disk: Disk) -> None:
+    for one in memory.list_memories("b", top_k=STORED + MORE):
+        if not one.text.endswith(" again"):
+            memory.update("b", one.memory_id, text=f"{one.text} again")
+
+
+def maintain(memory: Recall, disk: Disk) -> None:
+    while memory.maintain("b"):
+        pass
+
+
 WRITES: dict[str, Callable[[Recall, Disk], object]] = {
     "retain": lambda memory, _: memory.retain("b", facts(STORED, MORE)),
     "bulk": load,
@@ -126,6 +138,16 @@ WRITES: dict[str, Callable[[Recall, Disk], object]] = {
         "b", [{**fact, "fact_key": f"key.{n}"} for n, fact in enumerate(facts(STORED, MORE))]
     ),
     "index": index,
+    "update": update,
+    "consolidate": lambda memory, _: memory.consolidate("b", dry_run=False, top_k=2 * STORED),
+    "import": lambda memory, _: memory.import_rows("copy", memory.export("b"), batch_size=5000),
+    "maintain": maintain,
+}
+BEFORE: dict[str, Callable[[Recall], object]] = {
+    "maintain": lambda memory: memory.retain("b", facts(STORED, MORE), link="deferred"),
+    "consolidate": lambda memory: memory.retain(
+        "b", [{**fact, "text": fact["text"].upper()} for fact in facts(0, STORED)]
+    ),
 }
 COUNTS = "select count(*), count(distinct (bank_id, text)) from pgrecall.memory"
 HALF_DONE = (
@@ -135,29 +157,20 @@ HALF_DONE = (
 )
 
 
-@pytest.mark.parametrize("kind", WRITES)
-def test_a_write_that_finds_the_disk_full_is_undone_and_succeeds_later(
-    disk: Disk, kind: str
-) -> None:
+@contextlib.contextmanager
+def filled(disk: Disk, kind: str = "") -> Iterator[tuple[Recall, Connection]]:
+    """Give a bank on a disk without room; both are taken away afterwards."""
     memory = disk.memory()
     with psycopg.connect(disk.dsn, autocommit=True) as looked:
         memory.create_bank("b")
         try:
             memory.retain("b", facts(0, STORED))
+            if kind in BEFORE:
+                BEFORE[kind](memory)
             looked.execute("vacuum full")
             psycopg.connect(disk.dsn).close()  # writes what later sessions begin with
             disk.fill()
-            with pytest.raises(psycopg.errors.DiskFull):
-                WRITES[kind](memory, disk)
-            found = memory.recall("b", "Person 3 saw boat 3", top_k=1)
-            damaged = rows(looked, HALF_DONE)
-            disk.clear()
-
-            WRITES[kind](memory, disk)
-
-            assert found[0].text.startswith("Person 3 saw boat 3 ")
-            assert damaged == rows(looked, HALF_DONE) == []
-            assert stored(looked) == stored_by(kind)
+            yield memory, looked
         finally:
             (disk.folder / "ballast").unlink(missing_ok=True)
             for bank in ("b", "copy"):
@@ -168,10 +181,83 @@ def test_a_write_that_finds_the_disk_full_is_undone_and_succeeds_later(
             looked.execute("vacuum full")
 
 
+@pytest.mark.parametrize("kind", WRITES)
+def test_a_write_that_finds_the_disk_full_is_undone_and_succeeds_later(
+    disk: Disk, kind: str
+) -> None:
+    with filled(disk, kind) as (memory, looked):
+        with pytest.raises(psycopg.errors.DiskFull):
+            WRITES[kind](memory, disk)
+        found = memory.recall("b", "Person 3 saw boat 3", top_k=1)
+        damaged = rows(looked, HALF_DONE)
+        disk.clear()
+
+        WRITES[kind](memory, disk)
+
+        assert found[0].text.lower().startswith("person 3 saw boat ")
+        assert damaged == rows(looked, HALF_DONE) == []
+        assert stored(looked) == stored_by(kind)
+        if kind == "consolidate":
+            assert len(memory.list_memories("b", top_k=2 * STORED)) == STORED
+        if kind == "maintain":
+            assert memory.pending_links("b") == 0
+
+
+def test_what_is_forgotten_needs_no_room(disk: Disk) -> None:
+    with filled(disk) as (memory, looked):
+        kept = memory.list_memories("b", top_k=1)[0].memory_id
+
+        assert memory.forget("b", filter=["<>", "text", memory.get("b", kept).text]) == STORED - 1
+        assert memory.forget("b", [kept]) == 1
+        assert stored(looked) == [(0, 0)]
+
+
+def test_a_bank_that_finds_no_room_on_another_shard_stays_where_it_is(disk: Disk) -> None:
+    servers.router_programs()
+    place = psycopg.conninfo.conninfo_to_dict(disk.dsn)
+    place.pop("user")
+    dsns = {
+        name: psycopg.conninfo.make_conninfo("", **{**place, "dbname": name})
+        for name in ("roomy", "small")
+    }
+    with (
+        filled(disk) as (memory, looked),
+        servers.folder_of_servers() as folder,
+        servers.router_server(folder / "router") as router_dsn,
+        psycopg.connect(router_dsn, autocommit=True) as routed,
+    ):
+        disk.clear()
+        looked.execute("create database roomy tablespace pg_default")
+        with psycopg.connect(disk.dsn, dbname="roomy", autocommit=True) as connection:
+            connection.execute("create extension vector")
+            schema.migrate(connection)
+            source = Recall(connection, embedder=None)
+            source.import_rows("moved", memory.export("b"))
+        shards.init(routed)
+        for name, dsn in dsns.items():
+            shards.add(routed, name, dsn)
+        asked = Recall(routed, embedder=None)
+        before = [*asked.export("moved")]
+        disk.fill()
+
+        with pytest.raises(psycopg.errors.DiskFull):
+            shards.move(routed, "moved", "small")
+        held = (dict(shards.banks(routed))["moved"], [*asked.export("moved")] == before)
+        disk.clear()
+        shards.move(routed, "moved", "small")
+
+        assert held == ("roomy", True)
+        assert dict(shards.banks(routed))["moved"] == "small"
+        assert [*asked.export("moved")] == before
+        asked.drop_bank("moved")
+        looked.execute("drop database roomy with (force)")
+
+
 def stored(connection: Connection) -> list[tuple[Any, ...]]:
     return rows(connection, COUNTS)
 
 
 def stored_by(kind: str) -> list[tuple[int, int]]:
-    more = {"retain": MORE, "bulk": MORE, "replace": MORE, "clone": STORED}.get(kind, 0)
-    return [(STORED + more, STORED + more)]
+    more = {"consolidate": STORED, "import": STORED, "clone": STORED, "update": STORED}
+    more |= dict.fromkeys(("retain", "bulk", "replace", "maintain"), MORE)
+    return [(STORED + more.get(kind, 0),) * 2]

@@ -27,7 +27,7 @@ from packaging.utils import canonicalize_name
 LOCK = Path(__file__).with_name("requirements.lock")
 PROJECT = Path(__file__).parents[2] / "pydriver"
 SBOM = PROJECT / "dist" / "pgrecall.cdx.json"
-MODELS = ("embedder", "reranker")
+MODELS = ("embedder", "reranker", "minilm")
 ROOT = "pgrecall"
 EXTRAS = frozenset({"all", "eval", "sentence-transformers", "dev"})  # as in the Makefile
 UNLOCKED = {ROOT, "torch"}  # and what only torch needs, which comes with it

@@ -5,6 +5,7 @@ Each starts in an empty home with what the README says, and must get on without 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import servers
 from pgrecall._version import __version__
 
 Command = Callable[..., str]
@@ -120,6 +122,33 @@ def test_the_first_day_of_an_application_developer(home: Path, database: str) ->
     assert start("-m", "pgrecall", "recall", "nowhere", "x", code=1) == (
         'error: bank "nowhere" does not exist\nhint: Create it with: pgrecall bank create NAME\n'
     )
+
+
+@pytest.mark.slow
+def test_the_first_day_of_coding_agents_that_start_at_once() -> None:
+    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+
+    async def agent(home: Path, fact: str) -> Any:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        words = ["-m", "pgrecall", "mcp", "--bank", "mine", "--create"]
+        server = mcp.StdioServerParameters(
+            command=sys.executable, args=words, env=environment, cwd=home
+        )
+        async with mcp.stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
+            await session.initialize()
+            await session.call_tool("retain", {"facts": fact})
+            return await session.call_tool("recall", {"question": fact})
+
+    async def agents(home: Path) -> list[Any]:
+        facts = ("Maya leads Atlas.", "Boats are blue.", "The shop is closed.")
+        return await asyncio.gather(*(agent(home, fact) for fact in facts))
+
+    with servers.folder_of_servers() as home:
+        answers = asyncio.run(agents(home))
+
+    said = [answer.content[0].text for answer in answers]
+    assert ["Maya leads Atlas." in said[0], "Boats are blue." in said[1]] == [True, True]
+    assert "The shop is closed." in said[2]
 
 
 def test_the_first_day_of_an_analyst(home: Path, database: str) -> None:

@@ -238,6 +238,22 @@ def test_who_changes_a_bank_waits_for_its_writers(
     )
 
 
+def test_a_bank_that_another_is_creating_may_be_left_as_it_is(database: str) -> None:
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database, autocommit=True) as second,
+        psycopg.connect(database, autocommit=True) as looked,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.create_bank('new')")
+        result: Future[Any] = pool.submit(Recall(second).create_bank, "new", exist_ok=True)
+        waiting(looked, second.info.backend_pid)
+        first.commit()
+        result.result(DEADLINE_S)
+
+        assert column(looked, "select bank_id from pgrecall.bank") == ["new"]
+
+
 @pytest.mark.parametrize("call", BESIDE)
 def test_who_only_adds_goes_on_beside_an_idle_transaction(
     database: str, bank: Connection, call: str

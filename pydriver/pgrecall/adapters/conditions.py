@@ -18,7 +18,14 @@ def all_of(conditions: list[Condition]) -> Condition | None:
 
 
 def any_of(name: str, values: Iterable[object]) -> Condition:
-    """Ask for any of some values, of whatever kinds."""
+    """Ask for any of some values, of whatever kinds.
+
+    Raises:
+        ValueError: values is a text.
+
+    """
+    if isinstance(values, str):
+        raise ValueError(f"a filter for any of some values needs a list, not {values!r}")
     each: list[Condition] = [["=", name, plain(value)] for value in values]
     if len(each) > 1:
         return ["or", *each]
@@ -43,7 +50,7 @@ def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
         place: Where the fields are, such as "metadata".
 
     Raises:
-        ValueError: an operator is unknown.
+        ValueError: an operator is unknown, or a list is a text.
 
     """
     found: list[Condition] = []

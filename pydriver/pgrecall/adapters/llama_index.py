@@ -26,7 +26,7 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from pgrecall.adapters.conditions import Condition, all_of, any_of, unless
+from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall
 from pgrecall.rows import Hit, Memory
 
@@ -35,11 +35,14 @@ ALL = {"similarity_floor": -1.0}
 """A vector store finds so many nodes, however little they have to do with the question."""
 _ID = "_node_id"
 _OPERATORS = {
-    FilterOperator.EQ: "=",
-    FilterOperator.GT: ">",
-    FilterOperator.GTE: ">=",
-    FilterOperator.LT: "<",
-    FilterOperator.LTE: "<=",
+    FilterOperator.EQ: "$eq",
+    FilterOperator.NE: "$ne",
+    FilterOperator.GT: "$gt",
+    FilterOperator.GTE: "$gte",
+    FilterOperator.LT: "$lt",
+    FilterOperator.LTE: "$lte",
+    FilterOperator.IN: "$in",
+    FilterOperator.NIN: "$nin",
 }
 
 
@@ -233,15 +236,10 @@ def _joined(filters: MetadataFilters) -> Condition:
 
 
 def _one(given: MetadataFilter) -> Condition:
-    name = f"metadata.{given.key}"
     if given.operator in _OPERATORS:
-        return [_OPERATORS[given.operator], name, given.value]
-    if given.operator == FilterOperator.NE:
-        return unless(name, ["=", name, given.value])
-    if given.operator in (FilterOperator.IN, FilterOperator.NIN):
-        assert isinstance(given.value, list)
-        condition = any_of(name, given.value)
-        return condition if given.operator == FilterOperator.IN else unless(name, condition)
+        [condition] = of_mapping({given.key: {_OPERATORS[given.operator]: given.value}}, "metadata")
+        return condition
+    name = f"metadata.{given.key}"
     if given.operator == FilterOperator.IS_EMPTY:
         return ["is null", name]
     if given.operator in (FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE):

@@ -318,11 +318,18 @@ def graph(asked: Asked) -> Page:
 
 
 def graph_elements(asked: Asked) -> object:
-    """Return the graph as Cytoscape.js takes it."""
+    """Return the graph as Cytoscape.js takes it; a key is text: JavaScript rounds large ones."""
     begin, edges = _begin(asked), _edges(asked)
     return {
         "nodes": [
-            {"data": {**asdict(node), "id": f"{kind}-{key}", "is_begin": (kind, key) == begin}}
+            {
+                "data": {
+                    **asdict(node),
+                    "key": str(key),
+                    "id": f"{kind}-{key}",
+                    "is_begin": (kind, key) == begin,
+                }
+            }
             for (kind, key), node in _nodes(edges).items()
         ],
         "edges": [

@@ -11,6 +11,7 @@ from typing import Any
 from pgrecall.errors import InvalidArgument
 from pgrecall.extraction.schema import FACTS_SCHEMA, plain
 from pgrecall.extraction.talk import Message
+from pgrecall.inference.endpoints import bounded_client
 
 INSTRUCTIONS = (
     "Read the conversation and list what is worth remembering, as facts. Each fact is understood"
@@ -54,7 +55,7 @@ class OpenAIExtractor:
         self._instructions = instructions
         self._settings = settings
         self._endpoint = {"base_url": base_url, "api_key": api_key}
-        self._limits = {"timeout": timeout, "max_retries": max_retries}
+        self._limits: dict[str, Any] = {"timeout": timeout, "max_retries": max_retries}
         self._client: Any = None
         self._lock = threading.Lock()
 
@@ -64,26 +65,31 @@ class OpenAIExtractor:
         Raises:
             InvalidArgument: the package is missing, or no key is known.
             ValueError: the answer is not what the schema says.
+            TimeoutError: the answer does not end.
             Exception: what the client raises where the endpoint refuses or is out of reach.
 
         """
-        answer = self._connected().chat.completions.create(
-            model=self.model,
-            messages=[
-                {"role": "system", "content": self._instructions},
-                {"role": "user", "content": "\n".join(map(_line, messages))},
-            ],
-            response_format={
-                "type": "json_schema",
-                "json_schema": {
-                    "name": "facts",
-                    "strict": True,
-                    "schema": {k: v for k, v in FACTS_SCHEMA.items() if k != "$schema"},
+        client = self._connected()
+        try:
+            answer = client.chat.completions.create(
+                model=self.model,
+                messages=[
+                    {"role": "system", "content": self._instructions},
+                    {"role": "user", "content": "\n".join(map(_line, messages))},
+                ],
+                response_format={
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": "facts",
+                        "strict": True,
+                        "schema": {k: v for k, v in FACTS_SCHEMA.items() if k != "$schema"},
+                    },
                 },
-            },
-            **self._settings,
-        )
-        said = answer.choices[0].message
+                **self._settings,
+            )
+            said = answer.choices[0].message
+        except (AttributeError, IndexError, TypeError, RecursionError) as error:
+            raise ValueError(f"the answer is none of a model: {error}") from error
         if not said.content:
             raise ValueError(f"the model answered nothing: {getattr(said, 'refusal', None)}")
         found = json.loads(said.content)
@@ -104,7 +110,9 @@ class OpenAIExtractor:
                 given = {name: value for name, value in self._endpoint.items() if value}
                 if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
                     given.setdefault("api_key", "none")
-                self._client = openai.OpenAI(**given, **self._limits)
+                self._client = openai.OpenAI(
+                    **given, **self._limits, http_client=bounded_client(self._limits["timeout"])
+                )
             return self._client
 
 

@@ -55,7 +55,7 @@ def bounded(chunks: Iterable[bytes], most: int, seconds: float, *, is_cut: bool 
     return bytes(read[:most])
 
 
-def _bounded_client(timeout: float) -> Any:
+def bounded_client(timeout: float) -> Any:
     """Make the HTTP client of an OpenAI client, whose answers are bounded."""
     import openai
 
@@ -178,7 +178,7 @@ class OpenAIEmbedder:
                     self._client = openai.OpenAI(
                         **given,
                         **self._limits,
-                        http_client=_bounded_client(self._limits["timeout"]),
+                        http_client=bounded_client(self._limits["timeout"]),
                     )
                 except openai.OpenAIError as error:
                     raise EmbedderUnavailable(

@@ -1,0 +1,40 @@
+"""Print the direction that the embeddings of questions share, as sql/values/similarity.sql has it.
+
+    python -m bench.training.question_direction
+
+The mean embedding of 800 questions of the training data of the reranker, 160 of each part of it, by
+the packaged embedder; its elements are rounded to a
+third of their deviation. No benchmark's questions are among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import defaultdict
+
+import numpy as np
+from bench import harness
+
+from pgrecall.embedders import DEFAULT_EMBEDDER, embed_as
+
+OF_EACH = 160
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.parse_args()
+    parts: dict[str, list[str]] = defaultdict(list)
+    for line in harness.lines(harness.require(harness.DATA / "rerank_train.jsonl.xz")):
+        group = json.loads(line)
+        parts[group["src"]].append(group["q"])
+    dice = random.Random(1)
+    asked = [text for name in sorted(parts) for text in dice.sample(parts[name], OF_EACH)]
+    vectors = np.array([[*one] for one in embed_as(DEFAULT_EMBEDDER, "query", asked)])
+    mean = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).mean(axis=0)
+    print(",".join(str(round(x)) for x in 3 * mean / mean.std()))
+
+
+if __name__ == "__main__":
+    main()
