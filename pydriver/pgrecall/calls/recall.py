@@ -133,7 +133,7 @@ def rerank(
             "memory_id": hit.memory_id,
             "score": hit.score,
             "arms": {name: {"contribution": arm.contribution} for name, arm in hit.arms.items()},
-            "via": hit.via,
+            "via": {} if hit.via else None,  # that there is one
         }
         for hit in hits
     ]
