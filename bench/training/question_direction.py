@@ -3,8 +3,8 @@
     python -m bench.training.question_direction
 
 The mean embedding of 800 questions of the training data of the reranker, 160 of each part of it, by
-the packaged embedder; its elements are rounded to a
-third of their deviation. No benchmark's questions are among them.
+the packaged embedder; its elements are rounded to a third of their deviation. No benchmark's
+questions are among them.
 """
 
 from __future__ import annotations
