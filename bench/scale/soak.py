@@ -14,7 +14,8 @@ the bank is re-embedded with another model on every sixth day. On every seventh 
 process of the server is killed with SIGKILL while it writes.
 
 Figures, from the last six days over the six before, where all should have levelled off:
-growth.<table> and growth.indexes in bytes, growth.backend in memory of the connection that lasts,
+growth.<table> and growth.indexes in bytes (printed: the indexes that grew most), growth.backend in
+memory of the connection that lasts,
 growth.p99 of a recall in processor time. In the end: statistics.idf_error, the largest difference
 of the IDF of a frequent word from that of a copy counted anew; lost, acknowledged facts that are
 gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds. Then all is counted
@@ -59,10 +60,10 @@ KEYS = 200
 LENGTH = 64
 TABLES = ("memory", "embedding", "entity", "mention", "link", "lexeme", "entity_count")
 SIZES = """
-select c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid)
+select c.relname, c.relkind = 'i', pg_table_size(c.oid)
 from   pg_class c
 join   pg_namespace n on n.oid = c.relnamespace
-where  n.nspname in ('pgrecall', 'pgrecall_internal') and c.relkind = 'r'
+where  n.nspname in ('pgrecall', 'pgrecall_internal') and c.relkind in ('r', 'i')
 """
 FINGERPRINT = harness.ROOT / "tests" / "fingerprint.sql"
 RETAIN = "select memory_id from pgrecall.retain(bank => 'soak', facts => %s, model => %s)"
@@ -107,6 +108,7 @@ class Month:
         self.refused = 0
         self.is_old = True
         self.notes: dict[str, list[float]] = defaultdict(list)
+        self.index_sizes: dict[str, list[float]] = defaultdict(list)
         self.server = embedded_server(path=path)
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -280,9 +282,12 @@ class Month:
     def note(self) -> None:
         tables: dict[str, int] = defaultdict(int)
         indexes = 0
-        for name, size, index_size in self.reader.execute(SIZES):
-            tables["embedding" if name.startswith("embedding") else name] += size
-            indexes += index_size
+        for name, is_index, size in self.reader.execute(SIZES):
+            if is_index:
+                indexes += size
+                self.index_sizes[name].append(size)
+            else:
+                tables["embedding" if name.startswith("embedding") else name] += size
         for name in TABLES:
             self.notes[name].append(tables[name])
         self.notes["indexes"].append(indexes)
@@ -290,6 +295,13 @@ class Month:
         self.notes["backend"].append(memory.uss)
 
     def growth(self) -> harness.Figures:
+        last = {
+            name: (fmean(sizes[-2 * SPAN : -SPAN]), fmean(sizes[-SPAN:]))
+            for name, sizes in self.index_sizes.items()
+            if len(sizes) >= 2 * SPAN
+        }
+        most = sorted(last, key=lambda name: last[name][0] - last[name][1])[:3]
+        print("grew most:", {name: [round(size) for size in last[name]] for name in most})
         return {
             f"growth.{name}": round(fmean(values[-SPAN:]) / fmean(values[-2 * SPAN : -SPAN]), 3)
             for name, values in self.notes.items()
