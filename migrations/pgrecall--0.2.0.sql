@@ -6586,7 +6586,7 @@ begin
          array_agg(t.count) filter (where t.dimension is not null),
          -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         bool_or(t.is_shared), min(c.documents), min(c.watermark)
+         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark)
   into   terms
   from (
     select max(s.document_count) as documents, max(s.watermark) as watermark
@@ -6618,7 +6618,7 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes.';
+'idf_sum: upper bound of the BM25 score of the query''s own lexemes. Never null.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -6878,7 +6878,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parsed_request is
-'A request with the words of its query and of option terms, their IDF, and its phrases.';
+'A request with the words of its query and of option terms, their IDF, and its phrases. '
+'message_terms stays null where the bank holds no messages.';
 
 create or replace function pgrecall_internal._window_filter(
   during tstzrange, time_basis text, is_events boolean)
@@ -8586,20 +8587,12 @@ create or replace function pgrecall_internal._message_arm(
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
   search record;
 begin
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) is null then
+  if request.message_terms is null then
     result.reason := 'the bank holds no messages';
   elsif not pgrecall_internal._has_word(request, 'message', request.message_terms) then
     result.reason := 'no message has a word of the query';
@@ -9808,7 +9801,7 @@ begin
     array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence of the graph.
-  if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
+  if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     found.memory_ids := '{}';
   end if;
   if request.during is not null and request.named = '{}' then
