@@ -6618,7 +6618,8 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes. Never null.';
+'idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is '
+'never null, so that the whole is not.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -9687,6 +9688,7 @@ begin
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
     from (
+      -- What a path begins with took no step.
       select x.id, x.score * case when x.way is null then 0.3 else 1 end,
              coalesce(x.way, 'f' || x.id)
       from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)

@@ -250,6 +250,7 @@ begin
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
     from (
+      -- What a path begins with took no step.
       select x.id, x.score * case when x.way is null then 0.3 else 1 end,
              coalesce(x.way, 'f' || x.id)
       from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)
