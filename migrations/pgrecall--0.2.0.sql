@@ -6586,7 +6586,7 @@ begin
          array_agg(t.count) filter (where t.dimension is not null),
          -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         bool_or(t.is_shared), min(c.documents), min(c.watermark)
+         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark)
   into   terms
   from (
     select max(s.document_count) as documents, max(s.watermark) as watermark
@@ -6618,7 +6618,8 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes.';
+'idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is '
+'never null, so that the whole is not.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -6878,7 +6879,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parsed_request is
-'A request with the words of its query and of option terms, their IDF, and its phrases.';
+'A request with the words of its query and of option terms, their IDF, and its phrases. '
+'message_terms stays null where the bank holds no messages.';
 
 create or replace function pgrecall_internal._window_filter(
   during tstzrange, time_basis text, is_events boolean)
@@ -7311,15 +7313,20 @@ begin
   end if;
   return (
     with hit as materialized (
-      select h.arm, max(h.score) as best, max(h.background) as background,
-             case when h.arm = 'lexical'
-               then (array_agg(h.score order by h.score desc))[11] end as eleventh
+      select h.arm, max(h.score) as best, max(h.background) as background
       from   unnest(hits) as h
       group  by h.arm
     ),
     sure as (
-      select greatest(0, least(1, (1 - coalesce(h.eleventh, 0) / h.best - 0.5) / 0.2)) as sureness
+      select greatest(0, least(1, (1 - coalesce(e.score, 0) / h.best - 0.5) / 0.2)) as sureness
       from   hit h
+      left   join lateral (
+        select x.score from unnest(hits) as x
+        where  x.arm = h.arm
+        order  by x.score desc
+        offset 10
+        limit  1
+      ) as e on true
       where  h.arm = 'lexical' and h.best > 0
     ),
     doubted as (
@@ -8586,20 +8593,12 @@ create or replace function pgrecall_internal._message_arm(
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
   search record;
 begin
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) is null then
+  if request.message_terms is null then
     result.reason := 'the bank holds no messages';
   elsif not pgrecall_internal._has_word(request, 'message', request.message_terms) then
     result.reason := 'no message has a word of the query';
@@ -9513,6 +9512,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   least_flow constant double precision := 0.002;
+  decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   is_former  constant boolean := request.options ->> 'prefer' = 'former';
   asked      record := pgrecall_internal._asked_edges(request);
@@ -9525,48 +9525,45 @@ declare
   are_caused   boolean[] := array_fill(false, array[cardinality(ids)]);  -- by links asked for
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
-  ways         text[];
+  ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
   all_ways     text[] := coalesce(walked.paths, '{}');
+  -- Of one step.
+  fact_ids     bigint[];
+  fact_scores  double precision[];
+  fact_ways    text[];
 begin
-  ways := array(select case when e then 'e' else 'f' end || i
-                from   unnest(ids, are_entities) with ordinality as u(i, e, n)
-                order  by n);
   if asked.causes is not null and entity_ids <> '{}' then
     -- Where a hit is about whom the question names, the causes of others matter little.
     masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
               || entity_masses;
   end if;
-  for step in 0 .. steps + 2 loop
-    select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
-           all_scores || array_agg(
-             u.mass * case when u.is_caused then 10
-                           when u.unasked < steps then 0.3 * 0.7 ^ u.unasked
-                           else 0.7 ^ steps end)
-    into   all_ids, all_ways, all_scores
-    from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
-             as u(id, is_entity, is_caused, unasked, mass, way)
-    where  not u.is_entity;
-    exit when step = steps + 2;
+  all_ids := all_ids || hit_ids;
+  all_scores := all_scores || masses[:cardinality(hit_ids)];
+  all_ways := all_ways || ways[:cardinality(hit_ids)];
+  for step in 0 .. steps + 1 loop
     -- Where all steps are taken, causal links alone lead on.
-    exit when step >= steps and not asked.is_root and not exists (
-      select
-      from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
-      where  u.mass >= least_flow
-        and  (u.unasked < steps or not u.is_entity and coalesce(
-               (select true from pgrecall.link o
-                where  o.bank_id = bank and o.from_id = u.id
-                  and  o.kind = any ('{caused_by,causes,enables,prevents}')
-                limit  1),
-               (select true from pgrecall.link i
-                where  i.bank_id = bank and i.to_id = u.id
-                  and  i.kind = any ('{caused_by,causes,enables,prevents}')
-                limit  1))));
+    if step >= steps and not asked.is_root then
+      exit when not exists (
+        select
+        from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
+        where  u.mass >= least_flow
+          and  (u.unasked < steps or not u.is_entity and coalesce(
+                 (select true from pgrecall.link o
+                  where  o.bank_id = bank and o.from_id = u.id
+                    and  o.kind = any ('{caused_by,causes,enables,prevents}')
+                  limit  1),
+                 (select true from pgrecall.link i
+                  where  i.bank_id = bank and i.to_id = u.id
+                    and  i.kind = any ('{caused_by,causes,enables,prevents}')
+                  limit  1))));
+    end if;
 
     with node as materialized (
-      select u.id, u.is_entity, u.is_caused, u.unasked, u.mass, u.way,
+      select u.id, u.is_entity, u.is_caused, u.unasked, u.mass,
+             coalesce(u.way, case when u.is_entity then 'e' else 'f' end || u.id) as way,
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
@@ -9650,8 +9647,15 @@ begin
       ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
     )
     select array_agg(t.id), array_agg(t.is_entity), array_agg(t.is_caused),
-           array_agg(t.unasked), array_agg(t.mass), array_agg(t.way)
-    into   ids, are_entities, are_caused, unasked, masses, ways
+           array_agg(t.unasked), array_agg(t.mass), array_agg(t.way),
+           array_agg(t.id) filter (where not t.is_entity) as fact_ids,
+           array_agg(t.way) filter (where not t.is_entity) as fact_ways,
+           array_agg(
+             t.mass * case when t.is_caused then 10
+                           when t.unasked < steps then 0.3 * decay ^ t.unasked
+                           else decay ^ steps end)
+             filter (where not t.is_entity) as fact_scores
+    into   ids, are_entities, are_caused, unasked, masses, ways, fact_ids, fact_ways, fact_scores
     from (
       select f.id, f.is_entity, f.is_caused, f.unasked, sum(f.flow) as mass,
              (array_agg(f.way order by f.flow desc))[1] as way
@@ -9672,6 +9676,9 @@ begin
       group  by f.id, f.is_entity, f.is_caused, f.unasked
     ) as t;
     exit when ids is null;
+    all_ids := all_ids || fact_ids;
+    all_ways := all_ways || fact_ways;
+    all_scores := all_scores || fact_scores;
   end loop;
 
   select array_agg(t.id order by t.score desc, t.id desc),
@@ -9680,7 +9687,12 @@ begin
   into   memory_ids, scores, paths
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
-    from   unnest(all_ids, all_scores, all_ways) as u(id, score, way)
+    from (
+      -- What a path begins with took no step.
+      select x.id, x.score * case when x.way is null then 0.3 else 1 end,
+             coalesce(x.way, 'f' || x.id)
+      from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)
+    ) as u(id, score, way)
     group  by u.id
   ) as t;
 end;
@@ -9796,7 +9808,7 @@ begin
     array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence of the graph.
-  if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
+  if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     found.memory_ids := '{}';
   end if;
   if request.during is not null and request.named = '{}' then

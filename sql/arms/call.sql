@@ -123,15 +123,20 @@ begin
   end if;
   return (
     with hit as materialized (
-      select h.arm, max(h.score) as best, max(h.background) as background,
-             case when h.arm = 'lexical'
-               then (array_agg(h.score order by h.score desc))[11] end as eleventh
+      select h.arm, max(h.score) as best, max(h.background) as background
       from   unnest(hits) as h
       group  by h.arm
     ),
     sure as (
-      select greatest(0, least(1, (1 - coalesce(h.eleventh, 0) / h.best - 0.5) / 0.2)) as sureness
+      select greatest(0, least(1, (1 - coalesce(e.score, 0) / h.best - 0.5) / 0.2)) as sureness
       from   hit h
+      left   join lateral (
+        select x.score from unnest(hits) as x
+        where  x.arm = h.arm
+        order  by x.score desc
+        offset 10
+        limit  1
+      ) as e on true
       where  h.arm = 'lexical' and h.best > 0
     ),
     doubted as (

@@ -8,20 +8,12 @@ create or replace function pgrecall_internal._message_arm(
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
   search record;
 begin
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) is null then
+  if request.message_terms is null then
     result.reason := 'the bank holds no messages';
   elsif not pgrecall_internal._has_word(request, 'message', request.message_terms) then
     result.reason := 'no message has a word of the query';

@@ -74,6 +74,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   least_flow constant double precision := 0.002;
+  decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   is_former  constant boolean := request.options ->> 'prefer' = 'former';
   asked      record := pgrecall_internal._asked_edges(request);
@@ -86,48 +87,45 @@ declare
   are_caused   boolean[] := array_fill(false, array[cardinality(ids)]);  -- by links asked for
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
-  ways         text[];
+  ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
   all_ways     text[] := coalesce(walked.paths, '{}');
+  -- Of one step.
+  fact_ids     bigint[];
+  fact_scores  double precision[];
+  fact_ways    text[];
 begin
-  ways := array(select case when e then 'e' else 'f' end || i
-                from   unnest(ids, are_entities) with ordinality as u(i, e, n)
-                order  by n);
   if asked.causes is not null and entity_ids <> '{}' then
     -- Where a hit is about whom the question names, the causes of others matter little.
     masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
               || entity_masses;
   end if;
-  for step in 0 .. steps + 2 loop
-    select all_ids || array_agg(u.id), all_ways || array_agg(u.way),
-           all_scores || array_agg(
-             u.mass * case when u.is_caused then 10
-                           when u.unasked < steps then 0.3 * 0.7 ^ u.unasked
-                           else 0.7 ^ steps end)
-    into   all_ids, all_ways, all_scores
-    from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
-             as u(id, is_entity, is_caused, unasked, mass, way)
-    where  not u.is_entity;
-    exit when step = steps + 2;
+  all_ids := all_ids || hit_ids;
+  all_scores := all_scores || masses[:cardinality(hit_ids)];
+  all_ways := all_ways || ways[:cardinality(hit_ids)];
+  for step in 0 .. steps + 1 loop
     -- Where all steps are taken, causal links alone lead on.
-    exit when step >= steps and not asked.is_root and not exists (
-      select
-      from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
-      where  u.mass >= least_flow
-        and  (u.unasked < steps or not u.is_entity and coalesce(
-               (select true from pgrecall.link o
-                where  o.bank_id = bank and o.from_id = u.id
-                  and  o.kind = any ('{caused_by,causes,enables,prevents}')
-                limit  1),
-               (select true from pgrecall.link i
-                where  i.bank_id = bank and i.to_id = u.id
-                  and  i.kind = any ('{caused_by,causes,enables,prevents}')
-                limit  1))));
+    if step >= steps and not asked.is_root then
+      exit when not exists (
+        select
+        from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
+        where  u.mass >= least_flow
+          and  (u.unasked < steps or not u.is_entity and coalesce(
+                 (select true from pgrecall.link o
+                  where  o.bank_id = bank and o.from_id = u.id
+                    and  o.kind = any ('{caused_by,causes,enables,prevents}')
+                  limit  1),
+                 (select true from pgrecall.link i
+                  where  i.bank_id = bank and i.to_id = u.id
+                    and  i.kind = any ('{caused_by,causes,enables,prevents}')
+                  limit  1))));
+    end if;
 
     with node as materialized (
-      select u.id, u.is_entity, u.is_caused, u.unasked, u.mass, u.way,
+      select u.id, u.is_entity, u.is_caused, u.unasked, u.mass,
+             coalesce(u.way, case when u.is_entity then 'e' else 'f' end || u.id) as way,
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
@@ -211,8 +209,15 @@ begin
       ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
     )
     select array_agg(t.id), array_agg(t.is_entity), array_agg(t.is_caused),
-           array_agg(t.unasked), array_agg(t.mass), array_agg(t.way)
-    into   ids, are_entities, are_caused, unasked, masses, ways
+           array_agg(t.unasked), array_agg(t.mass), array_agg(t.way),
+           array_agg(t.id) filter (where not t.is_entity) as fact_ids,
+           array_agg(t.way) filter (where not t.is_entity) as fact_ways,
+           array_agg(
+             t.mass * case when t.is_caused then 10
+                           when t.unasked < steps then 0.3 * decay ^ t.unasked
+                           else decay ^ steps end)
+             filter (where not t.is_entity) as fact_scores
+    into   ids, are_entities, are_caused, unasked, masses, ways, fact_ids, fact_ways, fact_scores
     from (
       select f.id, f.is_entity, f.is_caused, f.unasked, sum(f.flow) as mass,
              (array_agg(f.way order by f.flow desc))[1] as way
@@ -233,6 +238,9 @@ begin
       group  by f.id, f.is_entity, f.is_caused, f.unasked
     ) as t;
     exit when ids is null;
+    all_ids := all_ids || fact_ids;
+    all_ways := all_ways || fact_ways;
+    all_scores := all_scores || fact_scores;
   end loop;
 
   select array_agg(t.id order by t.score desc, t.id desc),
@@ -241,7 +249,12 @@ begin
   into   memory_ids, scores, paths
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
-    from   unnest(all_ids, all_scores, all_ways) as u(id, score, way)
+    from (
+      -- What a path begins with took no step.
+      select x.id, x.score * case when x.way is null then 0.3 else 1 end,
+             coalesce(x.way, 'f' || x.id)
+      from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)
+    ) as u(id, score, way)
     group  by u.id
   ) as t;
 end;

@@ -101,7 +101,7 @@ begin
     array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence of the graph.
-  if not exists (select from unnest(found.paths) as u(way) where u.way like E'%\x1f%') then
+  if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     found.memory_ids := '{}';
   end if;
   if request.during is not null and request.named = '{}' then

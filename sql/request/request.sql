@@ -111,7 +111,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parsed_request is
-'A request with the words of its query and of option terms, their IDF, and its phrases.';
+'A request with the words of its query and of option terms, their IDF, and its phrases. '
+'message_terms stays null where the bank holds no messages.';
 
 create or replace function pgrecall_internal._window_filter(
   during tstzrange, time_basis text, is_events boolean)

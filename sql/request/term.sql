@@ -23,7 +23,7 @@ begin
          array_agg(t.count) filter (where t.dimension is not null),
          -- Expansion terms do not raise the highest possible score.
          coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         bool_or(t.is_shared), min(c.documents), min(c.watermark)
+         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark)
   into   terms
   from (
     select max(s.document_count) as documents, max(s.watermark) as watermark
@@ -55,7 +55,8 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes.';
+'idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is '
+'never null, so that the whole is not.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,

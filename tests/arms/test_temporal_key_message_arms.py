@@ -323,6 +323,28 @@ def test_messages_score_as_facts_of_the_same_texts_do(connection: Connection) ->
     assert len(messages) == 40
 
 
+def reason_of_messages(connection: Connection) -> str:
+    """Say why a question of stop words alone searches no message."""
+    reports = call(connection, "explain_recall", bank="b", query="Is it?")
+    return next(str(report.reason) for report in reports if report.arm == "message")
+
+
+def test_a_question_without_words_is_not_taken_for_a_bank_without_messages(
+    connection: Connection,
+) -> None:
+    create(connection)
+    before = reason_of_messages(connection)
+
+    say(connection, "The boat left.")
+    # Nothing else tells of messages then.
+    connection.execute("delete from pgrecall_internal.statistics where kind = 'message'")
+
+    assert (before, reason_of_messages(connection)) == (
+        "the bank holds no messages",
+        "no message has a word of the query",
+    )
+
+
 def test_messages_of_another_bank_or_not_yet_sent_are_not_found(connection: Connection) -> None:
     create(connection)
     create(connection, "c")

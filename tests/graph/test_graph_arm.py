@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from pgrecall import EmbedderUnavailable, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
-from sqlcalls import Connection, call, create, ids, retain
+from sqlcalls import Connection, call, create, ids, retain, value
 
 
 def rarity(mentions: int, documents: int) -> float:
@@ -78,6 +78,27 @@ def test_a_hub_costs_no_more_in_a_larger_bank(connection: Connection, action: st
 
     # Mentions are counted up to 1,000, new facts up to a tenth of those known.
     assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
+
+
+def test_who_is_named_is_looked_up_once_where_few_facts_mention_them(
+    connection: Connection,
+) -> None:
+    scans = (
+        "select sum(pg_stat_get_xact_numscans(indexrelid)) from pg_index"
+        " where indrelid = 'pgrecall.mention'::regclass"
+    )
+    create(connection)
+    stated(connection, [about("boat of Ana", "Ana"), *(f"boat {n}" for n in range(40))])
+    before = value(connection, scans)
+
+    found = call(
+        connection, "hybrid_recall", bank="b", query="boat Ana", top_k=50,
+        options={"budget": "low"},
+    )  # fmt: skip
+
+    assert len(found) == 41
+    # Counted, then read; a search for each hit would be as many more.
+    assert value(connection, scans) - before == 2
 
 
 def counts(connection: Connection) -> dict[str, int]:

@@ -94,6 +94,22 @@ def test_without_what_kinds_mean_a_chain_is_not_told_from_others(keepers: Connec
     assert len(orders) == 1
 
 
+def test_a_walk_is_planned_only_where_a_bank_has_a_relation(connection: Connection) -> None:
+    plans = (
+        "select count(*) from pg_backend_memory_contexts"
+        " where name = 'CachedPlan' and ident like 'with recursive kind%'"
+    )
+    create(connection)
+    retain(connection, [{"text": f"boat {n}", "entities": ["Ana"]} for n in range(3)])
+    call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
+
+    before = value(connection, plans)
+
+    retain(connection, [stating("Ana has a boat.", "Ana", "owns", "a boat")], model="made")
+    call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
+    assert (before, value(connection, plans)) == (0, 1)
+
+
 def test_no_arm_finds_a_fact_by_the_words_of_its_relation(keepers: Connection) -> None:
     for given in (None, "confidence > 0"):
         rows = call(keepers, "semantic_arm", bank="b", embedding=KEEPS, model="made", filter=given)
