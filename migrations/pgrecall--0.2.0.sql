@@ -5308,7 +5308,6 @@ as $$
 declare
   locked  pgrecall.bank;
   columns jsonb;
-  hint    text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
@@ -5316,14 +5315,21 @@ begin
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
-  execute (
-    select format('update pgrecall.bank b set options = $3, %s '
-                  'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                  string_agg(format('%1$I = n.%1$I', s.name), ', '))
-    from   unnest(pgrecall_internal._settings()) as s(name)
-  )
-  using locked, columns,
-        jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  begin
+    execute (
+      select format('update pgrecall.bank b set options = $3, %s '
+                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
+                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+      from   unnest(pgrecall_internal._settings()) as s(name)
+    )
+    using locked, columns,
+          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  exception when check_violation or data_exception then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unusable setting: %s', sqlerrm),
+      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
     select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
@@ -5332,16 +5338,6 @@ begin
              locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
-exception
-when sqlstate 'RC000' or invalid_parameter_value or null_value_not_allowed
-     or feature_not_supported or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-when check_violation or data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('unusable setting: %s', sqlerrm),
-    hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
 end;
 $$;
 comment on function pgrecall.configure_bank is
@@ -5357,8 +5353,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
@@ -5372,9 +5366,6 @@ begin
   on conflict on constraint fact_type_pkey do update
   set    description = excluded.description
   where  excluded.description <> '';
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.add_fact_type is
@@ -5411,7 +5402,6 @@ as $$
 declare
   fact_type text;
   is_new    boolean;
-  hint      text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -5463,10 +5453,6 @@ begin
     perform pgrecall.add_fact_type(bank, fact_type);
   end loop;
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  -- As in a recall: the context of a mistake is one line.
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.create_bank is
@@ -5483,7 +5469,6 @@ set search_path from current
 as $$
 declare
   removed bigint;
-  hint    text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
@@ -5503,9 +5488,6 @@ begin
   delete from pgrecall.message x where x.bank_id = drop_bank.bank;
   delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
   return removed;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.drop_bank is
@@ -6014,15 +5996,11 @@ set search_path from current
 as $$
 declare
   locked pgrecall.bank;
-  hint   text;
 begin
   perform pgrecall_internal._check_isolation('refresh_statistics');
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
   perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
@@ -6036,8 +6014,6 @@ returns setof pgrecall.bank_statistic
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return query
@@ -6055,9 +6031,6 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.bank_statistics is
@@ -8649,7 +8622,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   documents bigint;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -8735,9 +8707,6 @@ begin
     limit  1
   ) as m
   order  by f.weight desc, f.id desc, f.via;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbours is
@@ -8834,7 +8803,6 @@ declare
   place   bigint;
   taken   jsonb;
   way     jsonb[] := '{}';
-  hint    text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_a);
@@ -8915,9 +8883,6 @@ begin
     limit  1
   ) as m
   order  by w.n;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.path is
@@ -10132,7 +10097,6 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
@@ -10219,9 +10183,6 @@ begin
   join   node f on f.kind = e.from_kind and f.id = e.from_id
   join   node t on t.kind = e.to_kind and t.id = e.to_id
   order  by e.place;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbourhood is
@@ -10374,7 +10335,6 @@ as $$
 declare
   gone     bigint[];
   affected bigint[];
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10448,9 +10408,6 @@ begin
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
   perform pgrecall_internal._recount_mentions(bank, affected, 1);
   return cardinality(gone);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.merge_entities is
@@ -10470,7 +10427,6 @@ declare
   old_entity pgrecall.entity;
   moved      bigint[];
   new_id     bigint;
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10554,9 +10510,6 @@ begin
   where  r.bank_id = split_entity.bank and r.to_id = split_entity.entity_id
     and  r.memory_id = any (moved);
   return new_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.split_entity is
@@ -10571,8 +10524,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10584,9 +10535,6 @@ begin
   update pgrecall.entity e
   set    name = rename_entity.name
   where  e.bank_id = rename_entity.bank and e.entity_id = rename_entity.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.rename_entity is
@@ -10709,8 +10657,6 @@ set search_path from current
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
@@ -10771,9 +10717,6 @@ begin
     limit  1
   ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.duplicate_entities is
@@ -10801,7 +10744,7 @@ comment on function pgrecall.duplicate_entities is
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns text
+returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
@@ -10833,20 +10776,20 @@ begin
         limit  1)
     end;
     if target is null then
-      return format('facts[%s].links[%s]: no memory of bank "%s" answers to %s',
-                    link.n - 1, link.position - 1, bank, link.target);
+      perform pgrecall_internal._raise_invalid_field(
+        format('facts[%s].links[%s]', link.n - 1, link.position - 1),
+        format('no memory of bank "%s" answers to %s', bank, link.target),
+        'Retain the fact that it leads to first, or in the same call.');
     end if;
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
     select _store_causal_links.bank, from_id, link.kind, target, link.weight
     where  target <> from_id
     on conflict on constraint link_pkey do nothing;
   end loop;
-  return null;
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts; returns the error message for one whose target does not exist, '
-'which retain() raises.';
+'Writes the causal links of facts. Errors: RC003 the target of a link does not exist.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])
@@ -11071,7 +11014,6 @@ set search_path from current
 as $$
 declare
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._shared_bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -11088,9 +11030,6 @@ begin
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.link_pending is
@@ -11102,17 +11041,12 @@ returns bigint
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
     select count(*) from pgrecall.memory m
     where  m.bank_id = pending_links.bank and not m.is_linked
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.pending_links is
@@ -11612,15 +11546,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._shared_bank(bank);
   if session is null or session = '' or length(session) > 500 then
     raise exception using
@@ -11655,8 +11581,6 @@ returns timestamptz
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
@@ -11666,9 +11590,6 @@ begin
     order  by s.ended_at desc
     limit  1
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.last_session_end is
@@ -11780,20 +11701,14 @@ declare
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
-  hint         text;
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    perform pgrecall_internal._check_array('messages', messages);
-    message_rows := array(
-      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-      from   jsonb_array_elements(messages) with ordinality as m(value, n)
-      order  by m.n
-    );
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -12029,7 +11944,6 @@ declare
   locked   pgrecall.bank;
   ids      bigint[];
   sessions text[];
-  hint     text;
 begin
   locked := pgrecall_internal._bank(bank);
   if num_nonnulls(message_ids, session, during) = 0 then
@@ -12057,9 +11971,6 @@ begin
     sessions := sessions || session;
   end if;
   return pgrecall_internal._forget_messages(locked, ids, sessions);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.forget_messages is
@@ -13756,20 +13667,13 @@ declare
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
-  problem    text;
-  hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    facts := pgrecall_internal._facts(facts);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -13781,20 +13685,15 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  begin
-    perform pgrecall_internal._check_choice(
-      'link', link, '{now,deferred}',
-      'With "deferred" call pgrecall.link_pending() when the load is done.');
-    perform pgrecall_internal._check_choice(
-      'replace', mode, '{none,key,relation,both}',
-      'With "key" a fact ends the older facts of its fact_key.');
-    locked := pgrecall_internal._pin_model(locked, facts, model);
-    fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
-    perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._check_choice(
+    'link', link, '{now,deferred}',
+    'With "deferred" call pgrecall.link_pending() when the load is done.');
+  perform pgrecall_internal._check_choice(
+    'replace', mode, '{none,key,relation,both}',
+    'With "key" a fact ends the older facts of its fact_key.');
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  perform pgrecall_internal._check_quarantine(locked, fact_rows);
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
@@ -13813,13 +13712,7 @@ begin
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  problem := pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
-  if problem is not null then
-    raise exception using
-      errcode = 'RC003',
-      message = problem,
-      hint    = 'Retain the fact that it leads to first, or in the same call.';
-  end if;
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -13931,14 +13824,7 @@ declare
   named   bigint[];
   change  record;
   removed bigint;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
   change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(
@@ -14110,7 +13996,6 @@ declare
   condition  jsonb;
   visible    text;
   entity_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -14128,9 +14013,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, pgrecall_internal._listed_ids(
            bank, visible, condition, fact_types, span, entity_ids, as_of, before_id, top_k)) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_memories is
@@ -14150,7 +14032,6 @@ as $$
 declare
   ids   bigint[] := array[memory_id];
   added bigint[] := ids;
-  hint  text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -14178,9 +14059,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, ids) as s
   order  by s.valid_from, s.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_history is
@@ -14201,15 +14079,9 @@ as $$
 declare
   condition jsonb;
   ids       bigint[];
-  hint      text;
 begin
-  begin
-    perform pgrecall_internal._bank(bank);
-    condition := pgrecall_internal._parsed_filter(filter);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._bank(bank);
+  condition := pgrecall_internal._parsed_filter(filter);
   if num_nonnulls(condition, fact_key, source_id) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -14399,7 +14271,6 @@ declare
   is_common  boolean;
   entity_ids bigint[];
   ids        bigint[];
-  hint       text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   span := pgrecall_internal._range_of_period(during);
@@ -14428,9 +14299,6 @@ begin
   end if;
   return query
   select s.* from pgrecall.stored_memories(bank, ids) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.find_memories is
@@ -14453,7 +14321,6 @@ as $$
 declare
   condition jsonb := pgrecall_internal._parsed_filter(filter);
   moment    text;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_choice('unit', unit, '{hour,day,week,month,quarter,year}');
@@ -14475,9 +14342,6 @@ begin
     order  by 1, 2
   $sql$, moment, pgrecall_internal._filter_sql(condition))
   using bank, now(), condition, unit;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_counts is
@@ -14500,7 +14364,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   wanted text := pgrecall.normalised_name(name);
-  hint   text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -14542,9 +14405,6 @@ begin
     limit  list_entities.top_k
   ) as p
   order  by p.mentions desc, p.entity_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_entities is
@@ -14559,8 +14419,6 @@ language plpgsql stable parallel unsafe rows 1
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -14591,9 +14449,6 @@ begin
     (select m.is_linked
      from   pgrecall.memory m
      where  m.bank_id = memory_details.bank and m.memory_id = memory_details.memory_id);
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_details is
@@ -14618,7 +14473,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   searched pgrecall.bank;
-  hint     text;
 begin
   searched := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -14643,9 +14497,6 @@ begin
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
   limit  batch_size;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_pending is
@@ -14700,7 +14551,6 @@ declare
   bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_array('embeddings', embeddings);
@@ -14777,9 +14627,6 @@ begin
     ) as i;
   end if;
   return cardinality(ids) + worded;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_store is
@@ -14858,7 +14705,6 @@ declare
   part     record;
   copied   bigint;
   memories bigint;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
@@ -14886,9 +14732,6 @@ begin
     end if;
   end loop;
   return memories;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.clone_bank is
@@ -14948,7 +14791,6 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
-  hint     text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -14991,9 +14833,6 @@ begin
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.exported_rows is
@@ -15073,7 +14912,6 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
-  hint        text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -15115,9 +14953,6 @@ begin
     and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
     and  greatest_id between s.seqmin and s.seqmax;
   return stored;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.import_rows is
@@ -15329,17 +15164,8 @@ declare
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
     raise exception using
@@ -15369,17 +15195,6 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
-  begin
-    -- As retain() will, whose errors would show that it was called from here.
-    perform pgrecall_internal._read_facts(
-      jsonb_build_array(fact || changes),
-      pgrecall_internal._pin_model(locked, jsonb_build_array(fact || changes), model),
-      array(select t.fact_type from pgrecall.fact_type t
-            where  t.bank_id = update_memory.bank order by 1));
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -17034,8 +16849,6 @@ returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 10
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select h.*
@@ -17043,9 +16856,6 @@ begin
            bank, query, pgrecall_internal._to_halfvec(embedding),
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, options)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
@@ -17079,16 +16889,12 @@ set search_path from current
 as $$
 declare
   run  record;
-  hint text;
 begin
   run := pgrecall_internal._recall(
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
   return (run.hits, run.arms)::pgrecall.recall_report;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.recall_report is
@@ -17112,8 +16918,6 @@ returns setof pgrecall.arm_report
 language plpgsql volatile parallel unsafe rows 8
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select a.*
@@ -17122,9 +16926,6 @@ begin
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, coalesce(options, '{}') || '{"explain": true}',
            coalesce(is_run, true))).arms) as a;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.explain_recall is
@@ -17151,7 +16952,6 @@ set search_path from current
 as $$
 declare
   request pgrecall_internal.request;
-  hint    text;
 begin
   request := pgrecall_internal._request(
     bank, query, pgrecall_internal._to_halfvec(embedding),
@@ -17168,9 +16968,6 @@ begin
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.arm_hits is
@@ -17571,8 +17368,6 @@ returns setof pgrecall.recall_step
 language plpgsql volatile parallel unsafe rows 14
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select s.*
@@ -17582,9 +17377,6 @@ begin
              pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
              model, options),
            memory_id) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.why_not is
@@ -18081,7 +17873,6 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
@@ -18110,9 +17901,6 @@ begin
   perform pgrecall_internal._create_note_triggers(relation, attached);
   return query
   select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.attach_table is
@@ -18138,7 +17926,6 @@ as $$
 declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   attached := pgrecall_internal._attachment(bank, relation);
@@ -18156,9 +17943,6 @@ begin
     return pgrecall.forget(bank, memory_ids);
   end if;
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.detach_table is
@@ -18609,7 +18393,6 @@ declare
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
-  hint     text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -18663,9 +18446,6 @@ begin
     select count(*) into relinked from unlinked;
   end if;
   return relinked;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
@@ -18812,7 +18592,6 @@ declare
   vector      halfvec;
   next_vector halfvec;
   entity_ids  bigint[];
-  hint        text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -18873,9 +18652,6 @@ begin
     and  (successor.memory_id is null
           or c.similarity + c.words > o.similarity + o.words)
   order  by c.similarity desc, c.memory_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.near_copies is
@@ -18941,29 +18717,15 @@ as $$
 declare
   ends_at timestamptz := coalesce(at, now());
   ids     bigint[] := array[memory_id];
-  hint    text;
 begin
-  begin
-    if dry_run then
-      perform pgrecall_internal._bank(bank);
-    else
-      perform pgrecall_internal._bank_to_write(bank);
-    end if;
-    perform pgrecall_internal._check_memory(bank, memory_id);
-    if superseded_by is not null then
-      perform pgrecall_internal._check_memory(bank, superseded_by);
-    end if;
-    perform pgrecall_internal._check_choice(
-      'reach', reach, '{memory,copies}',
-      'With "copies" what near_copies() lists ends with the memory.');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
-  if not dry_run then
+  perform pgrecall_internal._check_choice(
+    'reach', reach, '{memory,copies}',
+    'With "copies" what near_copies() lists ends with the memory.');
+  if dry_run then
+    perform pgrecall_internal._bank(bank);
+  else
     perform pgrecall_internal._locked_bank(bank);
   end if;
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if superseded_by is not null then
     perform pgrecall_internal._check_memory(bank, superseded_by);
@@ -19058,17 +18820,8 @@ as $$
 declare
   last jsonb;
   ids  bigint[];
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, false);
   last := (
@@ -19206,7 +18959,6 @@ declare
   similarities  double precision[];
   kept_ids      bigint[];
   counts        integer[];
-  hint          text;
 begin
   if dry_run is distinct from false then
     perform pgrecall_internal._bank(bank);
@@ -19248,9 +19000,6 @@ begin
   join   pgrecall.memory m on m.bank_id = consolidate.bank and m.memory_id = p.memory_id
   join   unnest(kept_ids, counts) as g(memory_id, total) on g.memory_id = p.kept_id
   order  by k.memory_id, p.similarity desc, m.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.consolidate is
@@ -19270,7 +19019,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   ids  bigint[];
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   with last as (
@@ -19285,9 +19033,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.unconsolidate is
@@ -19410,7 +19155,6 @@ declare
   again         bigint[];
   ends          timestamptz[];
   successors    bigint[];
-  hint          text;
 begin
   locked := case when dry_run then pgrecall_internal._bank(bank)
                  else pgrecall_internal._locked_bank(bank) end;
@@ -19454,9 +19198,6 @@ begin
   where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.quarantine is
@@ -19475,7 +19216,6 @@ as $$
 declare
   locked pgrecall.bank;
   ids    bigint[];
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_source(source);
@@ -19500,9 +19240,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.release is
@@ -19518,8 +19255,6 @@ language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 1000000);
@@ -19543,9 +19278,6 @@ begin
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.audit is
@@ -20198,7 +19930,6 @@ declare
   name text;
   done pgrecall.maintained;
   rest bigint := batch_size;
-  hint text;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
@@ -20219,9 +19950,6 @@ begin
     end loop;
     exit when rest <= 0;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.maintain is

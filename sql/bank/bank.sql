@@ -106,7 +106,6 @@ as $$
 declare
   locked  pgrecall.bank;
   columns jsonb;
-  hint    text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
@@ -114,14 +113,21 @@ begin
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
-  execute (
-    select format('update pgrecall.bank b set options = $3, %s '
-                  'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                  string_agg(format('%1$I = n.%1$I', s.name), ', '))
-    from   unnest(pgrecall_internal._settings()) as s(name)
-  )
-  using locked, columns,
-        jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  begin
+    execute (
+      select format('update pgrecall.bank b set options = $3, %s '
+                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
+                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+      from   unnest(pgrecall_internal._settings()) as s(name)
+    )
+    using locked, columns,
+          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  exception when check_violation or data_exception then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unusable setting: %s', sqlerrm),
+      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
     select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
@@ -130,16 +136,6 @@ begin
              locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
-exception
-when sqlstate 'RC000' or invalid_parameter_value or null_value_not_allowed
-     or feature_not_supported or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-when check_violation or data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('unusable setting: %s', sqlerrm),
-    hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
 end;
 $$;
 comment on function pgrecall.configure_bank is
@@ -155,8 +151,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
@@ -170,9 +164,6 @@ begin
   on conflict on constraint fact_type_pkey do update
   set    description = excluded.description
   where  excluded.description <> '';
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.add_fact_type is
@@ -209,7 +200,6 @@ as $$
 declare
   fact_type text;
   is_new    boolean;
-  hint      text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -261,10 +251,6 @@ begin
     perform pgrecall.add_fact_type(bank, fact_type);
   end loop;
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  -- As in a recall: the context of a mistake is one line.
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.create_bank is
@@ -281,7 +267,6 @@ set search_path from current
 as $$
 declare
   removed bigint;
-  hint    text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
@@ -301,9 +286,6 @@ begin
   delete from pgrecall.message x where x.bank_id = drop_bank.bank;
   delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
   return removed;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.drop_bank is

@@ -443,15 +443,11 @@ set search_path from current
 as $$
 declare
   locked pgrecall.bank;
-  hint   text;
 begin
   perform pgrecall_internal._check_isolation('refresh_statistics');
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
   perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
@@ -465,8 +461,6 @@ returns setof pgrecall.bank_statistic
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return query
@@ -484,9 +478,6 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.bank_statistics is

@@ -484,7 +484,6 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
@@ -513,9 +512,6 @@ begin
   perform pgrecall_internal._create_note_triggers(relation, attached);
   return query
   select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.attach_table is
@@ -541,7 +537,6 @@ as $$
 declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   attached := pgrecall_internal._attachment(bank, relation);
@@ -559,9 +554,6 @@ begin
     return pgrecall.forget(bank, memory_ids);
   end if;
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.detach_table is

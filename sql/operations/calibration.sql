@@ -95,7 +95,6 @@ declare
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
-  hint     text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -149,9 +148,6 @@ begin
     select count(*) into relinked from unlinked;
   end if;
   return relinked;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is

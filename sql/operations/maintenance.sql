@@ -84,7 +84,6 @@ declare
   name text;
   done pgrecall.maintained;
   rest bigint := batch_size;
-  hint text;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
@@ -105,9 +104,6 @@ begin
     end loop;
     exit when rest <= 0;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.maintain is

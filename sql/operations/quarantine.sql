@@ -112,7 +112,6 @@ declare
   again         bigint[];
   ends          timestamptz[];
   successors    bigint[];
-  hint          text;
 begin
   locked := case when dry_run then pgrecall_internal._bank(bank)
                  else pgrecall_internal._locked_bank(bank) end;
@@ -156,9 +155,6 @@ begin
   where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.quarantine is
@@ -177,7 +173,6 @@ as $$
 declare
   locked pgrecall.bank;
   ids    bigint[];
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_source(source);
@@ -202,9 +197,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.release is
@@ -220,8 +212,6 @@ language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 1000000);
@@ -245,9 +235,6 @@ begin
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.audit is

@@ -107,7 +107,6 @@ declare
   locked   pgrecall.bank;
   ids      bigint[];
   sessions text[];
-  hint     text;
 begin
   locked := pgrecall_internal._bank(bank);
   if num_nonnulls(message_ids, session, during) = 0 then
@@ -135,9 +134,6 @@ begin
     sessions := sessions || session;
   end if;
   return pgrecall_internal._forget_messages(locked, ids, sessions);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.forget_messages is

@@ -14,7 +14,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   searched pgrecall.bank;
-  hint     text;
 begin
   searched := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -39,9 +38,6 @@ begin
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
   limit  batch_size;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_pending is
@@ -96,7 +92,6 @@ declare
   bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_array('embeddings', embeddings);
@@ -173,9 +168,6 @@ begin
     ) as i;
   end if;
   return cardinality(ids) + worded;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_store is

@@ -377,20 +377,13 @@ declare
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
-  problem    text;
-  hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    facts := pgrecall_internal._facts(facts);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -402,20 +395,15 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  begin
-    perform pgrecall_internal._check_choice(
-      'link', link, '{now,deferred}',
-      'With "deferred" call pgrecall.link_pending() when the load is done.');
-    perform pgrecall_internal._check_choice(
-      'replace', mode, '{none,key,relation,both}',
-      'With "key" a fact ends the older facts of its fact_key.');
-    locked := pgrecall_internal._pin_model(locked, facts, model);
-    fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
-    perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._check_choice(
+    'link', link, '{now,deferred}',
+    'With "deferred" call pgrecall.link_pending() when the load is done.');
+  perform pgrecall_internal._check_choice(
+    'replace', mode, '{none,key,relation,both}',
+    'With "key" a fact ends the older facts of its fact_key.');
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  perform pgrecall_internal._check_quarantine(locked, fact_rows);
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
@@ -434,13 +422,7 @@ begin
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  problem := pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
-  if problem is not null then
-    raise exception using
-      errcode = 'RC003',
-      message = problem,
-      hint    = 'Retain the fact that it leads to first, or in the same call.';
-  end if;
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -552,14 +534,7 @@ declare
   named   bigint[];
   change  record;
   removed bigint;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
   change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(

@@ -65,7 +65,6 @@ declare
   part     record;
   copied   bigint;
   memories bigint;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
@@ -93,9 +92,6 @@ begin
     end if;
   end loop;
   return memories;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.clone_bank is
@@ -155,7 +151,6 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
-  hint     text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -198,9 +193,6 @@ begin
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.exported_rows is
@@ -280,7 +272,6 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
-  hint        text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -322,9 +313,6 @@ begin
     and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
     and  greatest_id between s.seqmin and s.seqmax;
   return stored;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.import_rows is

@@ -199,17 +199,8 @@ declare
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
     raise exception using
@@ -239,17 +230,6 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
-  begin
-    -- As retain() will, whose errors would show that it was called from here.
-    perform pgrecall_internal._read_facts(
-      jsonb_build_array(fact || changes),
-      pgrecall_internal._pin_model(locked, jsonb_build_array(fact || changes), model),
-      array(select t.fact_type from pgrecall.fact_type t
-            where  t.bank_id = update_memory.bank order by 1));
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
