@@ -109,7 +109,7 @@ declare
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
-  -- A null removes an option of the bank; columns do not take null.
+  -- null removes an option of the bank; columns do not take null.
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
@@ -210,7 +210,7 @@ begin
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
-    -- A number or "-" is a regconfig too, of whatever object has that number.
+    -- A number or "-" also casts to regconfig, whatever has that number.
     if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
       raise undefined_object;
     end if;
@@ -228,7 +228,7 @@ begin
     on conflict on constraint bank_pkey do nothing;
     is_new := found;
   exception when insufficient_privilege then
-    -- No right to the table, or a name that row security keeps from the role.
+    -- No right on the table, or a name that row security forbids the role.
     perform pgrecall_internal._raise_not_permitted(
       format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
   end;

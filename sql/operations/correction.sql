@@ -106,8 +106,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 of its key, 50 of its '
-'source, and 50 of each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
+'its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
@@ -235,8 +235,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory whose last correction is that of a quarantine; is_hidden: which that '
-'has taken out.';
+'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
+'out.';
 
 create or replace function pgrecall.supersede(
   bank          text,

@@ -5,11 +5,6 @@
 -- a new setting is an option (recall_options()), a new column is an attribute at the end of its
 -- type. The argument types accept what clients send: embedding takes any kind of vector, array or
 -- text, during any range or text, filter an expression or JSON.
---
--- An error that the caller can mend is raised again by the function that was called, here and in
--- others of everyday use: its context is then one line, not a dozen private ones. All others keep
--- theirs. Where a function may be called many times in a transaction, such a block reads and checks
--- alone, so that it takes no transaction id.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,

@@ -231,7 +231,7 @@ return array(
   order  by 1
 );
 comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before and one behind.';
+'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
 
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,

@@ -227,7 +227,7 @@ begin
   if num_nonnulls(condition, fact_key, source_id) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = 'nothing says what to forget',
+      message = 'no condition says what to forget',
       hint    = 'Pass filter =>, fact_key => or source_id =>; pgrecall.drop_bank() erases a bank.';
   end if;
   if dry_run is not true then

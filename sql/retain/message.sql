@@ -60,7 +60,7 @@ begin
 end;
 $$;
 comment on function pgrecall.last_session_end is
-'End of the last conversation that was over before a time; null: none. Errors: RC001.';
+'End of the last conversation that ended before a time; null: none. Errors: RC001.';
 
 create or replace function pgrecall_internal._content_text(place text, content jsonb)
 returns jsonb
@@ -81,8 +81,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._content_text is
-'The text of the field content of a message of a chat API: a string, or the texts of its parts on '
-'a line each. Errors: RC003.';
+'The text in field content of a chat API''s message: a string, or the texts of its parts, one a '
+'line. Errors: RC003.';
 
 create or replace function pgrecall_internal._read_message(message jsonb, index integer)
 returns pgrecall_internal.message_row
@@ -179,7 +179,7 @@ begin
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
-  -- The words of a message count for its neighbours, whoever writes them.
+  -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
   end if;

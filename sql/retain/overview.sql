@@ -1,6 +1,6 @@
--- A bank seen from above: how many memories when, which entities, and all that belongs to a memory.
+-- A bank at a glance: how many memories by time, which entities, and all that belongs to a memory.
 --
--- They are for a browser of memories, such as the console or a BI tool, beside the lists.
+-- They serve browsers of memories, such as the console or a BI tool, beside the lists.
 -- memory_counts() reads the bank once; the others read by index and are bounded.
 create or replace function pgrecall.memory_counts(
   bank text, unit text default 'month', basis text default 'stored', filter text default null)

@@ -1,10 +1,11 @@
--- Embeddings that are missing: of facts that were written in SQL, or while no embedder was at hand.
+-- Missing embeddings: of facts that were written in SQL, or without an embedder.
 --
 -- A fact is stored without an embedding where the caller has none; all arms but the semantic one
 -- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
--- memories by similarity, as retain() would have done. Both work on any number of memories in
--- batches and keep no state: what has an embedding is not listed, so they go on after an
--- interruption. Questions are always stored with theirs; another model is for retain/reembed.sql.
+-- memories by similarity, as retain() would have done. Both work in batches on any number of
+-- memories and keep no state: what has an embedding is not listed, so they go on after an
+-- interruption. Questions are always stored with their embeddings; a change of model is in
+-- retain/reembed.sql.
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text
@@ -115,7 +116,7 @@ begin
                and  e.memory_id = (v.item ->> 'memory_id')::bigint
                and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
   );
-  -- Memories forgotten in the meantime are skipped, and what has an embedding by now keeps it.
+  -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
     insert into pgrecall.embedding as s
            (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, tokens)

@@ -38,7 +38,7 @@ begin
   if last is null then
     return;
   end if;
-  -- As it is typed, and stemmed where it is one word: facts that are not counted yet have it too.
+  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
   select array_agg(x.dimension), coalesce(sum(x.document_count), 0)
   into   begun, known
   from (
