@@ -10,8 +10,8 @@
 -- where it is missing and the role may. Installs and upgrades wait for one another. Nothing is
 -- created when a check fails, and every failure has the code RC012 and a hint.
 
--- First of all: where others may create functions in a schema of the caller's path, one whose
--- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
+-- First of all: where others may create functions in a schema on the caller's path, one whose
+-- arguments fit better would be called instead of PostgreSQL's own, with the caller's rights.
 do $$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -70,8 +70,8 @@ begin
       hint    = 'Upgrade it: alter extension vector update;';
   end if;
 
-  -- Functions look up their names in pgvector's schema too, where another one whose arguments fit
-  -- better would precede that of pg_catalog.
+  -- Functions look up their names in pgvector's schema too, where one whose arguments fit better
+  -- would win over pg_catalog's.
   if exists (
     select
     from   pg_namespace n
@@ -227,24 +227,23 @@ comment on column pgrecall.bank.context_weight is
 'Weight of words in the context of a fact relative to its text, as in BM25F; 0: ignored. Takes '
 'effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
-'Weight of words in the fact_key, as context_weight.';
+'Weight of words in the fact_key, in the same way as context_weight.';
 comment on column pgrecall.bank.options is
-'Defaults of this bank for the options of a recall, {"diversity": 0.2}: those of recall_options() '
-'that configure_bank() was given. Read them with bank_options().';
+'Defaults of this bank for the options of a recall, {"diversity": 0.2}: the recall_options() that '
+'configure_bank() was given. Read them with bank_options().';
 comment on column pgrecall.bank.is_name_embedded is
 'Whether questions are embedded with the names of entities in them; otherwise prepare_recall() '
 'takes them out.';
 comment on column pgrecall.bank.time_settings is
 'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
-'"day_first": true, "recent_days": 30, "few": 3}, any of them.';
+'"day_first": true, "recent_days": 30, "few": 3}, any subset.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Vectors of one fact type from which index_plan() adds an HNSW index; below half of it, it drops '
-'that.';
-comment on column pgrecall.bank.hnsw_m is
-'Neighbours that an element of an HNSW index has, 2 to 100.';
+'Number of vectors of one fact type at which index_plan() adds an HNSW index; below half of it, '
+'index_plan() drops the index.';
+comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
 'Candidates considered when an element is inserted into an HNSW index, from twice hnsw_m to 1000.';
 comment on column pgrecall.bank.vector_search is
@@ -252,7 +251,7 @@ comment on column pgrecall.bank.vector_search is
 'leading_dimensions, for models trained for that (Matryoshka). Candidates found by the last two '
 'are ranked by their whole vectors.';
 comment on column pgrecall.bank.leading_dimensions is
-'Elements that vector_search leading compares first; all of a shorter vector.';
+'Elements that vector_search leading compares first; a shorter vector is compared whole.';
 comment on column pgrecall.bank.next_model is
 'Model that the bank is being re-embedded with; searches use it only after reembed_finish(). Null: '
 'none.';
@@ -266,32 +265,32 @@ comment on column pgrecall.bank.lexical_backend is
 comment on column pgrecall.bank.replace is
 'Which facts end older ones when they are retained. none: no fact. key: a fact ends those of its '
 'fact_key. relation: a fact ends those that lead the same relation from the same entity to another '
-'one. both: the two.';
+'one. both: a fact does either.';
 comment on column pgrecall.bank.single_relations is
-'Kinds of relations that lead from an entity to one other at a time, such as lives_in: facts that '
-'lead them elsewhere conflict, and replace one another where replace says so. Empty: every kind, '
+'Kinds of relations that an entity has to only one other at a time, such as lives_in. Facts that '
+'name different ones conflict, and replace one another where replace says so. Empty: every kind, '
 'where replace is relation or both.';
 comment on column pgrecall.bank.fence_key is
-'Who can read it may read the bank: what a recall under row security shows to the function that '
-'searches without it. enable_row_security() changes it.';
+'Secret of the bank. A recall under row security passes it to the function that searches without '
+'row security, as proof that its role may read the bank. enable_row_security() changes it.';
 comment on column pgrecall.bank.log_share is
-'Which share of the recalls of the driver is logged in recall_log, 0 to 1; 0: none.';
+'Share of the driver''s recalls that is logged in recall_log, 0 to 1; 0: none.';
 comment on column pgrecall.bank.calibrations is
-'By name of model: what calibrate_bank() stored, and from the beginning the constants of the model '
-'that comes with the driver. Embeddings of a model with a mean are stored as vectors of length 1 '
+'Constants by the name of their model: those that calibrate_bank() stored, and those of the models '
+'that come with the driver. Embeddings of a model with a mean are stored as vectors of length 1 '
 'minus it.';
 comment on column pgrecall.bank.embedding_mean is
-'Vector that is subtracted from the embeddings of embedding_model. Null: none.';
+'Vector subtracted from the embeddings of embedding_model. Null: none.';
 comment on column pgrecall.bank.low_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.2. Null: similarities are cosines.';
 comment on column pgrecall.bank.high_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.7.';
 comment on column pgrecall.bank.source_trust is
-'How far sources are trusted, 0 to 1: {"web:*": 0.2, "web:handbook": 1}, * for all that begin so. '
-'The score of their facts is multiplied by it, and no fact ends one of a source trusted more. A '
-'source that is not named has 1.';
+'How far sources are trusted, 0 to 1: {"web:*": 0.2, "web:handbook": 1}; a * at the end stands for '
+'any ending. The trust multiplies the score of a source''s facts, and no fact ends one from a '
+'source that is trusted more. A source not named here has 1.';
 comment on column pgrecall.bank.quarantined is
-'Sources under quarantine(), each with the correction_id of what was done to their facts.';
+'Sources in quarantine, each with the correction_id of what quarantine() did to its facts.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,
@@ -501,23 +500,23 @@ comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself. question: of a question that the fact answers. relation: of the words '
-'of a kind of relation that the fact states, one row for each kind of a bank. usage: of these '
-'words and of the facts that state it, their mean.';
+'of a kind of relation that the fact states, one row for each kind of a bank. usage: the mean of '
+'these words and of the facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
 'Number of the question, or of the kind of relation, among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
 'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
-'no single fact: so no arm that searches a fact type meets them.';
+'no single fact, so that no arm that searches by fact type finds them.';
 comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, '
 'and for a question whose text was not given, which cannot be re-embedded.';
 comment on column pgrecall.embedding.tokens is
-'Of the text of a memory, where the model makes them: the vectors of its tokens, four bits a '
-'number, by which a driver reranks; at most 3072 bytes. Null: none.';
+'Vectors of the tokens of a memory''s text, four bits a number, where the model makes them. The '
+'driver reranks by them. At most 3072 bytes. Null: none.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;
--- Such bytes do not compress, and an exact search need not read past them.
+-- These bytes do not compress, and an exact search need not read past them.
 alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
@@ -660,8 +659,8 @@ create table pgrecall_internal.name_lock (
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade
 );
 comment on table pgrecall_internal.name_lock is
-'Rows that writers lock, and so write, for new names of entities and for keys that replace facts: '
-'two that bring the same one take turns. They hold nothing and can be deleted.';
+'Rows that writers lock, by updating them, for new names of entities and for keys that replace '
+'facts: two writers of the same one take turns. The rows hold nothing and can be deleted.';
 comment on column pgrecall_internal.name_lock.slot is 'Hash of the name, 0 to 4095.';
 
 -- state/link.sql
@@ -763,14 +762,14 @@ create index message_lexical_keys_idx on pgrecall.message
   with (fastupdate = off);
 
 -- state/attachment.sql
--- Tables of the user's own whose rows are memories: which they are, and what has changed in them.
+-- The user's own tables whose rows are memories, and what has changed in them.
 --
 -- attach_table() (operations/attachment.sql) writes a row of attachment and puts triggers on the
--- table. They note the keys that change in attached_change, in the transaction that changes them:
--- what is rolled back leaves no note, and a note is never seen without the row it is about.
--- sync_table() (operations/sync.sql) reads the rows of these keys and retains, updates or forgets
--- their memories; attached_row says which memory was made of which row, and of which content.
--- Tables are known by name, not by oid, so that a dump of these rows can be restored anywhere.
+-- table. They note the keys that change in attached_change, in the transaction that changes them: a
+-- rollback leaves no note, and a note is never visible without its row. sync_table()
+-- (operations/sync.sql) reads the rows of these keys and retains, updates or forgets their
+-- memories; attached_row says which memory was made from which row, and from what content. Tables
+-- are known by name, not by oid, so that a dump of these rows can be restored anywhere.
 
 create table pgrecall.attachment (
   bank_id         text not null,
@@ -798,13 +797,14 @@ comment on column pgrecall.attachment.note_name is
 'Name of the function of its triggers, a hash: everybody may read the definitions of functions.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
-'The columns that each field of a fact is made of: {"text": ["body"], "entities": ["author"]}.';
+'The columns that make up each field of a fact: {"text": ["body"], "entities": ["author"]}.';
 comment on column pgrecall.attachment.fact_type is
-'The fact type of rows whose columns give none.';
+'The fact type of rows where no column gives one.';
 comment on column pgrecall.attachment.apply is
-'When changes reach the bank. later: by sync_table(); commit: as the changing transaction commits.';
+'When changes reach the bank. later: with sync_table(); commit: when the transaction that made '
+'them commits.';
 comment on column pgrecall.attachment.is_history_kept is
-'Whether the former content of a changed row is kept, for recalls as of an earlier time.';
+'Whether a changed row keeps its former content, for recalls as of an earlier time.';
 comment on column pgrecall.attachment.is_copied is 'Whether the first pass over all rows is done.';
 comment on column pgrecall.attachment.copied_key is
 'How far that pass has come, in order of the key; null: not begun.';
@@ -827,12 +827,12 @@ create table pgrecall.attached_row (
   constraint attached_row_row_hash_check check (octet_length(row_hash) = 32)
 );
 comment on table pgrecall.attached_row is
-'The memories that were made of rows of attached tables, former contents of a row too. Join it to '
-'the table by key.';
+'The memories made from rows of attached tables, from former contents of a row too. Join it to the '
+'table by key.';
 comment on column pgrecall.attached_row.relation is 'The table, as in attachment.';
 comment on column pgrecall.attached_row.key is 'The key of the row, as text.';
 comment on column pgrecall.attached_row.row_hash is
-'SHA-256 of the fact that was made of the row: a row that gives the same fact is left alone.';
+'SHA-256 of the fact made from the row: a row that gives the same fact again is left alone.';
 
 create index attached_row_bank_id_relation_idx
   on pgrecall.attached_row (bank_id, relation, key, memory_id);
@@ -858,7 +858,7 @@ comment on column pgrecall.attached_change.key is
 comment on column pgrecall.attached_change.noted_at is
 'When the transaction that made the change began.';
 comment on column pgrecall.attached_change.problem is
-'Why the row could not be stored; the next change of the row tries again. Null: not tried yet.';
+'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
 create index attached_change_bank_id_relation_idx
   on pgrecall.attached_change (bank_id, relation, change_id);
@@ -893,7 +893,7 @@ comment on table pgrecall_internal.statistics is
 'Number and mean length of the documents of a bank, for BM25. A summary like that of ANALYZE: it '
 'is refreshed periodically, not on every write.';
 comment on column pgrecall_internal.statistics.kind is
-'memory or message: each is a collection of its own.';
+'memory or message: each has statistics of its own.';
 comment on column pgrecall_internal.statistics.document_count is 'Number of documents counted.';
 comment on column pgrecall_internal.statistics.average_length is
 'Mean lexical_length of a document.';
@@ -902,8 +902,8 @@ comment on column pgrecall_internal.statistics.weighted_length is
 'they are computed anew.';
 comment on column pgrecall_internal.statistics.watermark is 'Documents up to this id are counted.';
 comment on column pgrecall_internal.statistics.weighed_to is
-'While weights are computed anew: documents up to this id have those of weighted_length, some '
-'behind it have those of the mean before. Null: all have those of weighted_length.';
+'While weights are computed anew: documents up to this id are weighted with weighted_length, some '
+'later ones still with the mean before. Null: all are weighted with weighted_length.';
 
 -- A generated column uses the function below: changing it needs a migration that recomputes the
 -- column.
@@ -976,12 +976,13 @@ comment on column pgrecall_internal.vocabulary.is_automatic is
 --
 -- pgrecall_internal.period is the parameter type of the public functions for a time window. It is a
 -- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
--- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
+-- implicit casts: so one signature accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
 -- PostgreSQL reads a literal without a type as a range before any cast is asked, so names of
 -- windows need text before them, or option window. A second function that takes text would be
--- chosen for such a literal (tried on 16 and 18), but then each name is two functions: a grant by
--- name fails, and so do gateways that choose a function by the names of its arguments.
+-- chosen for such a literal (tried on 16 and 18), but then each name would stand for two functions:
+-- a grant by name fails, and so does a gateway that chooses a function by the names of its
+-- arguments.
 --
 -- The types of the other public functions are in state/result.sql.
 create type pgrecall.arm_hit as (
@@ -997,8 +998,8 @@ comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
 'in the query; null where it does not. via: the path that led there, {"entities": [...], '
-'"relations": [...], "facts": [...]}; null where there is none. background: the similarity that a '
-'quarter of the bank has at least, of the arms that compare embeddings; null: not known.';
+'"relations": [...], "facts": [...]}; null where there is none. background: for arms that compare '
+'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -1064,14 +1065,14 @@ comment on type pgrecall.recalled is
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
 'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
-'relations (kinds), facts (ids), path (names and relations as one line), '
-'direction (cause or effect), text (what the facts before it on the path say, up to four, '
-'200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
-'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
-'relation that leads elsewhere (single_relations of the bank); null: none. written_by, '
-'stored_at: the role that stored the memory, and when; null for a message. trust: that of its '
-'source, see source_trust of the bank; 1 where that says nothing. tokens: with option with_tokens, '
-'the token vectors of a memory as table embedding has them; else null.';
+'relations (kinds), facts (ids), path (names and relations as one line), direction (cause or '
+'effect), text (what the facts before it on the path say, up to four, 200 characters of each; none '
+'that the filter leaves out), each where it applies. conflicts_with: the memories, found or not, '
+'that contradict the row: another text under the same fact_key, or a relation that leads elsewhere '
+'(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
+'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
+'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
+'table embedding has them; else null.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -1082,10 +1083,10 @@ create type pgrecall.reranked as (
   trust       double precision
 );
 comment on type pgrecall.reranked is
-'A row of rerank(), best first. relevance: the one given; null where it did not count. '
-'final_score: what the order is by, falling; a row that kept its place has that of the best behind '
-'it, what lies behind the last relevance 0; where trust is 0, the fused score. boost: what it was '
-'multiplied by. trust: how much the relevances counted, 0 to 1.';
+'A row of rerank(), best first. relevance: as given; null where it did not count. final_score: the '
+'rows are in descending order of it; a row that kept its place has that of the best row after it, '
+'rows after the last relevance have 0; where trust is 0, the fused score. boost: the factor '
+'applied. trust: how much the relevances counted, 0 to 1.';
 
 create type pgrecall.arm_report as (
   arm          text,
@@ -1099,9 +1100,9 @@ create type pgrecall.arm_report as (
 );
 comment on type pgrecall.arm_report is
 'Report on one arm of a recall. status: ran, gated (ran, but its best score is below its gate), '
-'skipped, failed, or planned where it was asked for without running. reason: why, or details of '
-'the run. rows: how many it found. indexes: those that it scanned, where option explain counts '
-'them. hint: what to do where something was left out or failed; else null.';
+'skipped, failed, or planned, in a report without a run. reason: why, or details of the run. rows: '
+'how many it found. indexes: those that it scanned, where option explain counts them. hint: what '
+'to do if something was left out or failed; else null.';
 
 create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
@@ -1119,11 +1120,11 @@ create type pgrecall.recall_step as (
 );
 comment on type pgrecall.recall_step is
 'A row of why_not(). step: reach (whether the recall may find it at all), the name of an arm, '
-'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
-'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
-'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
-'that missed it, the score that it would have had there; null: none. reason: why, in words; null '
-'where there is nothing to say.';
+'fusion or answer. status: found, missed, left out or returned; for an arm that did not run: '
+'skipped or failed; gated where its best score is below its gate. rank: the place, from 1, in the '
+'arm, the fusion or the whole order of the answer. score: the score in the arm or the fusion; for '
+'an arm that missed it, the score that it would have had; null: none. reason: why, in words; may '
+'be null.';
 
 create type pgrecall.recall_option as (
   name            text,
@@ -1521,9 +1522,10 @@ create type pgrecall.recall_times as (
   degraded        bigint
 );
 comment on type pgrecall.recall_times is
-'A row of recall_stats(). samples: recalls that were logged. recalls: how many they stand for. '
-'p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these stages. '
-'without_hits and degraded: samples that found nothing, and from which something was left out.';
+'A row of recall_stats(). samples: recalls that were logged. recalls: how many recalls these stand '
+'for. p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these '
+'stages. without_hits and degraded: samples that found nothing, and from which something was left '
+'out.';
 
 create type pgrecall.lexeme_frequency as (
   lexeme    text,
@@ -1783,7 +1785,7 @@ create type pgrecall.relation_size as (
 );
 comment on type pgrecall.relation_size is
 'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL estimates them; dead rows wait for '
-'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
+'vacuum. vacuumed_at, analysed_at: the last time, manual or automatic; null: never.';
 
 create type pgrecall.index_build as (
   index_name text,
@@ -1797,7 +1799,7 @@ create type pgrecall.index_build as (
 comment on type pgrecall.index_build is
 'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
 'table has been read, 0 to 1; null in phases without progress. rows_done: rows put into the index. '
-'waits_for: the process that a concurrent build waits for; null: none.';
+'waits_for: the process id that a concurrent build waits for; null: none.';
 
 create type pgrecall.standby as (
   name           text,
@@ -1844,8 +1846,8 @@ create type pgrecall.synced_table as (
 );
 comment on type pgrecall.synced_table is
 'A row of sync_table(): how many rows of the table had their memories added, changed and removed, '
-'how many the bank held as they are or that have no text, and how many could not be stored. '
-'is_complete: nothing is left to do.';
+'how many were unchanged or have no text, and how many could not be stored. is_complete: nothing '
+'is left to do.';
 
 -- state/input.sql
 -- Typed rows of facts and messages for retain() and retain_messages(): JSON is read once.
@@ -2078,7 +2080,7 @@ return (select string_agg(a.arm, ', ' order by a.arm) from pgrecall.arms() as a)
 comment on function pgrecall_internal._arm_names is 'The names of the arms, for hints.';
 
 -- values/filter-token.sql
--- The tokens of a filter expression, and the parsers of single ones: types, constants, numbers.
+-- The tokens of a filter expression, and the parsers of single tokens: types, constants, numbers.
 --
 -- A tokenizer cuts the text in one pass, by a regular expression; values/filter-expression.sql
 -- reads the tokens. Tokens are a JSON array of [code, value, position]. The code of a word is the
@@ -2308,7 +2310,7 @@ comment on function pgrecall_internal._filter_number is
 --
 -- A recursive-descent parser reads the tokens of values/filter-token.sql: or, and, not; comparison;
 -- operand. Its functions take the number of the first token to read and return that of the first
--- one they did not read (at). Text of the user is compared and copied; it does not become SQL. Time
+-- one they did not read (at). The user's text is compared and copied; it never becomes SQL. Time
 -- and memory grow with the length of the text; nesting is at most 50 deep.
 --
 -- A condition is a JSON array, an operand an object: at, and column, value, strings, period or any.
@@ -2753,8 +2755,8 @@ comment on function pgrecall_internal._parsed_filter is
 -- one pass and read from $3 as one array, so that time and memory grow with its length; the planner
 -- folds it to a constant, which can use an index on the column or is hashed by the executor.
 --
--- entity is no column but what the memory mentions, by any of its names; $1 of the statement is the
--- bank.
+-- entity is not a column: it stands for the entities that the memory mentions, by any of their
+-- names. $1 of the statement is the bank.
 --
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
@@ -2825,7 +2827,7 @@ begin
      or  (type <> 'text' and not pg_input_is_valid(e.value #>> '{}', type || ''))
   limit  1;
   if wrong is not null then
-    -- It raises the error.
+    -- Called for its error.
     return pgrecall_internal._filter_value(filter, path || wrong, type);
   end if;
   if type = 'timestamptz' then
@@ -3223,7 +3225,7 @@ begin atomic
              '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
              || pgrecall_internal._cjk() || ']+', 'g')
              with ordinality as m(match, n)
-    -- A long text pasted as a query is read only at its beginning.
+    -- Only the beginning of a long pasted text is read.
     order  by r.n, m.n
     limit  200
   ) as p
@@ -3321,7 +3323,8 @@ return (
   limit  1
 );
 comment on function pgrecall_internal._nearest_name is
-'The name with the most similar spelling, at least so alike, 0 to 1; null where there is none.';
+'The name whose spelling is most similar, by at least least_alike, 0 to 1; null where there is '
+'none.';
 
 -- values/check.sql
 -- Checks of arguments.
@@ -3463,7 +3466,7 @@ begin
       hint    = case when model = bank.next_model
         then format('It is being re-embedded; use "%s" until reembed_finish() is called.',
                     coalesce(bank.embedding_model, ''))
-        -- The driver names the prompts of a model behind its name.
+        -- The driver appends the prompts of a model to its name.
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
           then format('In square brackets are the prompts before a question and before a passage: '
                       'embed the %s with those of "%s".', name, bank.embedding_model)
@@ -3510,8 +3513,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._centred is
-'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
-'the mean. Errors: RC006 nothing is left.';
+'An embedding as a bank whose model has a mean stores and compares it: its direction minus the '
+'mean. Errors: RC006 nothing is left.';
 
 create or replace function pgrecall_internal._quoted_choices(choices text[])
 returns text
@@ -3789,7 +3792,7 @@ declare
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
-  -- A very long text is searched by its beginning.
+  -- Only the beginning of a very long text is searched.
   words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
@@ -3849,7 +3852,7 @@ begin
   end if;
   words := pgrecall_internal._spaced(phrase);
   if to_tsvector(config, words) = '' then
-    -- A phrase of stop words only: to be or not to be.
+    -- A phrase of stop words alone: to be or not to be.
     config := 'simple';
     if to_tsvector(config, words) = '' then
       return false;
@@ -4163,7 +4166,7 @@ begin
   end if;
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
   if not found then
-    -- Of those that the role may see, and no more than are compared at once.
+    -- Among those that the role may see, and no more than can be compared at once.
     nearest := pgrecall_internal._nearest_name(
       bank, array(select b.bank_id from pgrecall.bank b limit 1000), 0.6);
     raise exception using
@@ -4188,7 +4191,7 @@ returns bigint
 language sql immutable parallel safe
 return hashtextextended(bank.fence_key::text, purpose);
 comment on function pgrecall_internal._lock_key is
-'Key of an advisory lock of a bank. purpose 0: who writes, 1: who refreshes its statistics.';
+'Key of an advisory lock of a bank. purpose 0: for writers, 1: for refreshing its statistics.';
 
 create or replace function pgrecall_internal._sees_commits()
 returns boolean
@@ -4203,7 +4206,7 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  -- The bank was dropped during the wait; a new one may have its name.
+  -- The bank was dropped during the wait; a new one may have taken its name.
   perform pgrecall_internal._bank(bank);
   raise exception using
     errcode = 'serialization_failure',
@@ -4212,7 +4215,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._raise_replaced is
-'Raises RC001 for a bank that is gone, 40001 for one that is another now.';
+'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
@@ -4231,9 +4234,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._bank_to_write is
-'The row of a bank that the role may write into, which one privilege tells. A writer asks before '
-'it locks, in a block whose error it raises again: the block takes no transaction id. Errors: '
-'RC001 unknown bank, 42501 who may only read.';
+'The row of a bank, for a role that has one privilege on a table. Errors: RC001 unknown bank, '
+'42501 naming the roles that may write.';
 
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
@@ -4252,7 +4254,7 @@ begin
     perform pgrecall_internal._raise_replaced(bank);
   end if;
   -- The row is also updated, once per transaction: a writer whose snapshot is older than this
-  -- commit then fails (40001) instead of going by what it was.
+  -- commit then fails (40001) instead of acting on old data.
   update pgrecall.bank b
   set    created_at = b.created_at
   where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
@@ -4260,8 +4262,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._locked_bank is
-'The row of a bank, with no other writer beside, until the transaction ends. Errors: RC001 unknown '
-'bank, 40001 replaced meanwhile, 42501 who may only read.';
+'Locks a bank against all other writers until the transaction ends; returns its row. Errors: RC001 '
+'unknown bank, 40001 replaced meanwhile, 42501 the role may only read.';
 
 create or replace function pgrecall_internal._register_writer(bank pgrecall.bank)
 returns void
@@ -4282,7 +4284,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._register_writer is
-'Shows to others, as an advisory lock, above which id the transaction writes into a bank.';
+'Shows other sessions, by an advisory lock, above which id the transaction writes into a bank.';
 
 create or replace function pgrecall_internal._settled_id(bank pgrecall.bank)
 returns bigint
@@ -4290,7 +4292,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  -- Read before the locks: who registers later writes above it.
+  -- Read before the locks: a writer that registers later writes above it.
   last_id bigint := coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
 begin
   return least(last_id, (
@@ -4305,7 +4307,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._settled_id is
-'Up to this id no running transaction adds documents to a bank: a later statement sees them all.';
+'The id up to which no running transaction adds documents to a bank: a later statement sees all of '
+'them.';
 
 create or replace function pgrecall_internal._shared_bank(bank text)
 returns pgrecall.bank
@@ -4321,8 +4324,8 @@ begin
   if pgrecall_internal._sees_commits() then
     select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
   else
-    -- Fails (40001) where a writer that was alone has committed since the snapshot. What others
-    -- that share have added meets where it must: at a name or key (name_lock), an equal fact.
+    -- Fails (40001) where a writer that had the bank for itself has committed since the snapshot.
+    -- Writers that share meet where they must: at a name or key (name_lock), or an equal fact.
     select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank
     for share;
   end if;
@@ -4334,8 +4337,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._shared_bank is
-'The row of a bank, for a writer that only adds, beside others that do so, until the transaction '
-'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile, 42501 who may only read.';
+'Locks a bank, shared with other writers that only add, until the transaction ends; returns its '
+'row. Errors: RC001 unknown bank, 40001 replaced meanwhile, 42501 the role may only read.';
 
 create or replace function pgrecall_internal._check_isolation(name text)
 returns void
@@ -4408,7 +4411,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fact_types is
-'The fact types to search, when null all that hold a memory. Errors: RC008 unknown fact type.';
+'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type.';
 
 create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void
@@ -4469,7 +4472,7 @@ begin atomic
   from (
     values
       ('arms', 'text[]', null::jsonb, 'names of arms()',
-       'The only arms to run. Null: all that can help.',
+       'The arms to run, and no others. Null: all that can help.',
        null, null, null::text[], true),
       ('weights', 'object', pgrecall.default_weights(), '0 to 1000000 for an arm',
        'Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run.',
@@ -4479,10 +4482,10 @@ begin atomic
        'out, but never all arms.',
        0, 1000000, null, true),
       ('fusion', 'text', '"score_rrf"', 'score_rrf, rrf, linear',
-       'How the arms are joined, as the functions of these names do it.',
+       'How the arms are joined: by the function of this name.',
        null, null, '{score_rrf,rrf,linear}', true),
       ('rrf_k', 'integer', '60', '1 to 10000',
-       'k of reciprocal rank fusion; larger makes ranks count less.',
+       'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
        'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
@@ -4493,7 +4496,7 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to leave out, for the next page.',
+       'How many of the best rows to skip, for the next page.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',
@@ -4522,7 +4525,7 @@ begin atomic
        'memories than this. 0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
-       'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
+       'Words that say which fact type a query asks for. Null: those of default_type_hints().',
        null, null, null, true),
       ('relation_words', 'object', null, 'meanings by word',
        'Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over those of '
@@ -4557,9 +4560,9 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
-       'How much more a memory counts that mentions an entity named in the query: its '
+       'How much more a memory counts if it mentions an entity that the query names: its '
        'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
-       'common it is; rare names are led on from by the graph.',
+       'common it is; from rare names the graph leads on.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
@@ -4585,17 +4588,17 @@ begin atomic
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
       ('arm_timeout', 'interval', null, 'longer than 0',
-       'Time after which no further arm begins; those that ran answer. An arm waits for a lock for '
-       'at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
+       'Time after which no further arm begins; the arms that ran answer. An arm waits for a lock '
+       'for at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
        'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),
       ('explain', 'boolean', 'false', 'true, false',
-       'Counts the index scans of each arm for its report.',
+       'Counts the index scans of each arm, for its report.',
        null, null, null, false),
       ('with_tokens', 'boolean', 'false', 'true, false',
-       'Returns the token vectors of memories, by which the driver reranks; it sets this itself.',
+       'Returns the token vectors of memories; the driver reranks by them and sets this itself.',
        null, null, null, false),
       ('keys', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Keys of facts that the key arm finds, each as a whole, before those that stand in the '
@@ -4621,7 +4624,7 @@ comment on function pgrecall.recall_options is
 create or replace function pgrecall_internal._option_defaults()
 returns jsonb
 language sql immutable parallel safe
--- A constant of the plans that use it.
+-- Folded to a constant in the plans that use it.
 return (
   select jsonb_object_agg(o.name, coalesce(o.default_value, 'null'))
   from   pgrecall.recall_options() as o
@@ -4707,7 +4710,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_arms_option is
-'Raises RC009 for an unknown arm or none, 22023 unless an array.';
+'Raises RC009 for an unknown arm or an empty array, 22023 unless it is an array.';
 
 create or replace function pgrecall_internal._check_texts_option(
   option pgrecall.recall_option, value jsonb)
@@ -4740,7 +4743,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_texts_option is
-'Raises 22023 unless value is an array of texts, as many as the option takes.';
+'Raises 22023 unless value is an array of texts, no more than the option takes.';
 
 create or replace function pgrecall_internal._check_option(
   option pgrecall.recall_option, value jsonb)
@@ -4887,8 +4890,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._bank_options is
-'Every option with its default in a bank: what the bank sets, before what its model does, which '
-'counts where a question has an embedding.';
+'Every option with its default in a bank: first what the bank sets, then, for a question with an '
+'embedding, what its model sets.';
 
 create or replace function pgrecall_internal._known_weights(
   weights jsonb, known_words double precision)
@@ -4902,8 +4905,8 @@ begin atomic
   where  'embedding' = any (a.needs);
 end;
 comment on function pgrecall_internal._known_weights is
-'The weights, less of an arm that compares the embedding of the query where the model knows few of '
-'its words: all down to a share of 0.75, none from 0.25 on.';
+'The weights, reduced for arms that compare the embedding of the query where the model knows few '
+'of its words: whole down to a share of 0.75, nothing at 0.25 and below.';
 
 create or replace function pgrecall_internal._resolved_options(defaults jsonb, options jsonb)
 returns jsonb
@@ -5084,10 +5087,10 @@ comment on function pgrecall_internal._is_only_date is
 --
 -- Whoever may talk to an agent may write into its memory. source_trust of a bank gives sources a
 -- trust from 0 to 1, by their source_id or by a prefix of it ("web:*"). All ids with one prefix are
--- one source, since whoever writes chooses the rest. The score of a fact is multiplied by the trust
--- (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
--- source pays nothing for this.
--- quarantine() (operations/quarantine.sql) takes out all facts of a source: its trust is 0 then.
+-- one source, since a writer can choose the rest freely. The score of a fact is multiplied by the
+-- trust (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
+-- source pays no time for this. quarantine() (operations/quarantine.sql) takes out all facts of a
+-- source: its trust is 0 then.
 create or replace function pgrecall_internal._check_sources(name text, sources jsonb)
 returns void
 language plpgsql immutable parallel safe
@@ -5100,7 +5103,7 @@ begin
   end if;
   perform pgrecall_internal._check_object(
     name, sources,
-    'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.');
+    'Write {"web:*": 0.2}: a number from 0 to 1, by source or by a prefix with an asterisk.');
   select e.key, e.value into bad
   from   jsonb_each(sources) as e
   where  length(e.key) > 500
@@ -5132,8 +5135,7 @@ return (
   limit  1
 );
 comment on function pgrecall_internal._source is
-'The key of sources that a source_id belongs to: its own name, else the longest beginning; null: '
-'none.';
+'The key of sources that a source_id matches: its own name, else the longest prefix; null: none.';
 
 create or replace function pgrecall_internal._untrusted(quarantined jsonb)
 returns jsonb
@@ -5308,22 +5310,28 @@ as $$
 declare
   locked  pgrecall.bank;
   columns jsonb;
-  hint    text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
-  -- A null removes an option of the bank; columns do not take null.
+  -- null removes an option of the bank; columns do not take null.
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
-  execute (
-    select format('update pgrecall.bank b set options = $3, %s '
-                  'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                  string_agg(format('%1$I = n.%1$I', s.name), ', '))
-    from   unnest(pgrecall_internal._settings()) as s(name)
-  )
-  using locked, columns,
-        jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  begin
+    execute (
+      select format('update pgrecall.bank b set options = $3, %s '
+                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
+                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+      from   unnest(pgrecall_internal._settings()) as s(name)
+    )
+    using locked, columns,
+          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  exception when check_violation or data_exception then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unusable setting: %s', sqlerrm),
+      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
     select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
@@ -5332,16 +5340,6 @@ begin
              locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
-exception
-when sqlstate 'RC000' or invalid_parameter_value or null_value_not_allowed
-     or feature_not_supported or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-when check_violation or data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('unusable setting: %s', sqlerrm),
-    hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
 end;
 $$;
 comment on function pgrecall.configure_bank is
@@ -5357,8 +5355,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
@@ -5372,9 +5368,6 @@ begin
   on conflict on constraint fact_type_pkey do update
   set    description = excluded.description
   where  excluded.description <> '';
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.add_fact_type is
@@ -5411,7 +5404,6 @@ as $$
 declare
   fact_type text;
   is_new    boolean;
-  hint      text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -5422,7 +5414,7 @@ begin
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
-    -- A number or "-" is a regconfig too, of whatever object has that number.
+    -- A number or "-" also casts to regconfig, whatever has that number.
     if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
       raise undefined_object;
     end if;
@@ -5440,7 +5432,7 @@ begin
     on conflict on constraint bank_pkey do nothing;
     is_new := found;
   exception when insufficient_privilege then
-    -- No right to the table, or a name that row security keeps from the role.
+    -- No right on the table, or a name that row security forbids the role.
     perform pgrecall_internal._raise_not_permitted(
       format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
   end;
@@ -5463,10 +5455,6 @@ begin
     perform pgrecall.add_fact_type(bank, fact_type);
   end loop;
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  -- As in a recall: the context of a mistake is one line.
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.create_bank is
@@ -5483,7 +5471,6 @@ set search_path from current
 as $$
 declare
   removed bigint;
-  hint    text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
@@ -5503,9 +5490,6 @@ begin
   delete from pgrecall.message x where x.bank_id = drop_bank.bank;
   delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
   return removed;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.drop_bank is
@@ -5574,15 +5558,15 @@ comment on view pgrecall.fact is
 --
 -- Memories and messages are two collections with statistics of their own. They are a summary like
 -- that of ANALYZE: writing a document does not change them. retain() counts once a tenth of the
--- documents is new, or 500 of them (_refresh_when_due()), and only documents above the watermark.
--- Scores between two counts use slightly old counts, which BM25 tolerates.
--- The weights of all documents are computed with one mean length, weighted_length. When the true
--- mean is more than 5 % off, they are computed again: at once in a bank of up to 500 documents, in
--- batches by maintain() (operations/maintenance.sql) in a larger one, so that no retain() waits for
--- that. Until then scores are those of BM25 with slightly other k1 and b, the same for all
--- documents. What is erased is taken out at once (bank/recount.sql). A full refresh counts
--- everything again, with the current settings of the bank. The vocabulary is a snapshot of the most
--- frequent lexemes: vocabulary_drift() compares with it.
+-- documents are new, or 500 (_refresh_when_due()), and only documents above the watermark. Scores
+-- between two counts use slightly old counts, which BM25 tolerates. The weights of all documents
+-- are computed with one mean length, weighted_length. When the true mean is more than 5 % off, they
+-- are computed again: at once in a bank of up to 500 documents, in batches by maintain()
+-- (operations/maintenance.sql) in a larger one, so that no retain() waits for that. Until then
+-- scores are those of BM25 with slightly other k1 and b, the same for all documents. What is erased
+-- is taken out at once (bank/recount.sql). A full refresh counts everything again, with the current
+-- settings of the bank. The vocabulary is a snapshot of the most frequent lexemes:
+-- vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._documents(
   bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
@@ -5783,29 +5767,24 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  if kind = 'memory' then
-    select count(*), sum(d.lexical_length::double precision), max(d.memory_id)
-    into   documents, total_length, last_id
-    from (
-      select m.memory_id, m.lexical_length
-      from   pgrecall.memory m
-      where  m.bank_id = _next_documents.bank and m.memory_id > after
-        and  m.memory_id <= coalesce(upto, 9223372036854775807)
-      order  by m.memory_id
-      limit  batch_size
-    ) as d;
-  else
-    select count(*), sum(d.lexical_length::double precision), max(d.message_id)
-    into   documents, total_length, last_id
-    from (
-      select m.message_id, m.lexical_length
-      from   pgrecall.message m
-      where  m.bank_id = _next_documents.bank and m.message_id > after
-        and  m.message_id <= coalesce(upto, 9223372036854775807)
-      order  by m.message_id
-      limit  batch_size
-    ) as d;
-  end if;
+  upto := coalesce(upto, 9223372036854775807);
+  select count(*), sum(d.lexical_length::double precision), max(d.id)
+  into   documents, total_length, last_id
+  from (
+    (select m.memory_id as id, m.lexical_length
+     from   pgrecall.memory m
+     where  kind = 'memory'
+       and  m.bank_id = _next_documents.bank and m.memory_id > after and m.memory_id <= upto
+     order  by m.memory_id
+     limit  batch_size)
+    union all
+    (select m.message_id, m.lexical_length
+     from   pgrecall.message m
+     where  kind = 'message'
+       and  m.bank_id = _next_documents.bank and m.message_id > after and m.message_id <= upto
+     order  by m.message_id
+     limit  batch_size)
+  ) as d;
 end;
 $$;
 comment on function pgrecall_internal._next_documents is
@@ -5886,7 +5865,7 @@ declare
   old_length double precision := 0;
   batch      record;
   average    double precision;
-  -- What retain() weighs the first documents of a bank with.
+  -- The mean length that retain() assumes for the first documents of a bank.
   weighted   double precision := 20;
 begin
   select s.* into known from pgrecall_internal.statistics s
@@ -5939,7 +5918,8 @@ begin
   if kind = 'memory' and coalesce(known.document_count, 0) < 10000 then
     perform pgrecall_internal._snapshot_vocabulary(bank.bank_id, true);
   end if;
-  -- Weights are for who is alone: documents that are being stored have those of the old mean.
+  -- Only a writer that has the bank for itself weighs: documents being stored get weights of the
+  -- old mean.
   if old_count + batch.documents <= greatest(batch_size, 500)
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
@@ -5952,8 +5932,8 @@ $$;
 comment on function pgrecall_internal._refresh_collection is
 'Counts the documents of one kind, memory or message, that are new, at most batch_size of them; '
 'is_full: all, and computes their weights. Weights of up to batch_size documents, or 500, are '
-'computed anew where that is due. is_alone: no other writes into the bank; otherwise the caller is '
-'the only one that refreshes, and what others are storing is left out. Returns how many it '
+'computed anew where that is due. is_alone: nobody else writes into the bank; otherwise the caller '
+'is the only one that refreshes, and what others are storing is left out. Returns how many it '
 'counted.';
 
 create or replace function pgrecall_internal._is_refresh_due(bank text, kind text)
@@ -5994,7 +5974,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
-  -- One at a time; what another one leaves is counted later. An old snapshot misses documents.
+  -- One session at a time; what it leaves is counted later. An old snapshot would miss documents.
   if pgrecall_internal._sees_commits()
      and pgrecall_internal._is_refresh_due(bank.bank_id, kind)
      and pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank, 1))
@@ -6014,30 +5994,24 @@ set search_path from current
 as $$
 declare
   locked pgrecall.bank;
-  hint   text;
 begin
   perform pgrecall_internal._check_isolation('refresh_statistics');
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
   perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
 'Counts the documents stored since the last refresh; is_full counts all of them again and computes '
-'all weights, after a setting of BM25 was changed: that locks the bank for minutes where it is '
-'large. retain() counts on its own once a tenth of the documents is new, or '
-'500; maintain() does what is left. Errors: RC001, 25001 isolation level above read committed.';
+'all weights, after a setting of BM25 was changed: in a large bank that holds the lock for '
+'minutes. retain() counts on its own once a tenth of the documents are new, or 500; maintain() '
+'does the rest. Errors: RC001, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.bank_statistics(bank text)
 returns setof pgrecall.bank_statistic
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return query
@@ -6055,9 +6029,6 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.bank_statistics is
@@ -6109,10 +6080,10 @@ comment on function pgrecall.vocabulary_drift is
 -- Statistics of the documents of a bank after some are erased, or mention other entities.
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
--- ranked by the words of what is gone: counts and mean length lose what is erased in the same
--- transaction. Whoever erases is alone in its bank, so no writer waits at these rows for another.
--- A document that ended, or whose source is in quarantine, is still there and still counts. Only
--- documents up to the watermark are counted, and only those are taken out.
+-- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
+-- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
+-- these rows. A document that ended, or whose source is in quarantine, is still there and still
+-- counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -6183,8 +6154,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount_mentions is
-'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
-'or counts them (1), when they have.';
+'Subtracts the mentions of some memories from the counts of entities before they change (sign -1), '
+'or adds them afterwards (1).';
 
 create or replace function pgrecall_internal._recount_documents(
   bank pgrecall.bank, kind text, documents bigint, total_length double precision)
@@ -6238,8 +6209,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._uncount_memories is
-'Takes memories that are about to be erased out of the counts of lexemes and entities; returns '
-'what _recount_documents() adds once they are. The bank must be locked.';
+'Subtracts memories that are about to be erased from the counts of lexemes and entities; returns '
+'what _recount_documents() is to add once they are erased. The bank must be locked.';
 
 -- bank/vector-index.sql
 -- What searches and indexes of vectors have in common.
@@ -6279,9 +6250,9 @@ language sql stable parallel safe
 return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
               'and hashtextextended(model, 0) = %s', bank, fact_type, model);
 comment on function pgrecall_internal._hnsw_scope is
-'SQL of the predicate of an HNSW index over embedding. The arguments are SQL of three hashes: '
-'constants in the statement that creates the index, in a search what becomes these constants when '
-'it is planned.';
+'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for three hashes: '
+'constants in the statement that creates the index; in a search, expressions that planning folds '
+'to these constants.';
 
 create or replace function pgrecall_internal._hnsw_bytes(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -6431,7 +6402,7 @@ create or replace function pgrecall_internal._named_entities(bank text, query te
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
-  -- In the from of a query, so that it is inlined.
+  -- Called in a from clause, so that it is inlined.
   select distinct on (q.entity_id)
          q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
   from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
@@ -6497,8 +6468,8 @@ begin
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
-        -- A rare name is what the question is about: an embedding of the rest finds anything. One
-        -- that every twentieth fact mentions tells nothing apart.
+        -- A rare name is what the question is about: an embedding of the rest finds anything. A
+        -- name that every twentieth fact mentions distinguishes nothing.
         and  (select count(*)
               from (
                 select from pgrecall.mention m
@@ -6510,7 +6481,7 @@ begin
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
     ) as proper
-    -- A part of an identifier is not a separate word.
+    -- A part of an identifier is not a word of its own.
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
@@ -6548,7 +6519,7 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- In the from of a query, so that it is inlined; a range keeps to the primary key.
+  -- Called in a from clause, so that it is inlined; a range keeps to the primary key.
   select count(*)
   from (
     select from pgrecall.mention m
@@ -6823,10 +6794,10 @@ comment on function pgrecall_internal._range_of_period is 'A window as a tstzran
 create or replace function pgrecall_internal._asked(query text)
 returns text
 language sql immutable parallel safe
--- A very long text is searched by its beginning.
+-- Only the beginning of a very long text is searched.
 return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
 comment on function pgrecall_internal._asked is
-'A query without white space around it, its first 16,000 characters, empty when null.';
+'A query, trimmed and cut to its first 16,000 characters; empty for null.';
 
 create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
@@ -6892,8 +6863,8 @@ declare
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
-  -- A window that is open on a side is spanned there by what is open, too: by what reaches beyond
-  -- every finite time.
+  -- Where the window is open on a side, only an occurrence that is open there spans it: one that
+  -- reaches beyond every finite time.
   before jsonb := jsonb_build_array(
     null, coalesce(to_jsonb(nullif(starts, '-infinity')), '"4714-11-24T00:00:00Z BC"'));
   after  jsonb := jsonb_build_array(
@@ -6928,7 +6899,7 @@ create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
 returns jsonb
 language sql stable parallel safe
--- An array appended to an array: its elements. Of no condition "and" alone is left.
+-- Appending an array appends its elements. Without a condition only "and" is left.
 return nullif(
   '["and"]'
   || case when filter is null then '[]' else jsonb_build_array(filter) end
@@ -7065,7 +7036,7 @@ begin
     when 'high' then least(2 * request.depth, 10000)
     else request.depth
   end;
-  -- A default is no limit to what is asked for.
+  -- A default must not limit what the call asks for.
   if not (request.bank).options || coalesce(options, '{}') ? 'depth' then
     request.depth := greatest(
       request.depth, least(top_k + (request.options ->> 'skip')::bigint, 10000));
@@ -7140,7 +7111,7 @@ declare
   places integer[];
   tried  integer;
 begin
-  -- The first are nearly always enough; else all.
+  -- The first ones are nearly always enough; if not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null then
       places := array(
@@ -7184,8 +7155,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
-'The places, from 1, of the first so many of the memories that are of an asked fact type (any '
-'where fact_types is null), valid as of the recall and pass its filter.';
+'The places, from 1, of the first so many memories that have one of fact_types (any where that is '
+'null), are valid as of the recall and pass its filter.';
 
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
@@ -8648,7 +8619,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   documents bigint;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -8734,9 +8704,6 @@ begin
     limit  1
   ) as m
   order  by f.weight desc, f.id desc, f.via;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbours is
@@ -8833,7 +8800,6 @@ declare
   place   bigint;
   taken   jsonb;
   way     jsonb[] := '{}';
-  hint    text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_a);
@@ -8914,9 +8880,6 @@ begin
     limit  1
   ) as m
   order  by w.n;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.path is
@@ -10144,7 +10107,6 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
@@ -10231,9 +10193,6 @@ begin
   join   node f on f.kind = e.from_kind and f.id = e.from_id
   join   node t on t.kind = e.to_kind and t.id = e.to_id
   order  by e.place;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbourhood is
@@ -10246,10 +10205,10 @@ comment on function pgrecall.neighbourhood is
 -- retain/conflict.sql
 -- Facts that contradict one another, marked in the rows of a recall.
 --
--- Two memories conflict where both hold as of the time asked about, and either have one fact_key
--- and different texts, or lead one relation of one entity to different ones. A relation conflicts
--- only where the bank says that its kind leads to one other at a time: by single_relations, or by
--- replace that ends all others. Where known, their times must overlap: occurred of both, and
+-- Two memories conflict where both hold at the time asked about, and either share a fact_key but
+-- not a text, or state the same relation of one entity to different entities. A relation conflicts
+-- only where the bank says that an entity has one of its kind at a time: by single_relations, or by
+-- a replace that ends all others. Where known, their times must overlap: occurred of both, and
 -- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
 -- lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
@@ -10286,7 +10245,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._key_conflicts is
-'Memories that have the key of a row and another text as of a time.';
+'Memories with the key of a row and another text, as of a time.';
 
 create or replace function pgrecall_internal._relation_conflicts(
   bank pgrecall.bank, hits pgrecall.recalled[], as_of timestamptz)
@@ -10331,8 +10290,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._relation_conflicts is
-'Memories that lead a relation of a row elsewhere as of a time; kinds of single_relations, or '
-'every kind where the bank names none.';
+'Memories that state a relation of a row to another entity, as of a time; for kinds in '
+'single_relations, or for every kind where the bank names none.';
 
 create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -10386,7 +10345,6 @@ as $$
 declare
   gone     bigint[];
   affected bigint[];
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10460,9 +10418,6 @@ begin
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
   perform pgrecall_internal._recount_mentions(bank, affected, 1);
   return cardinality(gone);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.merge_entities is
@@ -10482,7 +10437,6 @@ declare
   old_entity pgrecall.entity;
   moved      bigint[];
   new_id     bigint;
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10566,9 +10520,6 @@ begin
   where  r.bank_id = split_entity.bank and r.to_id = split_entity.entity_id
     and  r.memory_id = any (moved);
   return new_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.split_entity is
@@ -10583,8 +10534,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10596,9 +10545,6 @@ begin
   update pgrecall.entity e
   set    name = rename_entity.name
   where  e.bank_id = rename_entity.bank and e.entity_id = rename_entity.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.rename_entity is
@@ -10615,7 +10561,7 @@ return array(
   order  by 1
 );
 comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before and one behind.';
+'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
 
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,
@@ -10721,8 +10667,6 @@ set search_path from current
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
@@ -10783,9 +10727,6 @@ begin
     limit  1
   ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.duplicate_entities is
@@ -10813,7 +10754,7 @@ comment on function pgrecall.duplicate_entities is
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns text
+returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
@@ -10845,20 +10786,20 @@ begin
         limit  1)
     end;
     if target is null then
-      return format('facts[%s].links[%s]: no memory of bank "%s" answers to %s',
-                    link.n - 1, link.position - 1, bank, link.target);
+      perform pgrecall_internal._raise_invalid_field(
+        format('facts[%s].links[%s]', link.n - 1, link.position - 1),
+        format('no memory of bank "%s" answers to %s', bank, link.target),
+        'Retain the fact that it leads to first, or in the same call.');
     end if;
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
     select _store_causal_links.bank, from_id, link.kind, target, link.weight
     where  target <> from_id
     on conflict on constraint link_pkey do nothing;
   end loop;
-  return null;
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts; returns the error message for one whose target does not exist, '
-'which retain() raises.';
+'Writes the causal links of facts. Errors: RC003 the target of a link does not exist.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])
@@ -11083,7 +11024,6 @@ set search_path from current
 as $$
 declare
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._shared_bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -11100,9 +11040,6 @@ begin
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.link_pending is
@@ -11114,17 +11051,12 @@ returns bigint
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
     select count(*) from pgrecall.memory m
     where  m.bank_id = pending_links.bank and not m.is_linked
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.pending_links is
@@ -11137,11 +11069,11 @@ comment on function pgrecall.pending_links is
 -- retain() calls three functions in turn. _store_entities() creates an entity for each unknown
 -- name. _store_mentions() then resolves every name to an entity: a name of one entity means that
 -- entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
--- which compares co-mentions, time and kind. _store_relations() connects the resolved entities.
--- New names are locked before (_lock_names()), so that two writers do not create an entity of the
--- same name; who deletes or merges entities is alone in the bank.
--- The queries look up one alias or entity at a time, each in a lateral subquery with a limit, so
--- that they use the index also before the tables are analysed.
+-- which compares co-mentions, time and kind. _store_relations() connects the resolved entities. New
+-- names are locked before (_lock_names()), so that two writers do not create an entity of the same
+-- name; a writer that deletes or merges entities has the bank for itself. The queries look up one
+-- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
+-- also before the tables are analysed.
 
 create or replace function pgrecall_internal._fact_mentions(
   facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -11294,7 +11226,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolve_names is
-'The entity that each name means, for names that several entities have or one of another kind; n '
+'The entity that each name means, for names of several entities or of one of another kind; n '
 'counts the names from 1. Among the candidates of _alias_candidates() the one with the highest '
 'weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled where it is the entity''s '
 'own name. s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) '
@@ -11624,15 +11556,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._shared_bank(bank);
   if session is null or session = '' or length(session) > 500 then
     raise exception using
@@ -11667,8 +11591,6 @@ returns timestamptz
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
@@ -11678,13 +11600,10 @@ begin
     order  by s.ended_at desc
     limit  1
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.last_session_end is
-'End of the last conversation that was over before a time; null: none. Errors: RC001.';
+'End of the last conversation that ended before a time; null: none. Errors: RC001.';
 
 create or replace function pgrecall_internal._content_text(place text, content jsonb)
 returns jsonb
@@ -11705,8 +11624,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._content_text is
-'The text of the field content of a message of a chat API: a string, or the texts of its parts on '
-'a line each. Errors: RC003.';
+'The text in field content of a chat API''s message: a string, or the texts of its parts, one a '
+'line. Errors: RC003.';
 
 create or replace function pgrecall_internal._read_message(message jsonb, index integer)
 returns pgrecall_internal.message_row
@@ -11792,24 +11711,18 @@ declare
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
-  hint         text;
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    perform pgrecall_internal._check_array('messages', messages);
-    message_rows := array(
-      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-      from   jsonb_array_elements(messages) with ordinality as m(value, n)
-      order  by m.n
-    );
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
-  -- The words of a message count for its neighbours, whoever writes them.
+  -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
   end if;
@@ -11953,7 +11866,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._message_length is
-'The length in lexemes of some messages together, those with ids up to upto.';
+'Total length in lexemes of those of some messages with ids up to upto.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -12041,13 +11954,12 @@ declare
   locked   pgrecall.bank;
   ids      bigint[];
   sessions text[];
-  hint     text;
 begin
   locked := pgrecall_internal._bank(bank);
   if num_nonnulls(message_ids, session, during) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = 'nothing says what to forget',
+      message = 'no condition says what to forget',
       hint    = 'Pass message_ids =>, session => or during =>, such as ''[,2026-01-01)''.';
   end if;
   if dry_run is not true then
@@ -12069,21 +11981,19 @@ begin
     sessions := sessions || session;
   end if;
   return pgrecall_internal._forget_messages(locked, ids, sessions);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.forget_messages is
 'Erases the raw messages that meet all conditions given: these ids, this session, sent in this '
 'window, ''[,2026-01-01)'' for all before 2026. Returns how many; dry_run only counts them. A '
 'session that is left without messages is erased, too, so that it no longer counts as a '
-'conversation. Facts that were extracted from them stay: forget_where(source_id =>). BM25 counts '
-'without them at once; the weights of a large bank follow with maintain(). Errors: RC001, 22023 no '
-'condition.';
+'conversation. Facts that were extracted from them stay: forget_where(source_id =>). The BM25 '
+'counts change at once; in a large bank the weights follow with maintain(). Errors: RC001, 22023 '
+'no condition.';
 
 -- retain/usage.sql
--- What kinds of relations mean: an embedding of the words of each kind, and of how facts say it.
+-- What kinds of relations mean: an embedding of the words of each kind, and one of how facts state
+-- it.
 --
 -- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts
 -- that state reports_to are worded in as many ways, so the mean of their embeddings, with that
@@ -12148,8 +12058,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
-'Computes what kinds of relations mean by a model from their words and the facts that state them '
-'now.';
+'Computes what kinds of relations mean in a model''s embeddings, from their words and the facts '
+'that state them now.';
 
 create or replace function pgrecall.relations_pending(bank text, model text default null)
 returns setof pgrecall.pending_text
@@ -12279,8 +12189,7 @@ begin
   return bank;
 end;
 $$;
-comment on function pgrecall_internal._as_next is
-'A bank as it is to be when it is re-embedded.';
+comment on function pgrecall_internal._as_next is 'A bank as it will be once it is re-embedded.';
 
 create or replace function pgrecall.reembed_start(bank text, model text, dimensions integer)
 returns void
@@ -12477,8 +12386,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._reembed_counts is
-'Number of embeddings of a model, of those still missing for the next model, and of those that '
-'cannot be made since their text was not stored.';
+'How many embeddings a model has, how many of them the next model still lacks, and how many cannot '
+'be made since their text was not stored.';
 
 create or replace function pgrecall.reembed_status(bank text)
 returns setof pgrecall.reembedding
@@ -13093,15 +13002,14 @@ comment on function pgrecall_internal._read_facts is
 -- retain/replacement.sql
 -- Replacement of facts with the same key, or the same relation of an entity.
 --
--- A fact holds from the time it was said at (valid_from) until the next fact of its key, or the
--- next that leads its relation elsewhere, was said: so a recall as of any time finds what was known
--- last. Only facts retained with replace end others, and are ended by others said later: one that
--- arrives late ends earlier ones, and itself ends where the next began. Facts said at the same time
--- follow in the order retained.
--- A fact that states several relations ends as a whole. A relation that ended by itself (valid_to)
--- is history and replaces nothing.
--- All replacements of a batch are found at once, sorted by key or relation and time, in n log n.
--- Facts of a key are read from the earliest time in the batch on, those of a relation all.
+-- A fact holds from when it was said (valid_from) until the next fact of its key, or the next that
+-- gives its relation another end, was said: so a recall as of any time finds what was known last.
+-- Only facts retained with replace end others, and are ended by others said later: one that arrives
+-- late ends earlier ones, and itself ends where the next began. Facts said at the same time follow
+-- in the order retained. A fact that states several relations ends as a whole. A relation that
+-- ended by itself (valid_to) is history and replaces nothing. All replacements of a batch are found
+-- at once, sorted by key or relation and time, in n log n. Facts of a key are read from the
+-- earliest time in the batch on; of a relation, all are read.
 create or replace function pgrecall_internal._end_memories(
   bank text, kind text, correction_id bigint, memory_ids bigint[], ends timestamptz[],
   successors bigint[])
@@ -13339,7 +13247,7 @@ begin
   successors := '{}';
   for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
     found := pgrecall_internal._replacements(members, level);
-    -- Those of this trust; the others have been ended among their own.
+    -- Those of this trust; those of other trusts end one another in their own pass.
     select ended || coalesce(array_agg(u.memory_id), '{}'),
            ends || coalesce(array_agg(u.ends_at), '{}'),
            successors || coalesce(array_agg(u.successor_id), '{}')
@@ -13350,7 +13258,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_replacements is
-'As _replacements(), where each member is ended only by those that are trusted as much.';
+'As _replacements(), but a member is ended only by one that is trusted as much.';
 
 create or replace function pgrecall_internal._replace(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -13369,8 +13277,8 @@ begin
     select m from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m);
   pairs := pgrecall_internal._replacements(members, 0);
   if bank.source_trust <> '{}' then
-    -- What the batch says ends nothing that is trusted more: an error. Nor does what was said
-    -- before end a fact that arrives late.
+    -- The batch may not end a fact that is trusted more: an error. Nor do earlier facts end one
+    -- that arrives late.
     perform pgrecall_internal._check_successors(
       bank.bank_id, array_agg(u.memory_id), array_agg(u.successor_id))
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
@@ -13394,15 +13302,15 @@ comment on function pgrecall_internal._replace is
 -- retain() is a sequence of steps, each a function: _pin_model() fixes the model and the length of
 -- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
 -- _store_memories() and the functions after it write memories, embeddings, entities, mentions,
--- relations and links.
--- The bank is locked from the first statement to the end of the transaction: shared with others
--- that retain, unless _is_alone() says otherwise. Between those, a unique index, the rows of known
--- facts and name_lock decide who comes first where two bring the same fact, name or key; each is
--- taken in an order of its own. A batch is written whole or not at all. content_hash identifies a
--- fact: retaining it again stores nothing new and returns the existing memory. As the last step
--- _replace() (retain/replacement.sql) ends older facts that new ones replace.
--- Plans of what reads tables are not kept (force_custom_plan): a plan made for an empty bank would
--- read the whole table in a full one. Those of what only computes or inserts are.
+-- relations and links. The bank is locked from the first statement to the end of the transaction:
+-- shared with others that retain, unless _is_alone() says otherwise. Between those, a unique index,
+-- the rows of known facts and name_lock decide which of two writers of the same fact, name or key
+-- comes first; each kind is locked in a fixed order. A batch is written whole or not at all.
+-- content_hash identifies a fact: retaining it again stores nothing new and returns the existing
+-- memory. As the last step _replace() (retain/replacement.sql) ends older facts that new ones
+-- replace. Plans of statements that read tables are not kept (force_custom_plan): a plan made for
+-- an empty bank would read the whole table in a full one. Plans that only compute or insert are
+-- kept.
 
 create or replace function pgrecall_internal._pin_model(
   bank pgrecall.bank, facts jsonb, model text)
@@ -13475,12 +13383,12 @@ return coalesce(
   (bank.embedding_dimensions is null or bank.embedding_model is null and model <> '')
   and jsonb_path_exists(
         facts, 'lax $[*] ? (exists(@.embedding) || exists(@.embeddings) || exists(@.questions))')
-  -- Entities of two names may be one, and equal facts that expire are told apart by no index.
+  -- Two names may mean one entity, and no index tells equal facts that expire apart.
   or coalesce(_is_alone.replace, bank.replace) in ('relation', 'both')
      and jsonb_path_exists(facts, 'lax $[*].relations[*]')
   or jsonb_path_exists(facts, 'lax $[*].expires_at'), false);
 comment on function pgrecall_internal._is_alone is
-'Whether retain() of these facts must have the bank for itself.';
+'Whether retain() needs the bank for itself to store these facts.';
 
 create or replace function pgrecall_internal._check_quarantine(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[])
@@ -13550,8 +13458,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lock_names is
-'Locks the names in facts that may become entities, and the keys that replace facts. Who waited '
-'sees in its next statement what the other has stored; with an old snapshot it fails (40001).';
+'Locks the names in facts that may become entities, and the keys that replace facts. A transaction '
+'that waited sees what the other stored in its next statement; with an old snapshot it fails '
+'(40001).';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
@@ -13700,8 +13609,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._update_known is
-'Raises the proof_count of memories to that of facts where it is greater, and sets the expiry of '
-'those that hold to that of the last such fact. They must be locked.';
+'Raises the proof_count of memories to that of equal facts where that is greater, and sets the '
+'expiry of those that hold to that of the last equal fact. The memories must be locked.';
 
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -13768,20 +13677,13 @@ declare
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
-  problem    text;
-  hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    facts := pgrecall_internal._facts(facts);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -13793,20 +13695,15 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  begin
-    perform pgrecall_internal._check_choice(
-      'link', link, '{now,deferred}',
-      'With "deferred" call pgrecall.link_pending() when the load is done.');
-    perform pgrecall_internal._check_choice(
-      'replace', mode, '{none,key,relation,both}',
-      'With "key" a fact ends the older facts of its fact_key.');
-    locked := pgrecall_internal._pin_model(locked, facts, model);
-    fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
-    perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._check_choice(
+    'link', link, '{now,deferred}',
+    'With "deferred" call pgrecall.link_pending() when the load is done.');
+  perform pgrecall_internal._check_choice(
+    'replace', mode, '{none,key,relation,both}',
+    'With "key" a fact ends the older facts of its fact_key.');
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  perform pgrecall_internal._check_quarantine(locked, fact_rows);
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
@@ -13825,13 +13722,7 @@ begin
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  problem := pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
-  if problem is not null then
-    raise exception using
-      errcode = 'RC003',
-      message = problem,
-      hint    = 'Retain the fact that it leads to first, or in the same call.';
-  end if;
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -13943,14 +13834,7 @@ declare
   named   bigint[];
   change  record;
   removed bigint;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
   change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(
@@ -13978,7 +13862,7 @@ end;
 $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
-'other memory mentions; returns how many memories were erased. BM25 counts without them at once. '
+'other memory mentions; returns how many memories were erased. The BM25 counts change at once. '
 'Errors: RC001.';
 
 -- retain/listing.sql
@@ -14122,7 +14006,6 @@ declare
   condition  jsonb;
   visible    text;
   entity_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -14140,9 +14023,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, pgrecall_internal._listed_ids(
            bank, visible, condition, fact_types, span, entity_ids, as_of, before_id, top_k)) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_memories is
@@ -14162,7 +14042,6 @@ as $$
 declare
   ids   bigint[] := array[memory_id];
   added bigint[] := ids;
-  hint  text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -14190,9 +14069,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, ids) as s
   order  by s.valid_from, s.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_history is
@@ -14213,19 +14089,13 @@ as $$
 declare
   condition jsonb;
   ids       bigint[];
-  hint      text;
 begin
-  begin
-    perform pgrecall_internal._bank(bank);
-    condition := pgrecall_internal._parsed_filter(filter);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._bank(bank);
+  condition := pgrecall_internal._parsed_filter(filter);
   if num_nonnulls(condition, fact_key, source_id) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = 'nothing says what to forget',
+      message = 'no condition says what to forget',
       hint    = 'Pass filter =>, fact_key => or source_id =>; pgrecall.drop_bank() erases a bank.';
   end if;
   if dry_run is not true then
@@ -14293,7 +14163,7 @@ begin
   if last is null then
     return;
   end if;
-  -- As it is typed, and stemmed where it is one word: facts that are not counted yet have it too.
+  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
   select array_agg(x.dimension), coalesce(sum(x.document_count), 0)
   into   begun, known
   from (
@@ -14411,7 +14281,6 @@ declare
   is_common  boolean;
   entity_ids bigint[];
   ids        bigint[];
-  hint       text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   span := pgrecall_internal._range_of_period(during);
@@ -14440,9 +14309,6 @@ begin
   end if;
   return query
   select s.* from pgrecall.stored_memories(bank, ids) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.find_memories is
@@ -14452,9 +14318,9 @@ comment on function pgrecall.find_memories is
 'of list_memories().';
 
 -- retain/overview.sql
--- A bank seen from above: how many memories when, which entities, and all that belongs to a memory.
+-- A bank at a glance: how many memories by time, which entities, and all that belongs to a memory.
 --
--- They are for a browser of memories, such as the console or a BI tool, beside the lists.
+-- They serve browsers of memories, such as the console or a BI tool, beside the lists.
 -- memory_counts() reads the bank once; the others read by index and are bounded.
 create or replace function pgrecall.memory_counts(
   bank text, unit text default 'month', basis text default 'stored', filter text default null)
@@ -14465,7 +14331,6 @@ as $$
 declare
   condition jsonb := pgrecall_internal._parsed_filter(filter);
   moment    text;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_choice('unit', unit, '{hour,day,week,month,quarter,year}');
@@ -14487,9 +14352,6 @@ begin
     order  by 1, 2
   $sql$, moment, pgrecall_internal._filter_sql(condition))
   using bank, now(), condition, unit;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_counts is
@@ -14512,7 +14374,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   wanted text := pgrecall.normalised_name(name);
-  hint   text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -14554,9 +14415,6 @@ begin
     limit  list_entities.top_k
   ) as p
   order  by p.mentions desc, p.entity_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_entities is
@@ -14571,8 +14429,6 @@ language plpgsql stable parallel unsafe rows 1
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -14603,9 +14459,6 @@ begin
     (select m.is_linked
      from   pgrecall.memory m
      where  m.bank_id = memory_details.bank and m.memory_id = memory_details.memory_id);
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_details is
@@ -14614,13 +14467,14 @@ comment on function pgrecall.memory_details is
 'RC010 unknown memory.';
 
 -- retain/pending.sql
--- Embeddings that are missing: of facts that were written in SQL, or while no embedder was at hand.
+-- Missing embeddings: of facts that were written in SQL, or without an embedder.
 --
 -- A fact is stored without an embedding where the caller has none; all arms but the semantic one
 -- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
--- memories by similarity, as retain() would have done. Both work on any number of memories in
--- batches and keep no state: what has an embedding is not listed, so they go on after an
--- interruption. Questions are always stored with theirs; another model is for retain/reembed.sql.
+-- memories by similarity, as retain() would have done. Both work in batches on any number of
+-- memories and keep no state: what has an embedding is not listed, so they go on after an
+-- interruption. Questions are always stored with their embeddings; a change of model is in
+-- retain/reembed.sql.
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text
@@ -14630,7 +14484,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   searched pgrecall.bank;
-  hint     text;
 begin
   searched := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -14655,9 +14508,6 @@ begin
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
   limit  batch_size;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_pending is
@@ -14712,7 +14562,6 @@ declare
   bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_array('embeddings', embeddings);
@@ -14736,7 +14585,7 @@ begin
                and  e.memory_id = (v.item ->> 'memory_id')::bigint
                and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
   );
-  -- Memories forgotten in the meantime are skipped, and what has an embedding by now keeps it.
+  -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
     insert into pgrecall.embedding as s
            (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, tokens)
@@ -14789,9 +14638,6 @@ begin
     ) as i;
   end if;
   return cardinality(ids) + worded;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_store is
@@ -14807,12 +14653,12 @@ comment on function pgrecall.embed_store is
 --
 -- clone_bank() copies each table of a bank. exported_rows() returns the rows of all tables as JSON,
 -- in pages, and import_rows() stores them under the name of any bank: every column comes back as it
--- was, ids and history included. A row is {"table": "memory", "row": {...}}, without the bank.
--- The tables come in an order in which each row refers to earlier ones only. Memories refer to one
--- another, so what superseded each stands in rows of its own at the end ("superseded").
--- import_rows() leaves out what is there already, so an import that broke off is sent again, and it
--- refuses a row that differs from the one that is there. Names of tables and columns come from the
--- list below and from the catalog, never from the rows.
+-- was, ids and history included. A row is {"table": "memory", "row": {...}}, without the bank. The
+-- tables come in an order in which each row refers to earlier ones only. Memories refer to one
+-- another, so rows at the end ("superseded") say what superseded each. import_rows() leaves out
+-- rows that are there already, so an interrupted import can be sent again, and refuses a row that
+-- differs from the one that is there. Names of tables and columns come from the list below and from
+-- the catalog, never from the rows.
 create or replace function pgrecall_internal._bank_tables()
 returns table (place integer, name text, of_table text, keys text[])
 language sql immutable parallel safe rows 20
@@ -14838,8 +14684,7 @@ begin atomic
   ) as v(place, name, of_table, keys);
 end;
 comment on function pgrecall_internal._bank_tables is
-'The tables of a bank in the order in which they are exported, and the rest of their primary keys '
-'behind bank_id.';
+'The tables of a bank in the order of an export, each with its primary key without bank_id.';
 
 create or replace function pgrecall_internal._columns_of(of_table text)
 returns text[]
@@ -14851,7 +14696,7 @@ begin
     select a.attname::text
     from   pg_attribute a
     where  a.attrelid = of_table::regclass and a.attnum > 0 and not a.attisdropped
-      -- The key of a fence is that of one bank: a copy gets its own.
+      -- A copy gets a fence_key of its own.
       and  a.attgenerated = '' and a.attname not in ('bank_id', 'fence_key')
     order  by a.attnum
   );
@@ -14870,7 +14715,6 @@ declare
   part     record;
   copied   bigint;
   memories bigint;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
@@ -14898,9 +14742,6 @@ begin
     end if;
   end loop;
   return memories;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.clone_bank is
@@ -14925,7 +14766,7 @@ begin
   limit  1;
   if found then
     perform pgrecall_internal._raise_invalid_field(
-      place, format('it is no exported row: %s', left(item::text, 80)),
+      place, format('not an exported row: %s', left(item::text, 80)),
       'Pass what exported_rows() returned: {"table": "memory", "row": {...}}.');
   end if;
   select format('%s[%s].row.%s', _check_rows.name, r.n - 1, k.name) into place
@@ -14960,7 +14801,6 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
-  hint     text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -15003,9 +14843,6 @@ begin
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.exported_rows is
@@ -15085,7 +14922,6 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
-  hint        text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -15112,7 +14948,7 @@ begin
       message = format('rows: unusable row: %s', sqlerrm),
       hint    = 'Pass all rows of exported_rows(), in their order and unchanged.';
   end;
-  -- Ids given later must not meet those of the import, unless they are of another range.
+  -- Later ids must not collide with imported ones, unless those are of another range.
   greatest_id := (
     select max(v.id::bigint)
     from   jsonb_array_elements(rows) as r
@@ -15127,17 +14963,14 @@ begin
     and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
     and  greatest_id between s.seqmin and s.seqmax;
   return stored;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.import_rows is
 'Stores rows of exported_rows() under the name of a bank, which the first of them creates: every '
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
-'Returns how many were stored. All or nothing. Ids stay; where they are beyond the sequence id_seq '
-'it is moved behind them, which needs update on it. Errors: RC001, RC002 the bank holds another '
-'row under that key, RC003 unusable row, 22023 unusable name.';
+'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
+'is moved past them, which needs the right to update it. Errors: RC001, RC002 the bank holds '
+'another row under that key, RC003 unusable row, 22023 unusable name.';
 
 -- retain/update.sql
 -- Updating a memory: a new version takes its place, and the old one is kept as its history.
@@ -15182,7 +15015,7 @@ return strpos(words, ' ' || alias || ' ') > 0
        or length(alias) > 2 and strpos(words, ' ' || alias || 's ') > 0
        or alias ~ ('[' || pgrecall_internal._cjk() || ']') and strpos(words, alias) > 0;
 comment on function pgrecall_internal._is_name_in is
-'Whether a normalised name stands in a text, which is normalised as a name is, between spaces.';
+'Whether a text, normalised as a name is, has a normalised name in it, between spaces.';
 
 create or replace function pgrecall_internal._named_in(
   bank text, entity_ids bigint[], words text, former_words text)
@@ -15298,7 +15131,7 @@ begin
   select m.* into version from pgrecall.memory m
   where  m.bank_id = bank.bank_id and m.memory_id = _copy_parts.to_id;
   perform pgrecall_internal._copy_mentions(bank, former, version, changes);
-  -- Causal links that others lead to it are theirs, and lead to the new version as well.
+  -- Causal links from others to it belong to them, and lead to the new version as well.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select bank.bank_id, _copy_parts.to_id as from_id, x.kind, x.to_id, x.weight
   from   pgrecall.link x
@@ -15341,17 +15174,8 @@ declare
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
     raise exception using
@@ -15381,17 +15205,6 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
-  begin
-    -- As retain() will, whose errors would show that it was called from here.
-    perform pgrecall_internal._read_facts(
-      jsonb_build_array(fact || changes),
-      pgrecall_internal._pin_model(locked, jsonb_build_array(fact || changes), model),
-      array(select t.fact_type from pgrecall.fact_type t
-            where  t.bank_id = update_memory.bank order by 1));
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -15407,7 +15220,7 @@ begin
          corrections   = jsonb_set(m.corrections, '{-1,replaced_by}', to_jsonb(new_id))
   where  m.bank_id = update_memory.bank and m.memory_id = update_memory.memory_id;
   if is_new then
-    -- As of earlier times it is the old version that was known.
+    -- As of earlier times the old version was known.
     update pgrecall.memory m
     set    valid_from = least(now(), m.valid_to)
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
@@ -17025,11 +16838,6 @@ comment on function pgrecall_internal._recall is
 -- a new setting is an option (recall_options()), a new column is an attribute at the end of its
 -- type. The argument types accept what clients send: embedding takes any kind of vector, array or
 -- text, during any range or text, filter an expression or JSON.
---
--- An error that the caller can mend is raised again by the function that was called, here and in
--- others of everyday use: its context is then one line, not a dozen private ones. All others keep
--- theirs. Where a function may be called many times in a transaction, such a block reads and checks
--- alone, so that it takes no transaction id.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,
@@ -17046,8 +16854,6 @@ returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 10
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select h.*
@@ -17055,9 +16861,6 @@ begin
            bank, query, pgrecall_internal._to_halfvec(embedding),
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, options)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
@@ -17091,16 +16894,12 @@ set search_path from current
 as $$
 declare
   run  record;
-  hint text;
 begin
   run := pgrecall_internal._recall(
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
   return (run.hits, run.arms)::pgrecall.recall_report;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.recall_report is
@@ -17124,8 +16923,6 @@ returns setof pgrecall.arm_report
 language plpgsql volatile parallel unsafe rows 8
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select a.*
@@ -17134,9 +16931,6 @@ begin
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, coalesce(options, '{}') || '{"explain": true}',
            coalesce(is_run, true))).arms) as a;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.explain_recall is
@@ -17163,7 +16957,6 @@ set search_path from current
 as $$
 declare
   request pgrecall_internal.request;
-  hint    text;
 begin
   request := pgrecall_internal._request(
     bank, query, pgrecall_internal._to_halfvec(embedding),
@@ -17180,9 +16973,6 @@ begin
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.arm_hits is
@@ -17583,8 +17373,6 @@ returns setof pgrecall.recall_step
 language plpgsql volatile parallel unsafe rows 14
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select s.*
@@ -17594,9 +17382,6 @@ begin
              pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
              model, options),
            memory_id) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.why_not is
@@ -17611,13 +17396,13 @@ comment on function pgrecall.why_not is
 --
 -- attach_table() checks columns and rights, writes down the mapping, and puts four statement
 -- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the table's owner: whoever may write the
--- table needs no right in pgrecall, and pgrecall lends none of its own: no one's code runs with the
--- rights of another. The function only inserts keys; with apply => 'commit' it also syncs them as
--- the transaction commits, after its last statement: it locks no bank while it waits for a row.
--- Where constraints are set immediate, the next change or sync brings them. sync_table()
--- (operations/sync.sql) does the rest. Statements are made of names of the catalog (%I) and of
--- quoted constants (%L).
+-- that it creates beside the table, with the rights of the table's owner: who may write to the
+-- table needs no right in pgrecall, and pgrecall lends none: nobody's code runs with the rights of
+-- another. The function only inserts keys; with apply => 'commit' it also syncs them as the
+-- transaction commits, after its last statement: it locks no bank while it waits for a row. Where
+-- constraints are set immediate, the next change or sync brings them. sync_table()
+-- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
+-- constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe
@@ -17712,7 +17497,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._checked_column is
-'A column of a table. Errors: 22023 there is none of that name.';
+'A column of a table. Errors: 22023 no column has that name.';
 
 create or replace function pgrecall_internal._key_type(relation regclass, key text)
 returns text
@@ -17736,7 +17521,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._key_type is
-'The type of the key column of a table. Errors: 22023 none that can be a key.';
+'The type of the key column of a table. Errors: 22023 no such type can be a key.';
 
 create or replace function pgrecall_internal._column_expression(
   relation regclass, field text, name text)
@@ -17786,8 +17571,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._column_expression is
-'SQL for what a column gives to a field of a fact, as JSON. Errors: 22023 no such column, or '
-'one of an unfit type.';
+'SQL for the JSON that a column gives a field of a fact. Errors: 22023 no such column, or one of '
+'an unfit type.';
 
 create or replace function pgrecall_internal._row_expression(
   relation regclass, source text, key text, fact_type text, columns jsonb)
@@ -17823,7 +17608,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._row_expression is
-'SQL for the fact that a row r of a table is, without null fields. Errors: 22023.';
+'SQL that makes a fact, without null fields, of a row r of a table. Errors: 22023.';
 
 create or replace function pgrecall_internal._attachable(relation regclass, key text)
 returns void
@@ -17956,7 +17741,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._drop_note_triggers is
-'Takes the triggers of an attachment off a table, and drops their function.';
+'Drops the triggers of an attachment and their function.';
 
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)
@@ -17971,7 +17756,7 @@ declare
   seen     text;
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
-  -- It stays harmless where the bank, or pgrecall itself, was dropped: the table goes on.
+  -- It does nothing once the bank, or pgrecall itself, was dropped: the table keeps working.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -18035,7 +17820,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._create_note_triggers is
-'Puts the triggers of an attachment on a table, in place of earlier ones.';
+'Creates the triggers of an attachment on a table, in place of earlier ones.';
 
 create or replace function pgrecall.attached_tables(bank text)
 returns setof pgrecall.attached_table
@@ -18093,7 +17878,6 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
@@ -18116,15 +17900,12 @@ begin
   on conflict on constraint attachment_pkey do update
   set    key = excluded.key, columns = excluded.columns, fact_type = excluded.fact_type,
          apply = excluded.apply, is_history_kept = excluded.is_history_kept,
-         -- All rows are looked at again: those that now give another fact are changed.
+         -- All rows are read again: those that now give another fact are changed.
          is_copied = false, copied_key = null
   returning a.* into attached;
   perform pgrecall_internal._create_note_triggers(relation, attached);
   return query
   select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.attach_table is
@@ -18136,10 +17917,10 @@ comment on function pgrecall.attach_table is
 'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
 'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
-'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
-'are looked at again. The owner of the table calls it, and the triggers run with its rights. '
-'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the '
-'column or table that does not fit, 42501 not the owner.';
+'replaces it; a deleted row, or one without a text, has no memory. Call it again with other '
+'columns, and all rows are read again. The owner of the table calls it, and the triggers run with '
+'its rights. Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 '
+'naming the column or table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -18150,7 +17931,6 @@ as $$
 declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   attached := pgrecall_internal._attachment(bank, relation);
@@ -18168,9 +17948,6 @@ begin
     return pgrecall.forget(bank, memory_ids);
   end if;
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.detach_table is
@@ -18182,12 +17959,12 @@ comment on function pgrecall.detach_table is
 -- Bringing the rows of attached tables into their banks.
 --
 -- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
--- and only then reads the rows of their keys: each row as it is now, however often it changed. What
--- another transaction changes meanwhile it notes itself, and that note is seen later than the row
--- or together with it; so nothing is lost, and a row read twice gives the same memory. The first
--- pass over all rows goes in order of the key. Rows that cannot be stored (a text that is too long,
--- an unknown fact type) hold up no others: they are noted with the reason, until they change.
--- It reads the table with the rights of its caller, and calls no cast of a type that users made.
+-- and only then reads the rows of their keys: each row as it is now, however often it changed.
+-- Another transaction notes its own changes, and its notes become visible together with its rows;
+-- so nothing is lost, and a row read twice gives the same memory. The first pass over all rows goes
+-- in order of the key. Rows that cannot be stored (a text that is too long, an unknown fact type)
+-- do not hold up others: they are noted with the reason, until they change. It reads the table with
+-- the rights of its caller, and calls no cast of a type that users made.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18211,7 +17988,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attached_facts is
-'The facts that the rows of some keys of an attached table are; none of rows without a text.';
+'The facts made of the rows with these keys of an attached table; none for a row without a text.';
 
 create or replace function pgrecall_internal._compared_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
@@ -18248,7 +18025,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._compared_rows is
-'The rows of some keys as they are, compared with what the bank holds of them.';
+'The rows with these keys as they are now, compared with what the bank holds of them.';
 
 create or replace function pgrecall_internal._retain_rows(
   attachment pgrecall.attachment, compared pgrecall_internal.attached_fact[])
@@ -18269,7 +18046,7 @@ begin
   join   unnest(compared) with ordinality as c(key, fact, row_hash, memory_id, status, n)
          on c.n = r.index + 1
   order  by r.memory_id, c.n
-  -- Known from an attachment that was taken away.
+  -- Known from an attachment that was detached.
   on conflict on constraint attached_row_pkey do update
   set    relation = excluded.relation, key = excluded.key, row_hash = excluded.row_hash;
 end;
@@ -18299,7 +18076,7 @@ begin
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;
-  -- Errors of the data are kept with the row, all others end the call.
+  -- Errors in the data are kept with the row; all others end the call.
   begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
@@ -18356,7 +18133,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_rows is
-'Makes the memories of the rows of some keys what the rows are now; the bank is locked.';
+'Brings the memories of the rows with these keys up to date. The bank must be locked.';
 
 create or replace function pgrecall_internal._taken_keys(
   attachment pgrecall.attachment, batch_size integer)
@@ -18381,7 +18158,7 @@ begin
   )
   select array_agg(distinct t.key) into noted from taken t;
   if array_position(noted, null) is not null then
-    -- The table was emptied: all that was known of it is looked at again, in later batches.
+    -- The table was emptied: every row that the bank knows is checked again, in later batches.
     insert into pgrecall.attached_change (bank_id, relation, key)
     select distinct attachment.bank_id, attachment.relation, w.key
     from   pgrecall.attached_row w
@@ -18392,7 +18169,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._taken_keys is
-'Takes notes of changes of an attached table, the oldest first; returns the keys they are about.';
+'Removes the oldest notes of changes to an attached table; returns the keys that they name.';
 
 create or replace function pgrecall_internal._copied_keys(
   attachment pgrecall.attachment, relation regclass, batch_size integer)
@@ -18418,7 +18195,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._copied_keys is
-'The next keys of the first pass over an attached table, which it counts as done.';
+'The next keys of the first pass over an attached table, which it marks as done.';
 
 create or replace function pgrecall_internal._is_behind(attachment pgrecall.attachment)
 returns boolean
@@ -18457,7 +18234,7 @@ begin
                        'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
                        attachment.relation);
   end if;
-  -- Another may have synced it while this waited for the bank.
+  -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
   keys := pgrecall_internal._taken_keys(attachment, batch_size);
@@ -18504,7 +18281,7 @@ begin
     order  by a.relation
   loop
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
-      -- The bank is not locked for nothing.
+      -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
     else
       done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);
@@ -18531,9 +18308,9 @@ comment on function pgrecall.sync_table is
 -- from every embedding where it enters the database, from those of facts as from those of queries,
 -- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
 -- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are linked; in between
--- and beyond, a similarity is linear. All that compares similarities reads them from _similarity():
--- floors, links, near copies, relevance, the arms that follow hits. The third is what the other
--- arms weigh beside what the model finds, where a question has an embedding.
+-- and beyond, a similarity is linear. Everything that compares similarities reads them from
+-- _similarity(): floors, links, near copies, relevance, the arms that follow hits. The third is
+-- what the other arms weigh beside what the model finds, where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -18602,8 +18379,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_calibration is
-'A calibration as bank.calibrations keeps it. bank is as it is searched by that model. Errors: '
-'RC004, RC005 another model, RC006 the mean, 22023.';
+'A calibration as bank.calibrations keeps it; bank is as that model searches it. Errors: RC004, '
+'RC005 another model, RC006 the mean, 22023.';
 
 create or replace function pgrecall.calibrate_bank(bank text, calibration jsonb)
 returns bigint
@@ -18621,7 +18398,6 @@ declare
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
-  hint     text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -18675,9 +18451,6 @@ begin
     select count(*) into relinked from unlinked;
   end if;
   return relinked;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
@@ -18803,8 +18576,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 of its key, 50 of its '
-'source, and 50 of each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
+'its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
@@ -18824,7 +18597,6 @@ declare
   vector      halfvec;
   next_vector halfvec;
   entity_ids  bigint[];
-  hint        text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -18885,9 +18657,6 @@ begin
     and  (successor.memory_id is null
           or c.similarity + c.words > o.similarity + o.words)
   order  by c.similarity desc, c.memory_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.near_copies is
@@ -18936,8 +18705,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory whose last correction is that of a quarantine; is_hidden: which that '
-'has taken out.';
+'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
+'out.';
 
 create or replace function pgrecall.supersede(
   bank          text,
@@ -18953,29 +18722,15 @@ as $$
 declare
   ends_at timestamptz := coalesce(at, now());
   ids     bigint[] := array[memory_id];
-  hint    text;
 begin
-  begin
-    if dry_run then
-      perform pgrecall_internal._bank(bank);
-    else
-      perform pgrecall_internal._bank_to_write(bank);
-    end if;
-    perform pgrecall_internal._check_memory(bank, memory_id);
-    if superseded_by is not null then
-      perform pgrecall_internal._check_memory(bank, superseded_by);
-    end if;
-    perform pgrecall_internal._check_choice(
-      'reach', reach, '{memory,copies}',
-      'With "copies" what near_copies() lists ends with the memory.');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
-  if not dry_run then
+  perform pgrecall_internal._check_choice(
+    'reach', reach, '{memory,copies}',
+    'With "copies" what near_copies() lists ends with the memory.');
+  if dry_run then
+    perform pgrecall_internal._bank(bank);
+  else
     perform pgrecall_internal._locked_bank(bank);
   end if;
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if superseded_by is not null then
     perform pgrecall_internal._check_memory(bank, superseded_by);
@@ -19070,17 +18825,8 @@ as $$
 declare
   last jsonb;
   ids  bigint[];
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, false);
   last := (
@@ -19218,7 +18964,6 @@ declare
   similarities  double precision[];
   kept_ids      bigint[];
   counts        integer[];
-  hint          text;
 begin
   if dry_run is distinct from false then
     perform pgrecall_internal._bank(bank);
@@ -19260,9 +19005,6 @@ begin
   join   pgrecall.memory m on m.bank_id = consolidate.bank and m.memory_id = p.memory_id
   join   unnest(kept_ids, counts) as g(memory_id, total) on g.memory_id = p.kept_id
   order  by k.memory_id, p.similarity desc, m.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.consolidate is
@@ -19282,7 +19024,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   ids  bigint[];
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   with last as (
@@ -19297,9 +19038,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.unconsolidate is
@@ -19312,11 +19050,11 @@ comment on function pgrecall.unconsolidate is
 --
 -- quarantine() takes all facts of a source out of every recall, whatever the time it asks for: they
 -- end when they began. Facts that they had ended hold again, up to where a fact of another source
--- took over. Nothing more is retained of the source, and messages of sessions of that name are left
--- out of answers. Each row that changes keeps its former values in corrections, so that release()
--- brings back exactly what was there; a row that was corrected again since stays as it is.
--- audit() reads what rows say of themselves. Forgotten memories, and corrections that were
--- reverted, leave no trace.
+-- took over. Nothing more from the source is retained, and answers leave out messages of sessions
+-- of that name. Each row that changes keeps its former values in corrections, so that release()
+-- brings back exactly what was there; a row that was corrected again since stays as it is. audit()
+-- reads the history that each row carries. Forgotten memories and reverted corrections leave no
+-- trace.
 create or replace function pgrecall_internal._check_source(source text)
 returns void
 language plpgsql immutable parallel safe
@@ -19332,7 +19070,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_source is
-'Raises 22023 unless source can name one, and not all.';
+'Raises 22023 unless source names a source, or a prefix of some but not of all.';
 
 create or replace function pgrecall_internal._is_of_source(source_id text, source text)
 returns boolean
@@ -19340,7 +19078,7 @@ language sql immutable parallel safe
 return source_id = source
        or source like '%*' and starts_with(source_id, left(source, -1));
 comment on function pgrecall_internal._is_of_source is
-'Whether a source_id is this source, or begins as "web:*" says.';
+'Whether a source_id is this source, or has the prefix of "web:*".';
 
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
@@ -19365,8 +19103,8 @@ begin
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
-  -- From each to the last of the source that followed on it; union, as consolidated ones may point
-  -- at one another.
+  -- From each to the last one from the source that followed it; union, since consolidated ones may
+  -- point to one another.
   chain as (
     select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
     from   ended e
@@ -19391,7 +19129,7 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another that holds may say the same by now.
+  -- Another one that holds may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
                       case when r.ends_at is not null then r.memory_id end)
          r.memory_id, r.ends_at, r.successor_id
@@ -19405,8 +19143,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
-'The memories that these had ended, without them: when each ends now, and by which. Null: it '
-'holds.';
+'The memories that these had ended, as they are without them: when each ends now, and by which '
+'one. Null: it holds.';
 
 create or replace function pgrecall.quarantine(
   bank text, source text, dry_run boolean default false)
@@ -19422,7 +19160,6 @@ declare
   again         bigint[];
   ends          timestamptz[];
   successors    bigint[];
-  hint          text;
 begin
   locked := case when dry_run then pgrecall_internal._bank(bank)
                  else pgrecall_internal._locked_bank(bank) end;
@@ -19466,17 +19203,14 @@ begin
   where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.quarantine is
-'Takes the facts of a source out of every recall, whatever time that asks for, and takes no more '
-'of it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". Facts '
-'that they had ended hold again. Returns the memories that change, as they are then; dry_run '
-'changes none. Call it again where others have written meanwhile. release() undoes it. Errors: '
-'RC001, 22023 source names none.';
+'Takes the facts of a source out of every recall, whatever time it asks about, and accepts no more '
+'from it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". '
+'Facts that they had ended hold again. Returns the memories that change, as they are then; dry_run '
+'changes none. Call it again if others have written meanwhile. release() undoes it. Errors: RC001, '
+'22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -19487,7 +19221,6 @@ as $$
 declare
   locked pgrecall.bank;
   ids    bigint[];
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_source(source);
@@ -19512,9 +19245,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.release is
@@ -19530,8 +19260,6 @@ language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 1000000);
@@ -19555,9 +19283,6 @@ begin
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.audit is
@@ -20004,7 +19729,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._milliseconds_field is
-'Reads a time in milliseconds, which must be there. Errors: RC003.';
+'Reads a time in milliseconds, which must be given. Errors: RC003.';
 
 create or replace function pgrecall.log_recalls(bank text, samples jsonb)
 returns integer
@@ -20146,8 +19871,8 @@ declare
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
-  -- Most banks have nothing to do: they are not locked. Weights come first, for who shares a bank
-  -- must not wait to have it alone.
+  -- A bank with nothing to do is not locked. Weights come first: a transaction that shares a bank
+  -- must not wait to have it for itself.
   foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_weighing_due(bank, done.kind) then
       begin
@@ -20156,7 +19881,7 @@ begin
         done.documents := pgrecall_internal._weigh_documents(locked, done.kind, batch_size);
         return next done;
       exception when lock_not_available then
-        -- Other writers do not wait any longer behind this one; a later call tries again.
+        -- Other writers must not wait any longer behind this one; a later call tries again.
         null;
       end;
     end if;
@@ -20210,7 +19935,6 @@ declare
   name text;
   done pgrecall.maintained;
   rest bigint := batch_size;
-  hint text;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
@@ -20231,9 +19955,6 @@ begin
     end loop;
     exit when rest <= 0;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.maintain is
@@ -20284,7 +20005,7 @@ begin
   if not pg_is_in_recovery() then
     return 0;
   end if;
-  -- Without a connection to the primary everything received can be replayed, and yet be old.
+  -- Without a connection to the primary, all that was received may be replayed and still be old.
   if exists (select from pg_stat_wal_receiver)
      and pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() then
     seconds := 0;
@@ -20352,7 +20073,7 @@ as $$
 begin
   return query
   select c.relname::text, p.relid::regclass::text, p.phase,
-         -- The heap is read once, for its rows; in phases without blocks nothing is told.
+         -- The heap is read once, for its rows; phases without blocks report no progress.
          (case when p.blocks_total > 0 then p.blocks_done::double precision / p.blocks_total
           end)::real,
          p.tuples_done, a.query_start,
@@ -20394,16 +20115,15 @@ comment on function pgrecall.standbys is
 --
 -- enable_row_security() fences every table that has a bank_id, the partitions of embedding too,
 -- with one policy named pgrecall_bank; row_security_status() says what is fenced and who may read
--- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked:
--- an install grants nothing and fences nothing. All of it can be run again, and should be after an
--- upgrade, which may add tables.
--- PostgreSQL uses no index whose operators are not leakproof for a role under row security, so that
--- several arms would read the whole bank. A recall of such a role is therefore handed on to
--- _searched_recall(), which create_roles() makes security definer and gives to a role that may
--- only read, and sees every bank. It answers who shows it the fence_key of the bank, which row
--- security shows to nobody else.
--- A role that is to see every bank has bypassrls, or is the admin role of create_roles(): policy
--- pgrecall_admin lets that one through.
+-- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked: an
+-- install grants nothing and fences nothing. All of it can be run again, and should be after an
+-- upgrade, which may add tables. PostgreSQL uses no index whose operators are not leakproof for a
+-- role under row security, so that several arms would read the whole bank. A recall of such a role
+-- is therefore handed on to _searched_recall(), which create_roles() makes security definer and
+-- gives to a role that may only read, and sees every bank. It answers a caller that passes the
+-- fence_key of the bank, which row security hides from all others. A role that is to see every bank
+-- has bypassrls, or is the admin role of create_roles(): policy pgrecall_admin lets that one
+-- through.
 
 create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
@@ -20452,12 +20172,8 @@ declare
   relation  regclass;
   fenced    integer := 0;
 begin
-  if by is null or by not in ('role', 'membership', 'setting') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('by must be "role", "membership" or "setting", not "%s"', by),
-      hint    = 'With "role" a role sees the bank of its own name.';
-  end if;
+  perform pgrecall_internal._check_choice(
+    'by', by, '{role,membership,setting}', 'With "role" a role sees the bank of its own name.');
   if setting is null or setting !~ '^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$' then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -20518,8 +20234,8 @@ begin
 end;
 $$;
 comment on function pgrecall.disable_row_security is
-'Takes back enable_row_security(); returns from how many tables. A table with a policy of yours '
-'stays under row security. Errors: 42501 not the owner.';
+'Undoes enable_row_security(); returns on how many tables. A table with a policy of yours stays '
+'under row security. Errors: 42501 not the owner.';
 
 create or replace function pgrecall.row_security_status()
 returns setof pgrecall.table_security
@@ -20543,7 +20259,7 @@ begin
            array(
              select p.polname::text from pg_policy p where p.polrelid = c.oid order by 1
            ) as policies,
-           -- Without those whom row security does not bind.
+           -- Without roles that row security does not bind.
            array(
              select distinct coalesce(r.rolname::text, 'public')
              from (
@@ -20602,14 +20318,14 @@ begin
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);
   execute format('grant select on all tables in schema pgrecall, pgrecall_internal to %I', reader);
-  -- Who recalls may say how long it took.
+  -- A reader may log how long its recalls took.
   execute format('grant insert on pgrecall.recall_log to %I', reader);
   execute format('grant %I to %I', reader, writer);
   execute format('grant insert, update, delete on all tables in schema pgrecall, '
                  'pgrecall_internal to %I', writer);
   execute format('grant usage on sequence pgrecall.id_seq to %I', writer);
   execute format('grant %I to %I', writer, admin);
-  -- Banks themselves are made and dropped by the admin alone.
+  -- Only the admin creates and drops banks.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
@@ -20621,8 +20337,8 @@ begin
   end loop;
   execute format('grant %I to %I', reader, searcher);
   if not (select r.rolsuper from pg_roles r where r.rolname = current_user) then
-    -- Who is no superuser gives a function only to a role that it is a member of, and that could
-    -- have created it. An upgrade gives it back.
+    -- A role that is not a superuser can give a function only to a role of which it is a member and
+    -- that could have created it. An upgrade takes it back.
     execute format('grant %I to current_user with inherit true, set true', searcher);
     execute format('grant create on schema pgrecall_internal to %I', searcher);
   end if;

@@ -120,7 +120,7 @@ class AsyncRecall:
 
     Works on a connection, inside the transaction that the caller has open on it; or on a
     pool, and then each method is a transaction of its own, and is repeated when it fails for a
-    passing reason such as a deadlock.
+    passing reason, such as a deadlock.
     """
 
     def __init__(
@@ -260,9 +260,9 @@ class AsyncRecall:
         await self.close()
 
     async def position(self) -> str:
-        """Return a position in the log of the primary behind all that is committed so far.
+        """Return a position in the log of the primary, past everything committed so far.
 
-        A client elsewhere that is handed it by :meth:`read_after` reads what was written before.
+        A client elsewhere that passes it to :meth:`read_after` reads all that was written before.
         """
         return await self._answered(calls.operations.log_position())
 
@@ -273,7 +273,7 @@ class AsyncRecall:
             position: As :meth:`position` of any client of the same primary returned it.
 
         Raises:
-            InvalidArgument: it is no such position.
+            InvalidArgument: it is not such a position.
 
         """
         self._replicas.require(position)
@@ -438,7 +438,7 @@ class AsyncRecall:
 
         Raises:
             BankExists: the bank holds something else.
-            BankNotFound: the rows do not begin with that of the bank, and there is none.
+            BankNotFound: no bank has that name, and the rows do not begin with its own.
             InvalidFact: a row is not of an export.
             InvalidArgument: the name is unusable, or batch_size below 1.
 
@@ -508,7 +508,7 @@ class AsyncRecall:
             DimensionMismatch: an embedding does not have the bank's number of dimensions.
             ModelMismatch: the embeddings are not of the bank's model.
             InvalidEmbedding: an embedding is empty, all zeros, or not finite.
-            InvalidArgument: link or replace is none of these words.
+            InvalidArgument: link or replace is not among these words.
             Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
 
         """
@@ -529,7 +529,7 @@ class AsyncRecall:
             return rows
 
     async def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
-        """Embed the words of relations that the bank has none of, by which questions find them."""
+        """Embed the words of relations that have no embedding yet; questions find them by it."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
@@ -601,7 +601,7 @@ class AsyncRecall:
         refused: bulk.Refused | None = None,
         strict: bool = False,
     ) -> BulkRetention:
-        """Load a bank: several batches at once, and indexes and links when all facts are stored.
+        """Load a bank: several batches at once, then indexes and links once all facts are stored.
 
         A batch is kept, and found by every arm, as soon as it is written. A load that broke off is
         started again as it was: what is stored is neither embedded nor written twice, and indexes
@@ -615,7 +615,7 @@ class AsyncRecall:
                 :meth:`link_pending`, such as between the files of a load.
             replace: As for :meth:`retain`. Unless "none" is given, batches with facts that have
                 a key or relations are written in order, one at a time.
-            workers: Connections that write beside each other, at most the size of the pool.
+            workers: Connections that write at once, at most the size of the pool.
                 Default: 4.
             batch_size: As for :meth:`retain_many`.
             progress: Called with "retain", "index", "link" or "maintain", and of how many more that
@@ -665,7 +665,7 @@ class AsyncRecall:
                     await client.close()
 
     async def _bulk_clients(self, workers: int | None) -> list[AsyncRecall]:
-        """Make clients that send beside each other."""
+        """Make clients that send at the same time."""
         check_type("workers", workers, int | None)
         if workers is not None and workers < 1:
             raise InvalidArgument(f"workers must be at least 1, not {workers}")
@@ -760,7 +760,7 @@ class AsyncRecall:
         return []
 
     async def _build(self, statement: str) -> None:
-        """Run a statement that must be alone in its transaction, however long it takes."""
+        """Run a statement that needs a transaction of its own, however long it takes."""
         async with self._connection(Trace()) as connection:
             was_autocommit = connection.autocommit
             await connection.set_autocommit(True)
@@ -852,7 +852,7 @@ class AsyncRecall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidFact: a message is malformed; then nothing is stored.
-            InvalidArgument: messages_at_once is below 1, or replace is none of its words.
+            InvalidArgument: messages_at_once is below 1, or replace is not among its words.
 
         """
         if messages_at_once < 1:
@@ -880,7 +880,7 @@ class AsyncRecall:
     async def _retain_apart(
         self, bank: str, facts: Iterable[Fact], replace: str | None
     ) -> list[Retained]:
-        """Retain facts so that a transaction of the caller goes on where they are refused."""
+        """Retain facts so that the caller's transaction can go on if they are refused."""
         if self._is_outside_transaction():
             return await self.retain(bank, facts, replace=replace)
         async with cast("Connection", self._source).transaction():
@@ -957,7 +957,7 @@ class AsyncRecall:
         )
 
     async def history(self, bank: str, memory_id: int, *, top_k: int | None = None) -> list[Memory]:
-        """List the versions of a fact, oldest first, whatever correction made them.
+        """List the versions of a fact, oldest first, whichever correction made them.
 
         Args:
             bank: Name of an existing bank.
@@ -1070,7 +1070,7 @@ class AsyncRecall:
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidArgument: there is no condition.
+            InvalidArgument: no condition is given.
 
         """
         check_type("during", during, Period | None)
@@ -1109,7 +1109,7 @@ class AsyncRecall:
         Raises:
             BankNotFound: no bank has that name.
             MemoryNotFound: the bank has no such memory.
-            InvalidArgument: the memory would supersede itself, or reach is none of these words.
+            InvalidArgument: the memory would supersede itself, or reach is not among these words.
 
         """
         at = self._settings.moment(at)
@@ -1655,7 +1655,7 @@ class AsyncRecall:
             BankNotFound: no bank has that name.
             DimensionMismatch: the mean does not have the bank's number of dimensions.
             ModelMismatch: the bank is embedded with another model, or one without a name.
-            InvalidEmbedding: the mean is no vector.
+            InvalidEmbedding: the mean is not a vector.
             InvalidArgument: a constant is out of its range.
 
         """
@@ -2128,7 +2128,7 @@ class AsyncRecall:
         is_strict: bool = False,
         began: float | None = None,
     ) -> Question:
-        """Make a question: parse its time and embed its texts."""
+        """Make a question: read its time and embed its texts."""
         question = Question(self._settings, bank, query, options, on_own_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
@@ -2234,7 +2234,7 @@ class AsyncRecall:
         raise AssertionError("there is always another delay")
 
     async def _version_error(self, error: psycopg.Error) -> InstallError | None:
-        """Compare the versions of driver and schema, where an error may come from them."""
+        """Compare the versions of driver and schema, if an error may come from a difference."""
         if not may_be_version(error):
             return None
         trace = Trace()
@@ -2277,7 +2277,7 @@ class AsyncRecall:
     async def _connection(
         self, trace: Trace, at_most: float | None = None
     ) -> AsyncIterator[Connection]:
-        """Lend a connection; one of a pool is waited for at_most so many seconds."""
+        """Lend a connection; wait for one of a pool at_most so many seconds."""
         if self._is_closed:
             raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
@@ -2304,7 +2304,7 @@ class AsyncBankHandle:
     """One bank of a client: the client's methods without the name of the bank.
 
     What a method does stands there: ``bank.retain(facts)`` is ``memory.retain("agent", facts)``.
-    Methods that name a bank do not here: ``bank.create()`` is ``memory.create_bank("agent")``.
+    Names lose the word bank: ``bank.create()`` is ``memory.create_bank("agent")``.
 
     Attributes:
         memory: The client.

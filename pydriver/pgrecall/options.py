@@ -19,10 +19,10 @@ class SqlOptions(TypedDict, total=False):
     """Options of a recall.
 
     Attributes:
-        arm_timeout: Time after which no further arm begins; those that ran answer. An arm waits for
-            a lock for at most a quarter of it. A running arm goes on; statement_timeout ends the
-            statement. Range: longer than 0.
-        arms: The only arms to run. Null: all that can help. Range: names of arms().
+        arm_timeout: Time after which no further arm begins; the arms that ran answer. An arm waits
+            for a lock for at most a quarter of it. A running arm goes on; statement_timeout ends
+            the statement. Range: longer than 0.
+        arms: The arms to run, and no others. Null: all that can help. Range: names of arms().
         budget: mid runs the arms that can help; low leaves out graph, messages and the hypothetical
             answer and looks half as deep; high skips only what has nothing to work on and looks
             twice as deep. One of: low, mid, high. Default: the bank's, else mid.
@@ -45,11 +45,11 @@ class SqlOptions(TypedDict, total=False):
         exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
             its HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
-        explain: Counts the index scans of each arm for its report. Default: false.
+        explain: Counts the index scans of each arm, for its report. Default: false.
         former_words: Words or phrases by which a question asks for a former state, as in
             latest_words. Range: 100 texts of 1 to 1000 characters.
-        fusion: How the arms are joined, as the functions of these names do it. One of: score_rrf,
-            rrf, linear. Default: the bank's, else score_rrf.
+        fusion: How the arms are joined: by the function of this name. One of: score_rrf, rrf,
+            linear. Default: the bank's, else score_rrf.
         gates: Score that the best hit of an arm must reach: {"semantic": 0.3}. An arm below it is
             left out, but never all arms. Range: 0 to 1000000 for an arm. Default: the bank's, else
             {}.
@@ -68,10 +68,10 @@ class SqlOptions(TypedDict, total=False):
             characters.
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
-        named_boost: How much more a memory counts that mentions an entity named in the query: its
-            contributions are multiplied by 1 + named_boost * the confidence in the entity * how
-            common it is; rare names are led on from by the graph. Range: 0 to 10. Default: the
-            bank's, else 0.5.
+        named_boost: How much more a memory counts if it mentions an entity that the query names:
+            its contributions are multiplied by 1 + named_boost * the confidence in the entity * how
+            common it is; from rare names the graph leads on. Range: 0 to 10. Default: the bank's,
+            else 0.5.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
         recency_decay: How recency falls with age; linear reaches 0 at twice the half-life. One of:
@@ -80,12 +80,12 @@ class SqlOptions(TypedDict, total=False):
             linear; see recency_boost(). Null: age only settles ties. Range: longer than 0.
         relation_words: Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over
             those of default_relation_words(). Range: meanings by word.
-        rrf_k: k of reciprocal rank fusion; larger makes ranks count less. Range: 1 to 10000.
-            Default: the bank's, else 60.
+        rrf_k: k of reciprocal rank fusion; the larger it is, the less ranks count. Range: 1 to
+            10000. Default: the bank's, else 60.
         similarity_floor: Cosine similarity below which the semantic arms return nothing. Range: -1
             to 1. Default: the bank's, else 0.2.
-        skip: How many of the best rows to leave out, for the next page. Range: 0 to 10000. Default:
-            the bank's, else 0.
+        skip: How many of the best rows to skip, for the next page. Range: 0 to 10000. Default: the
+            bank's, else 0.
         source_rows: Rows of one source_id that may stand before others; further ones follow behind
             all else. 0: any number. Range: 0 to 1000. Default: the bank's, else 0.
         terms: Synonyms and expansions of the query, which the arms lexical and message look for
@@ -96,7 +96,7 @@ class SqlOptions(TypedDict, total=False):
         time_mode: boost lifts what occurred in the window of during; filter leaves out all else;
             events also leaves out what began before the window and ended after it. One of: boost,
             filter, events. Default: the bank's, else boost.
-        type_hints: Words that tell the fact type a query asks for. Null: those of
+        type_hints: Words that say which fact type a query asks for. Null: those of
             default_type_hints(). Range: words by fact type, "*" for any.
         untrusted_rows: How many rows of one source that is trusted less than 1 (source_trust of the
             bank) may stand before others; more of them come last. Range: 0 to 1000. Default: the
@@ -110,8 +110,8 @@ class SqlOptions(TypedDict, total=False):
             finds fewer memories than this. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
         window: The window of time by its name, in place of during: {"window": "last quarter"}.
             Range: a name of windows(), or a range.
-        with_tokens: Returns the token vectors of memories, by which the driver reranks; it sets
-            this itself. Default: false.
+        with_tokens: Returns the token vectors of memories; the driver reranks by them and sets this
+            itself. Default: false.
 
     """
 

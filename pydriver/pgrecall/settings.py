@@ -80,7 +80,7 @@ class Settings:
         return replace(self, embedder=new, next_embedder=None, model=None if is_old else self.model)
 
     def moment(self, time: datetime | None) -> datetime | None:
-        """Give a time without a zone the client's; what is no time is left for calls to refuse."""
+        """Give a time without a zone the client's; calls refuse what is not a time."""
         if not isinstance(time, datetime) or time.tzinfo is not None:
             return time
         return time.replace(tzinfo=self.timezone)

@@ -106,22 +106,28 @@ as $$
 declare
   locked  pgrecall.bank;
   columns jsonb;
-  hint    text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
-  -- A null removes an option of the bank; columns do not take null.
+  -- null removes an option of the bank; columns do not take null.
   select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
   from   jsonb_each(settings) as s
   where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
-  execute (
-    select format('update pgrecall.bank b set options = $3, %s '
-                  'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                  string_agg(format('%1$I = n.%1$I', s.name), ', '))
-    from   unnest(pgrecall_internal._settings()) as s(name)
-  )
-  using locked, columns,
-        jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  begin
+    execute (
+      select format('update pgrecall.bank b set options = $3, %s '
+                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
+                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+      from   unnest(pgrecall_internal._settings()) as s(name)
+    )
+    using locked, columns,
+          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  exception when check_violation or data_exception then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unusable setting: %s', sqlerrm),
+      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
     select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
@@ -130,16 +136,6 @@ begin
              locked, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
   end if;
-exception
-when sqlstate 'RC000' or invalid_parameter_value or null_value_not_allowed
-     or feature_not_supported or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-when check_violation or data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('unusable setting: %s', sqlerrm),
-    hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
 end;
 $$;
 comment on function pgrecall.configure_bank is
@@ -155,8 +151,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
@@ -170,9 +164,6 @@ begin
   on conflict on constraint fact_type_pkey do update
   set    description = excluded.description
   where  excluded.description <> '';
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.add_fact_type is
@@ -209,7 +200,6 @@ as $$
 declare
   fact_type text;
   is_new    boolean;
-  hint      text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   if embedding_dimensions not between 1 and 4000 then
@@ -220,7 +210,7 @@ begin
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
   begin
-    -- A number or "-" is a regconfig too, of whatever object has that number.
+    -- A number or "-" also casts to regconfig, whatever has that number.
     if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
       raise undefined_object;
     end if;
@@ -238,7 +228,7 @@ begin
     on conflict on constraint bank_pkey do nothing;
     is_new := found;
   exception when insufficient_privilege then
-    -- No right to the table, or a name that row security keeps from the role.
+    -- No right on the table, or a name that row security forbids the role.
     perform pgrecall_internal._raise_not_permitted(
       format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
   end;
@@ -261,10 +251,6 @@ begin
     perform pgrecall.add_fact_type(bank, fact_type);
   end loop;
   perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  -- As in a recall: the context of a mistake is one line.
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.create_bank is
@@ -281,7 +267,6 @@ set search_path from current
 as $$
 declare
   removed bigint;
-  hint    text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
@@ -301,9 +286,6 @@ begin
   delete from pgrecall.message x where x.bank_id = drop_bank.bank;
   delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
   return removed;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.drop_bank is

@@ -67,7 +67,7 @@ begin
   end if;
   select b.* into found_bank from pgrecall.bank b where b.bank_id = _bank.bank;
   if not found then
-    -- Of those that the role may see, and no more than are compared at once.
+    -- Among those that the role may see, and no more than can be compared at once.
     nearest := pgrecall_internal._nearest_name(
       bank, array(select b.bank_id from pgrecall.bank b limit 1000), 0.6);
     raise exception using
@@ -92,7 +92,7 @@ returns bigint
 language sql immutable parallel safe
 return hashtextextended(bank.fence_key::text, purpose);
 comment on function pgrecall_internal._lock_key is
-'Key of an advisory lock of a bank. purpose 0: who writes, 1: who refreshes its statistics.';
+'Key of an advisory lock of a bank. purpose 0: for writers, 1: for refreshing its statistics.';
 
 create or replace function pgrecall_internal._sees_commits()
 returns boolean
@@ -107,7 +107,7 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  -- The bank was dropped during the wait; a new one may have its name.
+  -- The bank was dropped during the wait; a new one may have taken its name.
   perform pgrecall_internal._bank(bank);
   raise exception using
     errcode = 'serialization_failure',
@@ -116,7 +116,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._raise_replaced is
-'Raises RC001 for a bank that is gone, 40001 for one that is another now.';
+'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
@@ -135,9 +135,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._bank_to_write is
-'The row of a bank that the role may write into, which one privilege tells. A writer asks before '
-'it locks, in a block whose error it raises again: the block takes no transaction id. Errors: '
-'RC001 unknown bank, 42501 who may only read.';
+'The row of a bank, for a role that has one privilege on a table. Errors: RC001 unknown bank, '
+'42501 naming the roles that may write.';
 
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
@@ -156,7 +155,7 @@ begin
     perform pgrecall_internal._raise_replaced(bank);
   end if;
   -- The row is also updated, once per transaction: a writer whose snapshot is older than this
-  -- commit then fails (40001) instead of going by what it was.
+  -- commit then fails (40001) instead of acting on old data.
   update pgrecall.bank b
   set    created_at = b.created_at
   where  b.bank_id = _locked_bank.bank and b.xmin <> pg_current_xact_id()::xid;
@@ -164,8 +163,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._locked_bank is
-'The row of a bank, with no other writer beside, until the transaction ends. Errors: RC001 unknown '
-'bank, 40001 replaced meanwhile, 42501 who may only read.';
+'Locks a bank against all other writers until the transaction ends; returns its row. Errors: RC001 '
+'unknown bank, 40001 replaced meanwhile, 42501 the role may only read.';
 
 create or replace function pgrecall_internal._register_writer(bank pgrecall.bank)
 returns void
@@ -186,7 +185,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._register_writer is
-'Shows to others, as an advisory lock, above which id the transaction writes into a bank.';
+'Shows other sessions, by an advisory lock, above which id the transaction writes into a bank.';
 
 create or replace function pgrecall_internal._settled_id(bank pgrecall.bank)
 returns bigint
@@ -194,7 +193,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  -- Read before the locks: who registers later writes above it.
+  -- Read before the locks: a writer that registers later writes above it.
   last_id bigint := coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0);
 begin
   return least(last_id, (
@@ -209,7 +208,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._settled_id is
-'Up to this id no running transaction adds documents to a bank: a later statement sees them all.';
+'The id up to which no running transaction adds documents to a bank: a later statement sees all of '
+'them.';
 
 create or replace function pgrecall_internal._shared_bank(bank text)
 returns pgrecall.bank
@@ -225,8 +225,8 @@ begin
   if pgrecall_internal._sees_commits() then
     select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank;
   else
-    -- Fails (40001) where a writer that was alone has committed since the snapshot. What others
-    -- that share have added meets where it must: at a name or key (name_lock), an equal fact.
+    -- Fails (40001) where a writer that had the bank for itself has committed since the snapshot.
+    -- Writers that share meet where they must: at a name or key (name_lock), or an equal fact.
     select b.* into found_bank from pgrecall.bank b where b.bank_id = _shared_bank.bank
     for share;
   end if;
@@ -238,8 +238,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._shared_bank is
-'The row of a bank, for a writer that only adds, beside others that do so, until the transaction '
-'ends. Errors: RC001 unknown bank, 40001 replaced meanwhile, 42501 who may only read.';
+'Locks a bank, shared with other writers that only add, until the transaction ends; returns its '
+'row. Errors: RC001 unknown bank, 40001 replaced meanwhile, 42501 the role may only read.';
 
 create or replace function pgrecall_internal._check_isolation(name text)
 returns void
@@ -312,7 +312,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fact_types is
-'The fact types to search, when null all that hold a memory. Errors: RC008 unknown fact type.';
+'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type.';
 
 create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void

@@ -17,7 +17,7 @@ begin atomic
   from (
     values
       ('arms', 'text[]', null::jsonb, 'names of arms()',
-       'The only arms to run. Null: all that can help.',
+       'The arms to run, and no others. Null: all that can help.',
        null, null, null::text[], true),
       ('weights', 'object', pgrecall.default_weights(), '0 to 1000000 for an arm',
        'Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run.',
@@ -27,10 +27,10 @@ begin atomic
        'out, but never all arms.',
        0, 1000000, null, true),
       ('fusion', 'text', '"score_rrf"', 'score_rrf, rrf, linear',
-       'How the arms are joined, as the functions of these names do it.',
+       'How the arms are joined: by the function of this name.',
        null, null, '{score_rrf,rrf,linear}', true),
       ('rrf_k', 'integer', '60', '1 to 10000',
-       'k of reciprocal rank fusion; larger makes ranks count less.',
+       'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
        'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
@@ -41,7 +41,7 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to leave out, for the next page.',
+       'How many of the best rows to skip, for the next page.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',
@@ -70,7 +70,7 @@ begin atomic
        'memories than this. 0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
-       'Words that tell the fact type a query asks for. Null: those of default_type_hints().',
+       'Words that say which fact type a query asks for. Null: those of default_type_hints().',
        null, null, null, true),
       ('relation_words', 'object', null, 'meanings by word',
        'Words that ask for relations or causes, {"skipper": ["noun<skippers"]}: over those of '
@@ -105,9 +105,9 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
-       'How much more a memory counts that mentions an entity named in the query: its '
+       'How much more a memory counts if it mentions an entity that the query names: its '
        'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
-       'common it is; rare names are led on from by the graph.',
+       'common it is; from rare names the graph leads on.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
@@ -133,17 +133,17 @@ begin atomic
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
       ('arm_timeout', 'interval', null, 'longer than 0',
-       'Time after which no further arm begins; those that ran answer. An arm waits for a lock for '
-       'at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
+       'Time after which no further arm begins; the arms that ran answer. An arm waits for a lock '
+       'for at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
        'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),
       ('explain', 'boolean', 'false', 'true, false',
-       'Counts the index scans of each arm for its report.',
+       'Counts the index scans of each arm, for its report.',
        null, null, null, false),
       ('with_tokens', 'boolean', 'false', 'true, false',
-       'Returns the token vectors of memories, by which the driver reranks; it sets this itself.',
+       'Returns the token vectors of memories; the driver reranks by them and sets this itself.',
        null, null, null, false),
       ('keys', 'text[]', null, '100 texts of 1 to 1000 characters',
        'Keys of facts that the key arm finds, each as a whole, before those that stand in the '
@@ -169,7 +169,7 @@ comment on function pgrecall.recall_options is
 create or replace function pgrecall_internal._option_defaults()
 returns jsonb
 language sql immutable parallel safe
--- A constant of the plans that use it.
+-- Folded to a constant in the plans that use it.
 return (
   select jsonb_object_agg(o.name, coalesce(o.default_value, 'null'))
   from   pgrecall.recall_options() as o
@@ -255,7 +255,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_arms_option is
-'Raises RC009 for an unknown arm or none, 22023 unless an array.';
+'Raises RC009 for an unknown arm or an empty array, 22023 unless it is an array.';
 
 create or replace function pgrecall_internal._check_texts_option(
   option pgrecall.recall_option, value jsonb)
@@ -288,7 +288,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_texts_option is
-'Raises 22023 unless value is an array of texts, as many as the option takes.';
+'Raises 22023 unless value is an array of texts, no more than the option takes.';
 
 create or replace function pgrecall_internal._check_option(
   option pgrecall.recall_option, value jsonb)
@@ -435,8 +435,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._bank_options is
-'Every option with its default in a bank: what the bank sets, before what its model does, which '
-'counts where a question has an embedding.';
+'Every option with its default in a bank: first what the bank sets, then, for a question with an '
+'embedding, what its model sets.';
 
 create or replace function pgrecall_internal._known_weights(
   weights jsonb, known_words double precision)
@@ -450,8 +450,8 @@ begin atomic
   where  'embedding' = any (a.needs);
 end;
 comment on function pgrecall_internal._known_weights is
-'The weights, less of an arm that compares the embedding of the query where the model knows few of '
-'its words: all down to a share of 0.75, none from 0.25 on.';
+'The weights, reduced for arms that compare the embedding of the query where the model knows few '
+'of its words: whole down to a share of 0.75, nothing at 0.25 and below.';
 
 create or replace function pgrecall_internal._resolved_options(defaults jsonb, options jsonb)
 returns jsonb

@@ -1,10 +1,10 @@
 -- Statistics of the documents of a bank after some are erased, or mention other entities.
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
--- ranked by the words of what is gone: counts and mean length lose what is erased in the same
--- transaction. Whoever erases is alone in its bank, so no writer waits at these rows for another.
--- A document that ended, or whose source is in quarantine, is still there and still counts. Only
--- documents up to the watermark are counted, and only those are taken out.
+-- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
+-- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
+-- these rows. A document that ended, or whose source is in quarantine, is still there and still
+-- counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -75,8 +75,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount_mentions is
-'Takes the mentions of some memories out of the counts of entities (sign -1), before they change, '
-'or counts them (1), when they have.';
+'Subtracts the mentions of some memories from the counts of entities before they change (sign -1), '
+'or adds them afterwards (1).';
 
 create or replace function pgrecall_internal._recount_documents(
   bank pgrecall.bank, kind text, documents bigint, total_length double precision)
@@ -130,5 +130,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._uncount_memories is
-'Takes memories that are about to be erased out of the counts of lexemes and entities; returns '
-'what _recount_documents() adds once they are. The bank must be locked.';
+'Subtracts memories that are about to be erased from the counts of lexemes and entities; returns '
+'what _recount_documents() is to add once they are erased. The bank must be locked.';

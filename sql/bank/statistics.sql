@@ -3,15 +3,15 @@
 --
 -- Memories and messages are two collections with statistics of their own. They are a summary like
 -- that of ANALYZE: writing a document does not change them. retain() counts once a tenth of the
--- documents is new, or 500 of them (_refresh_when_due()), and only documents above the watermark.
--- Scores between two counts use slightly old counts, which BM25 tolerates.
--- The weights of all documents are computed with one mean length, weighted_length. When the true
--- mean is more than 5 % off, they are computed again: at once in a bank of up to 500 documents, in
--- batches by maintain() (operations/maintenance.sql) in a larger one, so that no retain() waits for
--- that. Until then scores are those of BM25 with slightly other k1 and b, the same for all
--- documents. What is erased is taken out at once (bank/recount.sql). A full refresh counts
--- everything again, with the current settings of the bank. The vocabulary is a snapshot of the most
--- frequent lexemes: vocabulary_drift() compares with it.
+-- documents are new, or 500 (_refresh_when_due()), and only documents above the watermark. Scores
+-- between two counts use slightly old counts, which BM25 tolerates. The weights of all documents
+-- are computed with one mean length, weighted_length. When the true mean is more than 5 % off, they
+-- are computed again: at once in a bank of up to 500 documents, in batches by maintain()
+-- (operations/maintenance.sql) in a larger one, so that no retain() waits for that. Until then
+-- scores are those of BM25 with slightly other k1 and b, the same for all documents. What is erased
+-- is taken out at once (bank/recount.sql). A full refresh counts everything again, with the current
+-- settings of the bank. The vocabulary is a snapshot of the most frequent lexemes:
+-- vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._documents(
   bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
@@ -212,29 +212,24 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  if kind = 'memory' then
-    select count(*), sum(d.lexical_length::double precision), max(d.memory_id)
-    into   documents, total_length, last_id
-    from (
-      select m.memory_id, m.lexical_length
-      from   pgrecall.memory m
-      where  m.bank_id = _next_documents.bank and m.memory_id > after
-        and  m.memory_id <= coalesce(upto, 9223372036854775807)
-      order  by m.memory_id
-      limit  batch_size
-    ) as d;
-  else
-    select count(*), sum(d.lexical_length::double precision), max(d.message_id)
-    into   documents, total_length, last_id
-    from (
-      select m.message_id, m.lexical_length
-      from   pgrecall.message m
-      where  m.bank_id = _next_documents.bank and m.message_id > after
-        and  m.message_id <= coalesce(upto, 9223372036854775807)
-      order  by m.message_id
-      limit  batch_size
-    ) as d;
-  end if;
+  upto := coalesce(upto, 9223372036854775807);
+  select count(*), sum(d.lexical_length::double precision), max(d.id)
+  into   documents, total_length, last_id
+  from (
+    (select m.memory_id as id, m.lexical_length
+     from   pgrecall.memory m
+     where  kind = 'memory'
+       and  m.bank_id = _next_documents.bank and m.memory_id > after and m.memory_id <= upto
+     order  by m.memory_id
+     limit  batch_size)
+    union all
+    (select m.message_id, m.lexical_length
+     from   pgrecall.message m
+     where  kind = 'message'
+       and  m.bank_id = _next_documents.bank and m.message_id > after and m.message_id <= upto
+     order  by m.message_id
+     limit  batch_size)
+  ) as d;
 end;
 $$;
 comment on function pgrecall_internal._next_documents is
@@ -315,7 +310,7 @@ declare
   old_length double precision := 0;
   batch      record;
   average    double precision;
-  -- What retain() weighs the first documents of a bank with.
+  -- The mean length that retain() assumes for the first documents of a bank.
   weighted   double precision := 20;
 begin
   select s.* into known from pgrecall_internal.statistics s
@@ -368,7 +363,8 @@ begin
   if kind = 'memory' and coalesce(known.document_count, 0) < 10000 then
     perform pgrecall_internal._snapshot_vocabulary(bank.bank_id, true);
   end if;
-  -- Weights are for who is alone: documents that are being stored have those of the old mean.
+  -- Only a writer that has the bank for itself weighs: documents being stored get weights of the
+  -- old mean.
   if old_count + batch.documents <= greatest(batch_size, 500)
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
@@ -381,8 +377,8 @@ $$;
 comment on function pgrecall_internal._refresh_collection is
 'Counts the documents of one kind, memory or message, that are new, at most batch_size of them; '
 'is_full: all, and computes their weights. Weights of up to batch_size documents, or 500, are '
-'computed anew where that is due. is_alone: no other writes into the bank; otherwise the caller is '
-'the only one that refreshes, and what others are storing is left out. Returns how many it '
+'computed anew where that is due. is_alone: nobody else writes into the bank; otherwise the caller '
+'is the only one that refreshes, and what others are storing is left out. Returns how many it '
 'counted.';
 
 create or replace function pgrecall_internal._is_refresh_due(bank text, kind text)
@@ -423,7 +419,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
-  -- One at a time; what another one leaves is counted later. An old snapshot misses documents.
+  -- One session at a time; what it leaves is counted later. An old snapshot would miss documents.
   if pgrecall_internal._sees_commits()
      and pgrecall_internal._is_refresh_due(bank.bank_id, kind)
      and pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank, 1))
@@ -443,30 +439,24 @@ set search_path from current
 as $$
 declare
   locked pgrecall.bank;
-  hint   text;
 begin
   perform pgrecall_internal._check_isolation('refresh_statistics');
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._refresh_collection(locked, 'memory', is_full, null, true);
   perform pgrecall_internal._refresh_collection(locked, 'message', is_full, null, true);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.refresh_statistics is
 'Counts the documents stored since the last refresh; is_full counts all of them again and computes '
-'all weights, after a setting of BM25 was changed: that locks the bank for minutes where it is '
-'large. retain() counts on its own once a tenth of the documents is new, or '
-'500; maintain() does what is left. Errors: RC001, 25001 isolation level above read committed.';
+'all weights, after a setting of BM25 was changed: in a large bank that holds the lock for '
+'minutes. retain() counts on its own once a tenth of the documents are new, or 500; maintain() '
+'does the rest. Errors: RC001, 25001 isolation level above read committed.';
 
 create or replace function pgrecall.bank_statistics(bank text)
 returns setof pgrecall.bank_statistic
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return query
@@ -484,9 +474,6 @@ begin
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank_statistics.bank
   order  by s.kind;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.bank_statistics is

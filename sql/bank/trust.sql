@@ -2,10 +2,10 @@
 --
 -- Whoever may talk to an agent may write into its memory. source_trust of a bank gives sources a
 -- trust from 0 to 1, by their source_id or by a prefix of it ("web:*"). All ids with one prefix are
--- one source, since whoever writes chooses the rest. The score of a fact is multiplied by the trust
--- (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
--- source pays nothing for this.
--- quarantine() (operations/quarantine.sql) takes out all facts of a source: its trust is 0 then.
+-- one source, since a writer can choose the rest freely. The score of a fact is multiplied by the
+-- trust (recall/trust.sql), and no fact ends one whose source is trusted more. A bank that names no
+-- source pays no time for this. quarantine() (operations/quarantine.sql) takes out all facts of a
+-- source: its trust is 0 then.
 create or replace function pgrecall_internal._check_sources(name text, sources jsonb)
 returns void
 language plpgsql immutable parallel safe
@@ -18,7 +18,7 @@ begin
   end if;
   perform pgrecall_internal._check_object(
     name, sources,
-    'Write {"web:*": 0.2}: a number from 0 to 1 for a source, or how its name begins.');
+    'Write {"web:*": 0.2}: a number from 0 to 1, by source or by a prefix with an asterisk.');
   select e.key, e.value into bad
   from   jsonb_each(sources) as e
   where  length(e.key) > 500
@@ -50,8 +50,7 @@ return (
   limit  1
 );
 comment on function pgrecall_internal._source is
-'The key of sources that a source_id belongs to: its own name, else the longest beginning; null: '
-'none.';
+'The key of sources that a source_id matches: its own name, else the longest prefix; null: none.';
 
 create or replace function pgrecall_internal._untrusted(quarantined jsonb)
 returns jsonb

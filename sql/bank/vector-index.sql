@@ -35,9 +35,9 @@ language sql stable parallel safe
 return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
               'and hashtextextended(model, 0) = %s', bank, fact_type, model);
 comment on function pgrecall_internal._hnsw_scope is
-'SQL of the predicate of an HNSW index over embedding. The arguments are SQL of three hashes: '
-'constants in the statement that creates the index, in a search what becomes these constants when '
-'it is planned.';
+'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for three hashes: '
+'constants in the statement that creates the index; in a search, expressions that planning folds '
+'to these constants.';
 
 create or replace function pgrecall_internal._hnsw_bytes(
   bank pgrecall.bank, dimensions integer, elements bigint)

@@ -108,7 +108,6 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
@@ -195,9 +194,6 @@ begin
   join   node f on f.kind = e.from_kind and f.id = e.from_id
   join   node t on t.kind = e.to_kind and t.id = e.to_id
   order  by e.place;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbourhood is

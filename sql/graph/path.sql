@@ -12,7 +12,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   documents bigint;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -98,9 +97,6 @@ begin
     limit  1
   ) as m
   order  by f.weight desc, f.id desc, f.via;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.neighbours is
@@ -197,7 +193,6 @@ declare
   place   bigint;
   taken   jsonb;
   way     jsonb[] := '{}';
-  hint    text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_a);
@@ -278,9 +273,6 @@ begin
     limit  1
   ) as m
   order  by w.n;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.path is

@@ -2,13 +2,13 @@
 --
 -- attach_table() checks columns and rights, writes down the mapping, and puts four statement
 -- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the table's owner: whoever may write the
--- table needs no right in pgrecall, and pgrecall lends none of its own: no one's code runs with the
--- rights of another. The function only inserts keys; with apply => 'commit' it also syncs them as
--- the transaction commits, after its last statement: it locks no bank while it waits for a row.
--- Where constraints are set immediate, the next change or sync brings them. sync_table()
--- (operations/sync.sql) does the rest. Statements are made of names of the catalog (%I) and of
--- quoted constants (%L).
+-- that it creates beside the table, with the rights of the table's owner: who may write to the
+-- table needs no right in pgrecall, and pgrecall lends none: nobody's code runs with the rights of
+-- another. The function only inserts keys; with apply => 'commit' it also syncs them as the
+-- transaction commits, after its last statement: it locks no bank while it waits for a row. Where
+-- constraints are set immediate, the next change or sync brings them. sync_table()
+-- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
+-- constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
 returns text
 language sql immutable parallel safe
@@ -103,7 +103,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._checked_column is
-'A column of a table. Errors: 22023 there is none of that name.';
+'A column of a table. Errors: 22023 no column has that name.';
 
 create or replace function pgrecall_internal._key_type(relation regclass, key text)
 returns text
@@ -127,7 +127,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._key_type is
-'The type of the key column of a table. Errors: 22023 none that can be a key.';
+'The type of the key column of a table. Errors: 22023 no such type can be a key.';
 
 create or replace function pgrecall_internal._column_expression(
   relation regclass, field text, name text)
@@ -177,8 +177,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._column_expression is
-'SQL for what a column gives to a field of a fact, as JSON. Errors: 22023 no such column, or '
-'one of an unfit type.';
+'SQL for the JSON that a column gives a field of a fact. Errors: 22023 no such column, or one of '
+'an unfit type.';
 
 create or replace function pgrecall_internal._row_expression(
   relation regclass, source text, key text, fact_type text, columns jsonb)
@@ -214,7 +214,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._row_expression is
-'SQL for the fact that a row r of a table is, without null fields. Errors: 22023.';
+'SQL that makes a fact, without null fields, of a row r of a table. Errors: 22023.';
 
 create or replace function pgrecall_internal._attachable(relation regclass, key text)
 returns void
@@ -347,7 +347,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._drop_note_triggers is
-'Takes the triggers of an attachment off a table, and drops their function.';
+'Drops the triggers of an attachment and their function.';
 
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)
@@ -362,7 +362,7 @@ declare
   seen     text;
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
-  -- It stays harmless where the bank, or pgrecall itself, was dropped: the table goes on.
+  -- It does nothing once the bank, or pgrecall itself, was dropped: the table keeps working.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -426,7 +426,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._create_note_triggers is
-'Puts the triggers of an attachment on a table, in place of earlier ones.';
+'Creates the triggers of an attachment on a table, in place of earlier ones.';
 
 create or replace function pgrecall.attached_tables(bank text)
 returns setof pgrecall.attached_table
@@ -484,7 +484,6 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._attachable(relation, key);
@@ -507,15 +506,12 @@ begin
   on conflict on constraint attachment_pkey do update
   set    key = excluded.key, columns = excluded.columns, fact_type = excluded.fact_type,
          apply = excluded.apply, is_history_kept = excluded.is_history_kept,
-         -- All rows are looked at again: those that now give another fact are changed.
+         -- All rows are read again: those that now give another fact are changed.
          is_copied = false, copied_key = null
   returning a.* into attached;
   perform pgrecall_internal._create_note_triggers(relation, attached);
   return query
   select t.* from pgrecall.attached_tables(bank) as t where t.relation = attached.relation;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.attach_table is
@@ -527,10 +523,10 @@ comment on function pgrecall.attach_table is
 'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
 'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
 'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
-'replaces it; a deleted row, or one without a text, has none. Again with other columns: all rows '
-'are looked at again. The owner of the table calls it, and the triggers run with its rights. '
-'Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the '
-'column or table that does not fit, 42501 not the owner.';
+'replaces it; a deleted row, or one without a text, has no memory. Call it again with other '
+'columns, and all rows are read again. The owner of the table calls it, and the triggers run with '
+'its rights. Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 '
+'naming the column or table that does not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -541,7 +537,6 @@ as $$
 declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   attached := pgrecall_internal._attachment(bank, relation);
@@ -559,9 +554,6 @@ begin
     return pgrecall.forget(bank, memory_ids);
   end if;
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.detach_table is

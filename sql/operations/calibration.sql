@@ -5,9 +5,9 @@
 -- from every embedding where it enters the database, from those of facts as from those of queries,
 -- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
 -- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are linked; in between
--- and beyond, a similarity is linear. All that compares similarities reads them from _similarity():
--- floors, links, near copies, relevance, the arms that follow hits. The third is what the other
--- arms weigh beside what the model finds, where a question has an embedding.
+-- and beyond, a similarity is linear. Everything that compares similarities reads them from
+-- _similarity(): floors, links, near copies, relevance, the arms that follow hits. The third is
+-- what the other arms weigh beside what the model finds, where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -76,8 +76,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_calibration is
-'A calibration as bank.calibrations keeps it. bank is as it is searched by that model. Errors: '
-'RC004, RC005 another model, RC006 the mean, 22023.';
+'A calibration as bank.calibrations keeps it; bank is as that model searches it. Errors: RC004, '
+'RC005 another model, RC006 the mean, 22023.';
 
 create or replace function pgrecall.calibrate_bank(bank text, calibration jsonb)
 returns bigint
@@ -95,7 +95,6 @@ declare
   old_mean halfvec;
   new_mean halfvec;
   relinked bigint := 0;
-  hint     text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -149,9 +148,6 @@ begin
     select count(*) into relinked from unlinked;
   end if;
   return relinked;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is

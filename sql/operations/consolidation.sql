@@ -92,7 +92,6 @@ declare
   similarities  double precision[];
   kept_ids      bigint[];
   counts        integer[];
-  hint          text;
 begin
   if dry_run is distinct from false then
     perform pgrecall_internal._bank(bank);
@@ -134,9 +133,6 @@ begin
   join   pgrecall.memory m on m.bank_id = consolidate.bank and m.memory_id = p.memory_id
   join   unnest(kept_ids, counts) as g(memory_id, total) on g.memory_id = p.kept_id
   order  by k.memory_id, p.similarity desc, m.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.consolidate is
@@ -156,7 +152,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   ids  bigint[];
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   with last as (
@@ -171,9 +166,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.unconsolidate is

@@ -106,8 +106,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 of its key, 50 of its '
-'source, and 50 of each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
+'its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
@@ -127,7 +127,6 @@ declare
   vector      halfvec;
   next_vector halfvec;
   entity_ids  bigint[];
-  hint        text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -188,9 +187,6 @@ begin
     and  (successor.memory_id is null
           or c.similarity + c.words > o.similarity + o.words)
   order  by c.similarity desc, c.memory_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.near_copies is
@@ -239,8 +235,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory whose last correction is that of a quarantine; is_hidden: which that '
-'has taken out.';
+'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
+'out.';
 
 create or replace function pgrecall.supersede(
   bank          text,
@@ -256,29 +252,15 @@ as $$
 declare
   ends_at timestamptz := coalesce(at, now());
   ids     bigint[] := array[memory_id];
-  hint    text;
 begin
-  begin
-    if dry_run then
-      perform pgrecall_internal._bank(bank);
-    else
-      perform pgrecall_internal._bank_to_write(bank);
-    end if;
-    perform pgrecall_internal._check_memory(bank, memory_id);
-    if superseded_by is not null then
-      perform pgrecall_internal._check_memory(bank, superseded_by);
-    end if;
-    perform pgrecall_internal._check_choice(
-      'reach', reach, '{memory,copies}',
-      'With "copies" what near_copies() lists ends with the memory.');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
-  if not dry_run then
+  perform pgrecall_internal._check_choice(
+    'reach', reach, '{memory,copies}',
+    'With "copies" what near_copies() lists ends with the memory.');
+  if dry_run then
+    perform pgrecall_internal._bank(bank);
+  else
     perform pgrecall_internal._locked_bank(bank);
   end if;
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if superseded_by is not null then
     perform pgrecall_internal._check_memory(bank, superseded_by);
@@ -373,17 +355,8 @@ as $$
 declare
   last jsonb;
   ids  bigint[];
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, false);
   last := (

@@ -21,7 +21,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._milliseconds_field is
-'Reads a time in milliseconds, which must be there. Errors: RC003.';
+'Reads a time in milliseconds, which must be given. Errors: RC003.';
 
 create or replace function pgrecall.log_recalls(bank text, samples jsonb)
 returns integer

@@ -20,8 +20,8 @@ declare
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
-  -- Most banks have nothing to do: they are not locked. Weights come first, for who shares a bank
-  -- must not wait to have it alone.
+  -- A bank with nothing to do is not locked. Weights come first: a transaction that shares a bank
+  -- must not wait to have it for itself.
   foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_weighing_due(bank, done.kind) then
       begin
@@ -30,7 +30,7 @@ begin
         done.documents := pgrecall_internal._weigh_documents(locked, done.kind, batch_size);
         return next done;
       exception when lock_not_available then
-        -- Other writers do not wait any longer behind this one; a later call tries again.
+        -- Other writers must not wait any longer behind this one; a later call tries again.
         null;
       end;
     end if;
@@ -84,7 +84,6 @@ declare
   name text;
   done pgrecall.maintained;
   rest bigint := batch_size;
-  hint text;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
@@ -105,9 +104,6 @@ begin
     end loop;
     exit when rest <= 0;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.maintain is

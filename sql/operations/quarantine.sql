@@ -2,11 +2,11 @@
 --
 -- quarantine() takes all facts of a source out of every recall, whatever the time it asks for: they
 -- end when they began. Facts that they had ended hold again, up to where a fact of another source
--- took over. Nothing more is retained of the source, and messages of sessions of that name are left
--- out of answers. Each row that changes keeps its former values in corrections, so that release()
--- brings back exactly what was there; a row that was corrected again since stays as it is.
--- audit() reads what rows say of themselves. Forgotten memories, and corrections that were
--- reverted, leave no trace.
+-- took over. Nothing more from the source is retained, and answers leave out messages of sessions
+-- of that name. Each row that changes keeps its former values in corrections, so that release()
+-- brings back exactly what was there; a row that was corrected again since stays as it is. audit()
+-- reads the history that each row carries. Forgotten memories and reverted corrections leave no
+-- trace.
 create or replace function pgrecall_internal._check_source(source text)
 returns void
 language plpgsql immutable parallel safe
@@ -22,7 +22,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_source is
-'Raises 22023 unless source can name one, and not all.';
+'Raises 22023 unless source names a source, or a prefix of some but not of all.';
 
 create or replace function pgrecall_internal._is_of_source(source_id text, source text)
 returns boolean
@@ -30,7 +30,7 @@ language sql immutable parallel safe
 return source_id = source
        or source like '%*' and starts_with(source_id, left(source, -1));
 comment on function pgrecall_internal._is_of_source is
-'Whether a source_id is this source, or begins as "web:*" says.';
+'Whether a source_id is this source, or has the prefix of "web:*".';
 
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
@@ -55,8 +55,8 @@ begin
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
-  -- From each to the last of the source that followed on it; union, as consolidated ones may point
-  -- at one another.
+  -- From each to the last one from the source that followed it; union, since consolidated ones may
+  -- point to one another.
   chain as (
     select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
     from   ended e
@@ -81,7 +81,7 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another that holds may say the same by now.
+  -- Another one that holds may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
                       case when r.ends_at is not null then r.memory_id end)
          r.memory_id, r.ends_at, r.successor_id
@@ -95,8 +95,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
-'The memories that these had ended, without them: when each ends now, and by which. Null: it '
-'holds.';
+'The memories that these had ended, as they are without them: when each ends now, and by which '
+'one. Null: it holds.';
 
 create or replace function pgrecall.quarantine(
   bank text, source text, dry_run boolean default false)
@@ -112,7 +112,6 @@ declare
   again         bigint[];
   ends          timestamptz[];
   successors    bigint[];
-  hint          text;
 begin
   locked := case when dry_run then pgrecall_internal._bank(bank)
                  else pgrecall_internal._locked_bank(bank) end;
@@ -156,17 +155,14 @@ begin
   where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.quarantine is
-'Takes the facts of a source out of every recall, whatever time that asks for, and takes no more '
-'of it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". Facts '
-'that they had ended hold again. Returns the memories that change, as they are then; dry_run '
-'changes none. Call it again where others have written meanwhile. release() undoes it. Errors: '
-'RC001, 22023 source names none.';
+'Takes the facts of a source out of every recall, whatever time it asks about, and accepts no more '
+'from it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". '
+'Facts that they had ended hold again. Returns the memories that change, as they are then; dry_run '
+'changes none. Call it again if others have written meanwhile. release() undoes it. Errors: RC001, '
+'22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -177,7 +173,6 @@ as $$
 declare
   locked pgrecall.bank;
   ids    bigint[];
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_source(source);
@@ -202,9 +197,6 @@ begin
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.release is
@@ -220,8 +212,6 @@ language plpgsql stable parallel unsafe rows 1000
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 1000000);
@@ -245,9 +235,6 @@ begin
     and  coalesce(e.at, '-infinity') >= coalesce(audit.since, '-infinity')
   order  by e.at desc nulls last, m.memory_id desc, e.n desc
   limit  audit.top_k;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.audit is

@@ -37,7 +37,7 @@ begin
   if not pg_is_in_recovery() then
     return 0;
   end if;
-  -- Without a connection to the primary everything received can be replayed, and yet be old.
+  -- Without a connection to the primary, all that was received may be replayed and still be old.
   if exists (select from pg_stat_wal_receiver)
      and pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() then
     seconds := 0;

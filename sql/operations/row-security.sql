@@ -2,16 +2,15 @@
 --
 -- enable_row_security() fences every table that has a bank_id, the partitions of embedding too,
 -- with one policy named pgrecall_bank; row_security_status() says what is fenced and who may read
--- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked:
--- an install grants nothing and fences nothing. All of it can be run again, and should be after an
--- upgrade, which may add tables.
--- PostgreSQL uses no index whose operators are not leakproof for a role under row security, so that
--- several arms would read the whole bank. A recall of such a role is therefore handed on to
--- _searched_recall(), which create_roles() makes security definer and gives to a role that may
--- only read, and sees every bank. It answers who shows it the fence_key of the bank, which row
--- security shows to nobody else.
--- A role that is to see every bank has bypassrls, or is the admin role of create_roles(): policy
--- pgrecall_admin lets that one through.
+-- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked: an
+-- install grants nothing and fences nothing. All of it can be run again, and should be after an
+-- upgrade, which may add tables. PostgreSQL uses no index whose operators are not leakproof for a
+-- role under row security, so that several arms would read the whole bank. A recall of such a role
+-- is therefore handed on to _searched_recall(), which create_roles() makes security definer and
+-- gives to a role that may only read, and sees every bank. It answers a caller that passes the
+-- fence_key of the bank, which row security hides from all others. A role that is to see every bank
+-- has bypassrls, or is the admin role of create_roles(): policy pgrecall_admin lets that one
+-- through.
 
 create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
@@ -60,12 +59,8 @@ declare
   relation  regclass;
   fenced    integer := 0;
 begin
-  if by is null or by not in ('role', 'membership', 'setting') then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('by must be "role", "membership" or "setting", not "%s"', by),
-      hint    = 'With "role" a role sees the bank of its own name.';
-  end if;
+  perform pgrecall_internal._check_choice(
+    'by', by, '{role,membership,setting}', 'With "role" a role sees the bank of its own name.');
   if setting is null or setting !~ '^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$' then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -126,8 +121,8 @@ begin
 end;
 $$;
 comment on function pgrecall.disable_row_security is
-'Takes back enable_row_security(); returns from how many tables. A table with a policy of yours '
-'stays under row security. Errors: 42501 not the owner.';
+'Undoes enable_row_security(); returns on how many tables. A table with a policy of yours stays '
+'under row security. Errors: 42501 not the owner.';
 
 create or replace function pgrecall.row_security_status()
 returns setof pgrecall.table_security
@@ -151,7 +146,7 @@ begin
            array(
              select p.polname::text from pg_policy p where p.polrelid = c.oid order by 1
            ) as policies,
-           -- Without those whom row security does not bind.
+           -- Without roles that row security does not bind.
            array(
              select distinct coalesce(r.rolname::text, 'public')
              from (
@@ -210,14 +205,14 @@ begin
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);
   execute format('grant select on all tables in schema pgrecall, pgrecall_internal to %I', reader);
-  -- Who recalls may say how long it took.
+  -- A reader may log how long its recalls took.
   execute format('grant insert on pgrecall.recall_log to %I', reader);
   execute format('grant %I to %I', reader, writer);
   execute format('grant insert, update, delete on all tables in schema pgrecall, '
                  'pgrecall_internal to %I', writer);
   execute format('grant usage on sequence pgrecall.id_seq to %I', writer);
   execute format('grant %I to %I', writer, admin);
-  -- Banks themselves are made and dropped by the admin alone.
+  -- Only the admin creates and drops banks.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
@@ -229,8 +224,8 @@ begin
   end loop;
   execute format('grant %I to %I', reader, searcher);
   if not (select r.rolsuper from pg_roles r where r.rolname = current_user) then
-    -- Who is no superuser gives a function only to a role that it is a member of, and that could
-    -- have created it. An upgrade gives it back.
+    -- A role that is not a superuser can give a function only to a role of which it is a member and
+    -- that could have created it. An upgrade takes it back.
     execute format('grant %I to current_user with inherit true, set true', searcher);
     execute format('grant create on schema pgrecall_internal to %I', searcher);
   end if;

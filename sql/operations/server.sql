@@ -31,7 +31,7 @@ as $$
 begin
   return query
   select c.relname::text, p.relid::regclass::text, p.phase,
-         -- The heap is read once, for its rows; in phases without blocks nothing is told.
+         -- The heap is read once, for its rows; phases without blocks report no progress.
          (case when p.blocks_total > 0 then p.blocks_done::double precision / p.blocks_total
           end)::real,
          p.tuples_done, a.query_start,

@@ -1,12 +1,12 @@
 -- Bringing the rows of attached tables into their banks.
 --
 -- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
--- and only then reads the rows of their keys: each row as it is now, however often it changed. What
--- another transaction changes meanwhile it notes itself, and that note is seen later than the row
--- or together with it; so nothing is lost, and a row read twice gives the same memory. The first
--- pass over all rows goes in order of the key. Rows that cannot be stored (a text that is too long,
--- an unknown fact type) hold up no others: they are noted with the reason, until they change.
--- It reads the table with the rights of its caller, and calls no cast of a type that users made.
+-- and only then reads the rows of their keys: each row as it is now, however often it changed.
+-- Another transaction notes its own changes, and its notes become visible together with its rows;
+-- so nothing is lost, and a row read twice gives the same memory. The first pass over all rows goes
+-- in order of the key. Rows that cannot be stored (a text that is too long, an unknown fact type)
+-- do not hold up others: they are noted with the reason, until they change. It reads the table with
+-- the rights of its caller, and calls no cast of a type that users made.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -30,7 +30,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attached_facts is
-'The facts that the rows of some keys of an attached table are; none of rows without a text.';
+'The facts made of the rows with these keys of an attached table; none for a row without a text.';
 
 create or replace function pgrecall_internal._compared_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
@@ -67,7 +67,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._compared_rows is
-'The rows of some keys as they are, compared with what the bank holds of them.';
+'The rows with these keys as they are now, compared with what the bank holds of them.';
 
 create or replace function pgrecall_internal._retain_rows(
   attachment pgrecall.attachment, compared pgrecall_internal.attached_fact[])
@@ -88,7 +88,7 @@ begin
   join   unnest(compared) with ordinality as c(key, fact, row_hash, memory_id, status, n)
          on c.n = r.index + 1
   order  by r.memory_id, c.n
-  -- Known from an attachment that was taken away.
+  -- Known from an attachment that was detached.
   on conflict on constraint attached_row_pkey do update
   set    relation = excluded.relation, key = excluded.key, row_hash = excluded.row_hash;
 end;
@@ -118,7 +118,7 @@ begin
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;
-  -- Errors of the data are kept with the row, all others end the call.
+  -- Errors in the data are kept with the row; all others end the call.
   begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
@@ -175,7 +175,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_rows is
-'Makes the memories of the rows of some keys what the rows are now; the bank is locked.';
+'Brings the memories of the rows with these keys up to date. The bank must be locked.';
 
 create or replace function pgrecall_internal._taken_keys(
   attachment pgrecall.attachment, batch_size integer)
@@ -200,7 +200,7 @@ begin
   )
   select array_agg(distinct t.key) into noted from taken t;
   if array_position(noted, null) is not null then
-    -- The table was emptied: all that was known of it is looked at again, in later batches.
+    -- The table was emptied: every row that the bank knows is checked again, in later batches.
     insert into pgrecall.attached_change (bank_id, relation, key)
     select distinct attachment.bank_id, attachment.relation, w.key
     from   pgrecall.attached_row w
@@ -211,7 +211,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._taken_keys is
-'Takes notes of changes of an attached table, the oldest first; returns the keys they are about.';
+'Removes the oldest notes of changes to an attached table; returns the keys that they name.';
 
 create or replace function pgrecall_internal._copied_keys(
   attachment pgrecall.attachment, relation regclass, batch_size integer)
@@ -237,7 +237,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._copied_keys is
-'The next keys of the first pass over an attached table, which it counts as done.';
+'The next keys of the first pass over an attached table, which it marks as done.';
 
 create or replace function pgrecall_internal._is_behind(attachment pgrecall.attachment)
 returns boolean
@@ -276,7 +276,7 @@ begin
                        'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
                        attachment.relation);
   end if;
-  -- Another may have synced it while this waited for the bank.
+  -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
   keys := pgrecall_internal._taken_keys(attachment, batch_size);
@@ -323,7 +323,7 @@ begin
     order  by a.relation
   loop
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
-      -- The bank is not locked for nothing.
+      -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
     else
       done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);

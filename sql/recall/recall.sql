@@ -5,11 +5,6 @@
 -- a new setting is an option (recall_options()), a new column is an attribute at the end of its
 -- type. The argument types accept what clients send: embedding takes any kind of vector, array or
 -- text, during any range or text, filter an expression or JSON.
---
--- An error that the caller can mend is raised again by the function that was called, here and in
--- others of everyday use: its context is then one line, not a dozen private ones. All others keep
--- theirs. Where a function may be called many times in a transaction, such a block reads and checks
--- alone, so that it takes no transaction id.
 create or replace function pgrecall.hybrid_recall(
   bank       text,
   query      text,
@@ -26,8 +21,6 @@ returns setof pgrecall.recalled
 language plpgsql volatile parallel unsafe rows 10
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select h.*
@@ -35,9 +28,6 @@ begin
            bank, query, pgrecall_internal._to_halfvec(embedding),
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, options)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
@@ -71,16 +61,12 @@ set search_path from current
 as $$
 declare
   run  record;
-  hint text;
 begin
   run := pgrecall_internal._recall(
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
   return (run.hits, run.arms)::pgrecall.recall_report;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.recall_report is
@@ -104,8 +90,6 @@ returns setof pgrecall.arm_report
 language plpgsql volatile parallel unsafe rows 8
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select a.*
@@ -114,9 +98,6 @@ begin
            pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
            model, coalesce(options, '{}') || '{"explain": true}',
            coalesce(is_run, true))).arms) as a;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.explain_recall is
@@ -143,7 +124,6 @@ set search_path from current
 as $$
 declare
   request pgrecall_internal.request;
-  hint    text;
 begin
   request := pgrecall_internal._request(
     bank, query, pgrecall_internal._to_halfvec(embedding),
@@ -160,9 +140,6 @@ begin
   end if;
   return query
   select h.* from unnest((pgrecall_internal._run(request, false)).hits) as h;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.arm_hits is

@@ -292,8 +292,6 @@ returns setof pgrecall.recall_step
 language plpgsql volatile parallel unsafe rows 14
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   return query
   select s.*
@@ -303,9 +301,6 @@ begin
              pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of,
              model, options),
            memory_id) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.why_not is

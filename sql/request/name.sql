@@ -107,7 +107,7 @@ create or replace function pgrecall_internal._named_entities(bank text, query te
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
-  -- In the from of a query, so that it is inlined.
+  -- Called in a from clause, so that it is inlined.
   select distinct on (q.entity_id)
          q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
   from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
@@ -173,8 +173,8 @@ begin
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
-        -- A rare name is what the question is about: an embedding of the rest finds anything. One
-        -- that every twentieth fact mentions tells nothing apart.
+        -- A rare name is what the question is about: an embedding of the rest finds anything. A
+        -- name that every twentieth fact mentions distinguishes nothing.
         and  (select count(*)
               from (
                 select from pgrecall.mention m
@@ -186,7 +186,7 @@ begin
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
     ) as proper
-    -- A part of an identifier is not a separate word.
+    -- A part of an identifier is not a word of its own.
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
@@ -224,7 +224,7 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- In the from of a query, so that it is inlined; a range keeps to the primary key.
+  -- Called in a from clause, so that it is inlined; a range keeps to the primary key.
   select count(*)
   from (
     select from pgrecall.mention m

@@ -55,10 +55,10 @@ comment on function pgrecall_internal._range_of_period is 'A window as a tstzran
 create or replace function pgrecall_internal._asked(query text)
 returns text
 language sql immutable parallel safe
--- A very long text is searched by its beginning.
+-- Only the beginning of a very long text is searched.
 return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
 comment on function pgrecall_internal._asked is
-'A query without white space around it, its first 16,000 characters, empty when null.';
+'A query, trimmed and cut to its first 16,000 characters; empty for null.';
 
 create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
@@ -124,8 +124,8 @@ declare
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
-  -- A window that is open on a side is spanned there by what is open, too: by what reaches beyond
-  -- every finite time.
+  -- Where the window is open on a side, only an occurrence that is open there spans it: one that
+  -- reaches beyond every finite time.
   before jsonb := jsonb_build_array(
     null, coalesce(to_jsonb(nullif(starts, '-infinity')), '"4714-11-24T00:00:00Z BC"'));
   after  jsonb := jsonb_build_array(
@@ -160,7 +160,7 @@ create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
 returns jsonb
 language sql stable parallel safe
--- An array appended to an array: its elements. Of no condition "and" alone is left.
+-- Appending an array appends its elements. Without a condition only "and" is left.
 return nullif(
   '["and"]'
   || case when filter is null then '[]' else jsonb_build_array(filter) end
@@ -297,7 +297,7 @@ begin
     when 'high' then least(2 * request.depth, 10000)
     else request.depth
   end;
-  -- A default is no limit to what is asked for.
+  -- A default must not limit what the call asks for.
   if not (request.bank).options || coalesce(options, '{}') ? 'depth' then
     request.depth := greatest(
       request.depth, least(top_k + (request.options ->> 'skip')::bigint, 10000));
@@ -372,7 +372,7 @@ declare
   places integer[];
   tried  integer;
 begin
-  -- The first are nearly always enough; else all.
+  -- The first ones are nearly always enough; if not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null then
       places := array(
@@ -416,5 +416,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
-'The places, from 1, of the first so many of the memories that are of an asked fact type (any '
-'where fact_types is null), valid as of the recall and pass its filter.';
+'The places, from 1, of the first so many memories that have one of fact_types (any where that is '
+'null), are valid as of the recall and pass its filter.';

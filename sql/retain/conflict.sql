@@ -1,9 +1,9 @@
 -- Facts that contradict one another, marked in the rows of a recall.
 --
--- Two memories conflict where both hold as of the time asked about, and either have one fact_key
--- and different texts, or lead one relation of one entity to different ones. A relation conflicts
--- only where the bank says that its kind leads to one other at a time: by single_relations, or by
--- replace that ends all others. Where known, their times must overlap: occurred of both, and
+-- Two memories conflict where both hold at the time asked about, and either share a fact_key but
+-- not a text, or state the same relation of one entity to different entities. A relation conflicts
+-- only where the bank says that an entity has one of its kind at a time: by single_relations, or by
+-- a replace that ends all others. Where known, their times must overlap: occurred of both, and
 -- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
 -- lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
@@ -40,7 +40,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._key_conflicts is
-'Memories that have the key of a row and another text as of a time.';
+'Memories with the key of a row and another text, as of a time.';
 
 create or replace function pgrecall_internal._relation_conflicts(
   bank pgrecall.bank, hits pgrecall.recalled[], as_of timestamptz)
@@ -85,8 +85,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._relation_conflicts is
-'Memories that lead a relation of a row elsewhere as of a time; kinds of single_relations, or '
-'every kind where the bank names none.';
+'Memories that state a relation of a row to another entity, as of a time; for kinds in '
+'single_relations, or for every kind where the bank names none.';
 
 create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])

@@ -15,7 +15,6 @@ as $$
 declare
   gone     bigint[];
   affected bigint[];
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -89,9 +88,6 @@ begin
   where  e.bank_id = merge_entities.bank and e.entity_id = any (gone);
   perform pgrecall_internal._recount_mentions(bank, affected, 1);
   return cardinality(gone);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.merge_entities is
@@ -111,7 +107,6 @@ declare
   old_entity pgrecall.entity;
   moved      bigint[];
   new_id     bigint;
-  hint       text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -195,9 +190,6 @@ begin
   where  r.bank_id = split_entity.bank and r.to_id = split_entity.entity_id
     and  r.memory_id = any (moved);
   return new_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.split_entity is
@@ -212,8 +204,6 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -225,9 +215,6 @@ begin
   update pgrecall.entity e
   set    name = rename_entity.name
   where  e.bank_id = rename_entity.bank and e.entity_id = rename_entity.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.rename_entity is
@@ -244,7 +231,7 @@ return array(
   order  by 1
 );
 comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before and one behind.';
+'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
 
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,
@@ -350,8 +337,6 @@ set search_path from current
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
@@ -412,9 +397,6 @@ begin
     limit  1
   ) as o
   order  by s.score desc, k.entity_id, o.entity_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.duplicate_entities is

@@ -19,7 +19,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._message_length is
-'The length in lexemes of some messages together, those with ids up to upto.';
+'Total length in lexemes of those of some messages with ids up to upto.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -107,13 +107,12 @@ declare
   locked   pgrecall.bank;
   ids      bigint[];
   sessions text[];
-  hint     text;
 begin
   locked := pgrecall_internal._bank(bank);
   if num_nonnulls(message_ids, session, during) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = 'nothing says what to forget',
+      message = 'no condition says what to forget',
       hint    = 'Pass message_ids =>, session => or during =>, such as ''[,2026-01-01)''.';
   end if;
   if dry_run is not true then
@@ -135,15 +134,12 @@ begin
     sessions := sessions || session;
   end if;
   return pgrecall_internal._forget_messages(locked, ids, sessions);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.forget_messages is
 'Erases the raw messages that meet all conditions given: these ids, this session, sent in this '
 'window, ''[,2026-01-01)'' for all before 2026. Returns how many; dry_run only counts them. A '
 'session that is left without messages is erased, too, so that it no longer counts as a '
-'conversation. Facts that were extracted from them stay: forget_where(source_id =>). BM25 counts '
-'without them at once; the weights of a large bank follow with maintain(). Errors: RC001, 22023 no '
-'condition.';
+'conversation. Facts that were extracted from them stay: forget_where(source_id =>). The BM25 '
+'counts change at once; in a large bank the weights follow with maintain(). Errors: RC001, 22023 '
+'no condition.';

@@ -11,7 +11,7 @@
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns text
+returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
@@ -43,20 +43,20 @@ begin
         limit  1)
     end;
     if target is null then
-      return format('facts[%s].links[%s]: no memory of bank "%s" answers to %s',
-                    link.n - 1, link.position - 1, bank, link.target);
+      perform pgrecall_internal._raise_invalid_field(
+        format('facts[%s].links[%s]', link.n - 1, link.position - 1),
+        format('no memory of bank "%s" answers to %s', bank, link.target),
+        'Retain the fact that it leads to first, or in the same call.');
     end if;
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
     select _store_causal_links.bank, from_id, link.kind, target, link.weight
     where  target <> from_id
     on conflict on constraint link_pkey do nothing;
   end loop;
-  return null;
 end;
 $$;
 comment on function pgrecall_internal._store_causal_links is
-'Writes the causal links of facts; returns the error message for one whose target does not exist, '
-'which retain() raises.';
+'Writes the causal links of facts. Errors: RC003 the target of a link does not exist.';
 
 create or replace function pgrecall_internal._link_all_pairs(
   bank pgrecall.bank, memory_ids bigint[])
@@ -281,7 +281,6 @@ set search_path from current
 as $$
 declare
   memory_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._shared_bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -298,9 +297,6 @@ begin
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
   return cardinality(memory_ids);
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.link_pending is
@@ -312,17 +308,12 @@ returns bigint
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
     select count(*) from pgrecall.memory m
     where  m.bank_id = pending_links.bank and not m.is_linked
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.pending_links is

@@ -138,7 +138,6 @@ declare
   condition  jsonb;
   visible    text;
   entity_ids bigint[];
-  hint       text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -156,9 +155,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, pgrecall_internal._listed_ids(
            bank, visible, condition, fact_types, span, entity_ids, as_of, before_id, top_k)) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_memories is
@@ -178,7 +174,6 @@ as $$
 declare
   ids   bigint[] := array[memory_id];
   added bigint[] := ids;
-  hint  text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -206,9 +201,6 @@ begin
   select s.*
   from   pgrecall.stored_memories(bank, ids) as s
   order  by s.valid_from, s.memory_id;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_history is
@@ -229,19 +221,13 @@ as $$
 declare
   condition jsonb;
   ids       bigint[];
-  hint      text;
 begin
-  begin
-    perform pgrecall_internal._bank(bank);
-    condition := pgrecall_internal._parsed_filter(filter);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._bank(bank);
+  condition := pgrecall_internal._parsed_filter(filter);
   if num_nonnulls(condition, fact_key, source_id) = 0 then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = 'nothing says what to forget',
+      message = 'no condition says what to forget',
       hint    = 'Pass filter =>, fact_key => or source_id =>; pgrecall.drop_bank() erases a bank.';
   end if;
   if dry_run is not true then

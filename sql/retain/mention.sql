@@ -3,11 +3,11 @@
 -- retain() calls three functions in turn. _store_entities() creates an entity for each unknown
 -- name. _store_mentions() then resolves every name to an entity: a name of one entity means that
 -- entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
--- which compares co-mentions, time and kind. _store_relations() connects the resolved entities.
--- New names are locked before (_lock_names()), so that two writers do not create an entity of the
--- same name; who deletes or merges entities is alone in the bank.
--- The queries look up one alias or entity at a time, each in a lateral subquery with a limit, so
--- that they use the index also before the tables are analysed.
+-- which compares co-mentions, time and kind. _store_relations() connects the resolved entities. New
+-- names are locked before (_lock_names()), so that two writers do not create an entity of the same
+-- name; a writer that deletes or merges entities has the bank for itself. The queries look up one
+-- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
+-- also before the tables are analysed.
 
 create or replace function pgrecall_internal._fact_mentions(
   facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -160,7 +160,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolve_names is
-'The entity that each name means, for names that several entities have or one of another kind; n '
+'The entity that each name means, for names of several entities or of one of another kind; n '
 'counts the names from 1. Among the candidates of _alias_candidates() the one with the highest '
 'weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled where it is the entity''s '
 'own name. s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) '

@@ -13,15 +13,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   perform pgrecall_internal._shared_bank(bank);
   if session is null or session = '' or length(session) > 500 then
     raise exception using
@@ -56,8 +48,6 @@ returns timestamptz
 language plpgsql stable parallel unsafe
 set search_path from current
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   return (
@@ -67,13 +57,10 @@ begin
     order  by s.ended_at desc
     limit  1
   );
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.last_session_end is
-'End of the last conversation that was over before a time; null: none. Errors: RC001.';
+'End of the last conversation that ended before a time; null: none. Errors: RC001.';
 
 create or replace function pgrecall_internal._content_text(place text, content jsonb)
 returns jsonb
@@ -94,8 +81,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._content_text is
-'The text of the field content of a message of a chat API: a string, or the texts of its parts on '
-'a line each. Errors: RC003.';
+'The text in field content of a chat API''s message: a string, or the texts of its parts, one a '
+'line. Errors: RC003.';
 
 create or replace function pgrecall_internal._read_message(message jsonb, index integer)
 returns pgrecall_internal.message_row
@@ -181,24 +168,18 @@ declare
   message_rows pgrecall_internal.message_row[];
   average      double precision;
   new_ids      bigint[];
-  hint         text;
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    perform pgrecall_internal._check_array('messages', messages);
-    message_rows := array(
-      select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-      from   jsonb_array_elements(messages) with ordinality as m(value, n)
-      order  by m.n
-    );
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
-  -- The words of a message count for its neighbours, whoever writes them.
+  -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
   end if;

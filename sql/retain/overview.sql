@@ -1,6 +1,6 @@
--- A bank seen from above: how many memories when, which entities, and all that belongs to a memory.
+-- A bank at a glance: how many memories by time, which entities, and all that belongs to a memory.
 --
--- They are for a browser of memories, such as the console or a BI tool, beside the lists.
+-- They serve browsers of memories, such as the console or a BI tool, beside the lists.
 -- memory_counts() reads the bank once; the others read by index and are bounded.
 create or replace function pgrecall.memory_counts(
   bank text, unit text default 'month', basis text default 'stored', filter text default null)
@@ -11,7 +11,6 @@ as $$
 declare
   condition jsonb := pgrecall_internal._parsed_filter(filter);
   moment    text;
-  hint      text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_choice('unit', unit, '{hour,day,week,month,quarter,year}');
@@ -33,9 +32,6 @@ begin
     order  by 1, 2
   $sql$, moment, pgrecall_internal._filter_sql(condition))
   using bank, now(), condition, unit;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_counts is
@@ -58,7 +54,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   wanted text := pgrecall.normalised_name(name);
-  hint   text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
@@ -100,9 +95,6 @@ begin
     limit  list_entities.top_k
   ) as p
   order  by p.mentions desc, p.entity_id desc;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.list_entities is
@@ -117,8 +109,6 @@ language plpgsql stable parallel unsafe rows 1
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  hint text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -149,9 +139,6 @@ begin
     (select m.is_linked
      from   pgrecall.memory m
      where  m.bank_id = memory_details.bank and m.memory_id = memory_details.memory_id);
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.memory_details is

@@ -1,10 +1,11 @@
--- Embeddings that are missing: of facts that were written in SQL, or while no embedder was at hand.
+-- Missing embeddings: of facts that were written in SQL, or without an embedder.
 --
 -- A fact is stored without an embedding where the caller has none; all arms but the semantic one
 -- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
--- memories by similarity, as retain() would have done. Both work on any number of memories in
--- batches and keep no state: what has an embedding is not listed, so they go on after an
--- interruption. Questions are always stored with theirs; another model is for retain/reembed.sql.
+-- memories by similarity, as retain() would have done. Both work in batches on any number of
+-- memories and keep no state: what has an embedding is not listed, so they go on after an
+-- interruption. Questions are always stored with their embeddings; a change of model is in
+-- retain/reembed.sql.
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text
@@ -14,7 +15,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   searched pgrecall.bank;
-  hint     text;
 begin
   searched := pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -39,9 +39,6 @@ begin
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
   limit  batch_size;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_pending is
@@ -96,7 +93,6 @@ declare
   bare   bigint[];
   ids    bigint[];
   worded bigint := 0;
-  hint   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_array('embeddings', embeddings);
@@ -120,7 +116,7 @@ begin
                and  e.memory_id = (v.item ->> 'memory_id')::bigint
                and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
   );
-  -- Memories forgotten in the meantime are skipped, and what has an embedding by now keeps it.
+  -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
     insert into pgrecall.embedding as s
            (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, tokens)
@@ -173,9 +169,6 @@ begin
     ) as i;
   end if;
   return cardinality(ids) + worded;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.embed_store is

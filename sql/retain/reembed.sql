@@ -51,8 +51,7 @@ begin
   return bank;
 end;
 $$;
-comment on function pgrecall_internal._as_next is
-'A bank as it is to be when it is re-embedded.';
+comment on function pgrecall_internal._as_next is 'A bank as it will be once it is re-embedded.';
 
 create or replace function pgrecall.reembed_start(bank text, model text, dimensions integer)
 returns void
@@ -249,8 +248,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._reembed_counts is
-'Number of embeddings of a model, of those still missing for the next model, and of those that '
-'cannot be made since their text was not stored.';
+'How many embeddings a model has, how many of them the next model still lacks, and how many cannot '
+'be made since their text was not stored.';
 
 create or replace function pgrecall.reembed_status(bank text)
 returns setof pgrecall.reembedding

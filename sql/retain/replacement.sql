@@ -1,14 +1,13 @@
 -- Replacement of facts with the same key, or the same relation of an entity.
 --
--- A fact holds from the time it was said at (valid_from) until the next fact of its key, or the
--- next that leads its relation elsewhere, was said: so a recall as of any time finds what was known
--- last. Only facts retained with replace end others, and are ended by others said later: one that
--- arrives late ends earlier ones, and itself ends where the next began. Facts said at the same time
--- follow in the order retained.
--- A fact that states several relations ends as a whole. A relation that ended by itself (valid_to)
--- is history and replaces nothing.
--- All replacements of a batch are found at once, sorted by key or relation and time, in n log n.
--- Facts of a key are read from the earliest time in the batch on, those of a relation all.
+-- A fact holds from when it was said (valid_from) until the next fact of its key, or the next that
+-- gives its relation another end, was said: so a recall as of any time finds what was known last.
+-- Only facts retained with replace end others, and are ended by others said later: one that arrives
+-- late ends earlier ones, and itself ends where the next began. Facts said at the same time follow
+-- in the order retained. A fact that states several relations ends as a whole. A relation that
+-- ended by itself (valid_to) is history and replaces nothing. All replacements of a batch are found
+-- at once, sorted by key or relation and time, in n log n. Facts of a key are read from the
+-- earliest time in the batch on; of a relation, all are read.
 create or replace function pgrecall_internal._end_memories(
   bank text, kind text, correction_id bigint, memory_ids bigint[], ends timestamptz[],
   successors bigint[])
@@ -246,7 +245,7 @@ begin
   successors := '{}';
   for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
     found := pgrecall_internal._replacements(members, level);
-    -- Those of this trust; the others have been ended among their own.
+    -- Those of this trust; those of other trusts end one another in their own pass.
     select ended || coalesce(array_agg(u.memory_id), '{}'),
            ends || coalesce(array_agg(u.ends_at), '{}'),
            successors || coalesce(array_agg(u.successor_id), '{}')
@@ -257,7 +256,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_replacements is
-'As _replacements(), where each member is ended only by those that are trusted as much.';
+'As _replacements(), but a member is ended only by one that is trusted as much.';
 
 create or replace function pgrecall_internal._replace(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -276,8 +275,8 @@ begin
     select m from pgrecall_internal._slot_members(bank, mode, facts, memory_ids) as m);
   pairs := pgrecall_internal._replacements(members, 0);
   if bank.source_trust <> '{}' then
-    -- What the batch says ends nothing that is trusted more: an error. Nor does what was said
-    -- before end a fact that arrives late.
+    -- The batch may not end a fact that is trusted more: an error. Nor do earlier facts end one
+    -- that arrives late.
     perform pgrecall_internal._check_successors(
       bank.bank_id, array_agg(u.memory_id), array_agg(u.successor_id))
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)

@@ -3,15 +3,15 @@
 -- retain() is a sequence of steps, each a function: _pin_model() fixes the model and the length of
 -- the bank's embeddings by the first one stored; _read_fact() checks each fact and types it;
 -- _store_memories() and the functions after it write memories, embeddings, entities, mentions,
--- relations and links.
--- The bank is locked from the first statement to the end of the transaction: shared with others
--- that retain, unless _is_alone() says otherwise. Between those, a unique index, the rows of known
--- facts and name_lock decide who comes first where two bring the same fact, name or key; each is
--- taken in an order of its own. A batch is written whole or not at all. content_hash identifies a
--- fact: retaining it again stores nothing new and returns the existing memory. As the last step
--- _replace() (retain/replacement.sql) ends older facts that new ones replace.
--- Plans of what reads tables are not kept (force_custom_plan): a plan made for an empty bank would
--- read the whole table in a full one. Those of what only computes or inserts are.
+-- relations and links. The bank is locked from the first statement to the end of the transaction:
+-- shared with others that retain, unless _is_alone() says otherwise. Between those, a unique index,
+-- the rows of known facts and name_lock decide which of two writers of the same fact, name or key
+-- comes first; each kind is locked in a fixed order. A batch is written whole or not at all.
+-- content_hash identifies a fact: retaining it again stores nothing new and returns the existing
+-- memory. As the last step _replace() (retain/replacement.sql) ends older facts that new ones
+-- replace. Plans of statements that read tables are not kept (force_custom_plan): a plan made for
+-- an empty bank would read the whole table in a full one. Plans that only compute or insert are
+-- kept.
 
 create or replace function pgrecall_internal._pin_model(
   bank pgrecall.bank, facts jsonb, model text)
@@ -84,12 +84,12 @@ return coalesce(
   (bank.embedding_dimensions is null or bank.embedding_model is null and model <> '')
   and jsonb_path_exists(
         facts, 'lax $[*] ? (exists(@.embedding) || exists(@.embeddings) || exists(@.questions))')
-  -- Entities of two names may be one, and equal facts that expire are told apart by no index.
+  -- Two names may mean one entity, and no index tells equal facts that expire apart.
   or coalesce(_is_alone.replace, bank.replace) in ('relation', 'both')
      and jsonb_path_exists(facts, 'lax $[*].relations[*]')
   or jsonb_path_exists(facts, 'lax $[*].expires_at'), false);
 comment on function pgrecall_internal._is_alone is
-'Whether retain() of these facts must have the bank for itself.';
+'Whether retain() needs the bank for itself to store these facts.';
 
 create or replace function pgrecall_internal._check_quarantine(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[])
@@ -159,8 +159,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lock_names is
-'Locks the names in facts that may become entities, and the keys that replace facts. Who waited '
-'sees in its next statement what the other has stored; with an old snapshot it fails (40001).';
+'Locks the names in facts that may become entities, and the keys that replace facts. A transaction '
+'that waited sees what the other stored in its next statement; with an old snapshot it fails '
+'(40001).';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
@@ -309,8 +310,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._update_known is
-'Raises the proof_count of memories to that of facts where it is greater, and sets the expiry of '
-'those that hold to that of the last such fact. They must be locked.';
+'Raises the proof_count of memories to that of equal facts where that is greater, and sets the '
+'expiry of those that hold to that of the last equal fact. The memories must be locked.';
 
 create or replace function pgrecall_internal._store_embeddings(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -377,20 +378,13 @@ declare
   fact_types text[];
   fact_rows  pgrecall_internal.fact_row[];
   mode       text;
-  problem    text;
-  hint       text;
   average    double precision;
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
 begin
-  begin
-    locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-    facts := pgrecall_internal._facts(facts);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
+  facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -402,20 +396,15 @@ begin
   fact_types := array(
     select t.fact_type from pgrecall.fact_type t where t.bank_id = retain.bank order by 1
   );
-  begin
-    perform pgrecall_internal._check_choice(
-      'link', link, '{now,deferred}',
-      'With "deferred" call pgrecall.link_pending() when the load is done.');
-    perform pgrecall_internal._check_choice(
-      'replace', mode, '{none,key,relation,both}',
-      'With "key" a fact ends the older facts of its fact_key.');
-    locked := pgrecall_internal._pin_model(locked, facts, model);
-    fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
-    perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
+  perform pgrecall_internal._check_choice(
+    'link', link, '{now,deferred}',
+    'With "deferred" call pgrecall.link_pending() when the load is done.');
+  perform pgrecall_internal._check_choice(
+    'replace', mode, '{none,key,relation,both}',
+    'With "key" a fact ends the older facts of its fact_key.');
+  locked := pgrecall_internal._pin_model(locked, facts, model);
+  fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
+  perform pgrecall_internal._check_quarantine(locked, fact_rows);
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
@@ -434,13 +423,7 @@ begin
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  problem := pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
-  if problem is not null then
-    raise exception using
-      errcode = 'RC003',
-      message = problem,
-      hint    = 'Retain the fact that it leads to first, or in the same call.';
-  end if;
+  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -552,14 +535,7 @@ declare
   named   bigint[];
   change  record;
   removed bigint;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
   change := pgrecall_internal._uncount_memories(locked, memory_ids);
   named := array(
@@ -587,5 +563,5 @@ end;
 $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
-'other memory mentions; returns how many memories were erased. BM25 counts without them at once. '
+'other memory mentions; returns how many memories were erased. The BM25 counts change at once. '
 'Errors: RC001.';

@@ -38,7 +38,7 @@ begin
   if last is null then
     return;
   end if;
-  -- As it is typed, and stemmed where it is one word: facts that are not counted yet have it too.
+  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
   select array_agg(x.dimension), coalesce(sum(x.document_count), 0)
   into   begun, known
   from (
@@ -156,7 +156,6 @@ declare
   is_common  boolean;
   entity_ids bigint[];
   ids        bigint[];
-  hint       text;
 begin
   found_bank := pgrecall_internal._bank(bank);
   span := pgrecall_internal._range_of_period(during);
@@ -185,9 +184,6 @@ begin
   end if;
   return query
   select s.* from pgrecall.stored_memories(bank, ids) as s;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.find_memories is

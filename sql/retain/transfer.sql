@@ -2,12 +2,12 @@
 --
 -- clone_bank() copies each table of a bank. exported_rows() returns the rows of all tables as JSON,
 -- in pages, and import_rows() stores them under the name of any bank: every column comes back as it
--- was, ids and history included. A row is {"table": "memory", "row": {...}}, without the bank.
--- The tables come in an order in which each row refers to earlier ones only. Memories refer to one
--- another, so what superseded each stands in rows of its own at the end ("superseded").
--- import_rows() leaves out what is there already, so an import that broke off is sent again, and it
--- refuses a row that differs from the one that is there. Names of tables and columns come from the
--- list below and from the catalog, never from the rows.
+-- was, ids and history included. A row is {"table": "memory", "row": {...}}, without the bank. The
+-- tables come in an order in which each row refers to earlier ones only. Memories refer to one
+-- another, so rows at the end ("superseded") say what superseded each. import_rows() leaves out
+-- rows that are there already, so an interrupted import can be sent again, and refuses a row that
+-- differs from the one that is there. Names of tables and columns come from the list below and from
+-- the catalog, never from the rows.
 create or replace function pgrecall_internal._bank_tables()
 returns table (place integer, name text, of_table text, keys text[])
 language sql immutable parallel safe rows 20
@@ -33,8 +33,7 @@ begin atomic
   ) as v(place, name, of_table, keys);
 end;
 comment on function pgrecall_internal._bank_tables is
-'The tables of a bank in the order in which they are exported, and the rest of their primary keys '
-'behind bank_id.';
+'The tables of a bank in the order of an export, each with its primary key without bank_id.';
 
 create or replace function pgrecall_internal._columns_of(of_table text)
 returns text[]
@@ -46,7 +45,7 @@ begin
     select a.attname::text
     from   pg_attribute a
     where  a.attrelid = of_table::regclass and a.attnum > 0 and not a.attisdropped
-      -- The key of a fence is that of one bank: a copy gets its own.
+      -- A copy gets a fence_key of its own.
       and  a.attgenerated = '' and a.attname not in ('bank_id', 'fence_key')
     order  by a.attnum
   );
@@ -65,7 +64,6 @@ declare
   part     record;
   copied   bigint;
   memories bigint;
-  hint     text;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
@@ -93,9 +91,6 @@ begin
     end if;
   end loop;
   return memories;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.clone_bank is
@@ -120,7 +115,7 @@ begin
   limit  1;
   if found then
     perform pgrecall_internal._raise_invalid_field(
-      place, format('it is no exported row: %s', left(item::text, 80)),
+      place, format('not an exported row: %s', left(item::text, 80)),
       'Pass what exported_rows() returned: {"table": "memory", "row": {...}}.');
   end if;
   select format('%s[%s].row.%s', _check_rows.name, r.n - 1, k.name) into place
@@ -155,7 +150,6 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
-  hint     text;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -198,9 +192,6 @@ begin
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
-exception when sqlstate 'RC000' or invalid_parameter_value then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.exported_rows is
@@ -280,7 +271,6 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
-  hint        text;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -307,7 +297,7 @@ begin
       message = format('rows: unusable row: %s', sqlerrm),
       hint    = 'Pass all rows of exported_rows(), in their order and unchanged.';
   end;
-  -- Ids given later must not meet those of the import, unless they are of another range.
+  -- Later ids must not collide with imported ones, unless those are of another range.
   greatest_id := (
     select max(v.id::bigint)
     from   jsonb_array_elements(rows) as r
@@ -322,14 +312,11 @@ begin
     and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
     and  greatest_id between s.seqmin and s.seqmax;
   return stored;
-exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-  get stacked diagnostics hint = pg_exception_hint;
-  raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
 end;
 $$;
 comment on function pgrecall.import_rows is
 'Stores rows of exported_rows() under the name of a bank, which the first of them creates: every '
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
-'Returns how many were stored. All or nothing. Ids stay; where they are beyond the sequence id_seq '
-'it is moved behind them, which needs update on it. Errors: RC001, RC002 the bank holds another '
-'row under that key, RC003 unusable row, 22023 unusable name.';
+'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
+'is moved past them, which needs the right to update it. Errors: RC001, RC002 the bank holds '
+'another row under that key, RC003 unusable row, 22023 unusable name.';

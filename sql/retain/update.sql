@@ -40,7 +40,7 @@ return strpos(words, ' ' || alias || ' ') > 0
        or length(alias) > 2 and strpos(words, ' ' || alias || 's ') > 0
        or alias ~ ('[' || pgrecall_internal._cjk() || ']') and strpos(words, alias) > 0;
 comment on function pgrecall_internal._is_name_in is
-'Whether a normalised name stands in a text, which is normalised as a name is, between spaces.';
+'Whether a text, normalised as a name is, has a normalised name in it, between spaces.';
 
 create or replace function pgrecall_internal._named_in(
   bank text, entity_ids bigint[], words text, former_words text)
@@ -156,7 +156,7 @@ begin
   select m.* into version from pgrecall.memory m
   where  m.bank_id = bank.bank_id and m.memory_id = _copy_parts.to_id;
   perform pgrecall_internal._copy_mentions(bank, former, version, changes);
-  -- Causal links that others lead to it are theirs, and lead to the new version as well.
+  -- Causal links from others to it belong to them, and lead to the new version as well.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select bank.bank_id, _copy_parts.to_id as from_id, x.kind, x.to_id, x.weight
   from   pgrecall.link x
@@ -199,17 +199,8 @@ declare
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
-  hint    text;
 begin
-  begin
-    perform pgrecall_internal._bank_to_write(bank);
-    perform pgrecall_internal._check_memory(bank, memory_id);
-  exception when sqlstate 'RC000' or invalid_parameter_value or insufficient_privilege then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   locked := pgrecall_internal._locked_bank(bank);
-  -- Again: it may have been forgotten during the wait.
   perform pgrecall_internal._check_memory(bank, memory_id);
   if changes is null or jsonb_typeof(changes) <> 'object' or changes = '{}' then
     raise exception using
@@ -239,17 +230,6 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
-  begin
-    -- As retain() will, whose errors would show that it was called from here.
-    perform pgrecall_internal._read_facts(
-      jsonb_build_array(fact || changes),
-      pgrecall_internal._pin_model(locked, jsonb_build_array(fact || changes), model),
-      array(select t.fact_type from pgrecall.fact_type t
-            where  t.bank_id = update_memory.bank order by 1));
-  exception when sqlstate 'RC000' or invalid_parameter_value then
-    get stacked diagnostics hint = pg_exception_hint;
-    raise exception using errcode = sqlstate, message = sqlerrm, hint = hint;
-  end;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -265,7 +245,7 @@ begin
          corrections   = jsonb_set(m.corrections, '{-1,replaced_by}', to_jsonb(new_id))
   where  m.bank_id = update_memory.bank and m.memory_id = update_memory.memory_id;
   if is_new then
-    -- As of earlier times it is the old version that was known.
+    -- As of earlier times the old version was known.
     update pgrecall.memory m
     set    valid_from = least(now(), m.valid_to)
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;

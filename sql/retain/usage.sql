@@ -1,4 +1,5 @@
--- What kinds of relations mean: an embedding of the words of each kind, and of how facts say it.
+-- What kinds of relations mean: an embedding of the words of each kind, and one of how facts state
+-- it.
 --
 -- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts
 -- that state reports_to are worded in as many ways, so the mean of their embeddings, with that
@@ -63,8 +64,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
-'Computes what kinds of relations mean by a model from their words and the facts that state them '
-'now.';
+'Computes what kinds of relations mean in a model''s embeddings, from their words and the facts '
+'that state them now.';
 
 create or replace function pgrecall.relations_pending(bank text, model text default null)
 returns setof pgrecall.pending_text

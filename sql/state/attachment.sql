@@ -1,11 +1,11 @@
--- Tables of the user's own whose rows are memories: which they are, and what has changed in them.
+-- The user's own tables whose rows are memories, and what has changed in them.
 --
 -- attach_table() (operations/attachment.sql) writes a row of attachment and puts triggers on the
--- table. They note the keys that change in attached_change, in the transaction that changes them:
--- what is rolled back leaves no note, and a note is never seen without the row it is about.
--- sync_table() (operations/sync.sql) reads the rows of these keys and retains, updates or forgets
--- their memories; attached_row says which memory was made of which row, and of which content.
--- Tables are known by name, not by oid, so that a dump of these rows can be restored anywhere.
+-- table. They note the keys that change in attached_change, in the transaction that changes them: a
+-- rollback leaves no note, and a note is never visible without its row. sync_table()
+-- (operations/sync.sql) reads the rows of these keys and retains, updates or forgets their
+-- memories; attached_row says which memory was made from which row, and from what content. Tables
+-- are known by name, not by oid, so that a dump of these rows can be restored anywhere.
 
 create table pgrecall.attachment (
   bank_id         text not null,
@@ -33,13 +33,14 @@ comment on column pgrecall.attachment.note_name is
 'Name of the function of its triggers, a hash: everybody may read the definitions of functions.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
-'The columns that each field of a fact is made of: {"text": ["body"], "entities": ["author"]}.';
+'The columns that make up each field of a fact: {"text": ["body"], "entities": ["author"]}.';
 comment on column pgrecall.attachment.fact_type is
-'The fact type of rows whose columns give none.';
+'The fact type of rows where no column gives one.';
 comment on column pgrecall.attachment.apply is
-'When changes reach the bank. later: by sync_table(); commit: as the changing transaction commits.';
+'When changes reach the bank. later: with sync_table(); commit: when the transaction that made '
+'them commits.';
 comment on column pgrecall.attachment.is_history_kept is
-'Whether the former content of a changed row is kept, for recalls as of an earlier time.';
+'Whether a changed row keeps its former content, for recalls as of an earlier time.';
 comment on column pgrecall.attachment.is_copied is 'Whether the first pass over all rows is done.';
 comment on column pgrecall.attachment.copied_key is
 'How far that pass has come, in order of the key; null: not begun.';
@@ -62,12 +63,12 @@ create table pgrecall.attached_row (
   constraint attached_row_row_hash_check check (octet_length(row_hash) = 32)
 );
 comment on table pgrecall.attached_row is
-'The memories that were made of rows of attached tables, former contents of a row too. Join it to '
-'the table by key.';
+'The memories made from rows of attached tables, from former contents of a row too. Join it to the '
+'table by key.';
 comment on column pgrecall.attached_row.relation is 'The table, as in attachment.';
 comment on column pgrecall.attached_row.key is 'The key of the row, as text.';
 comment on column pgrecall.attached_row.row_hash is
-'SHA-256 of the fact that was made of the row: a row that gives the same fact is left alone.';
+'SHA-256 of the fact made from the row: a row that gives the same fact again is left alone.';
 
 create index attached_row_bank_id_relation_idx
   on pgrecall.attached_row (bank_id, relation, key, memory_id);
@@ -93,7 +94,7 @@ comment on column pgrecall.attached_change.key is
 comment on column pgrecall.attached_change.noted_at is
 'When the transaction that made the change began.';
 comment on column pgrecall.attached_change.problem is
-'Why the row could not be stored; the next change of the row tries again. Null: not tried yet.';
+'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
 create index attached_change_bank_id_relation_idx
   on pgrecall.attached_change (bank_id, relation, change_id);

@@ -97,24 +97,23 @@ comment on column pgrecall.bank.context_weight is
 'Weight of words in the context of a fact relative to its text, as in BM25F; 0: ignored. Takes '
 'effect on stored facts at the next full refresh_statistics().';
 comment on column pgrecall.bank.key_weight is
-'Weight of words in the fact_key, as context_weight.';
+'Weight of words in the fact_key, in the same way as context_weight.';
 comment on column pgrecall.bank.options is
-'Defaults of this bank for the options of a recall, {"diversity": 0.2}: those of recall_options() '
-'that configure_bank() was given. Read them with bank_options().';
+'Defaults of this bank for the options of a recall, {"diversity": 0.2}: the recall_options() that '
+'configure_bank() was given. Read them with bank_options().';
 comment on column pgrecall.bank.is_name_embedded is
 'Whether questions are embedded with the names of entities in them; otherwise prepare_recall() '
 'takes them out.';
 comment on column pgrecall.bank.time_settings is
 'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
-'"day_first": true, "recent_days": 30, "few": 3}, any of them.';
+'"day_first": true, "recent_days": 30, "few": 3}, any subset.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Vectors of one fact type from which index_plan() adds an HNSW index; below half of it, it drops '
-'that.';
-comment on column pgrecall.bank.hnsw_m is
-'Neighbours that an element of an HNSW index has, 2 to 100.';
+'Number of vectors of one fact type at which index_plan() adds an HNSW index; below half of it, '
+'index_plan() drops the index.';
+comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
 'Candidates considered when an element is inserted into an HNSW index, from twice hnsw_m to 1000.';
 comment on column pgrecall.bank.vector_search is
@@ -122,7 +121,7 @@ comment on column pgrecall.bank.vector_search is
 'leading_dimensions, for models trained for that (Matryoshka). Candidates found by the last two '
 'are ranked by their whole vectors.';
 comment on column pgrecall.bank.leading_dimensions is
-'Elements that vector_search leading compares first; all of a shorter vector.';
+'Elements that vector_search leading compares first; a shorter vector is compared whole.';
 comment on column pgrecall.bank.next_model is
 'Model that the bank is being re-embedded with; searches use it only after reembed_finish(). Null: '
 'none.';
@@ -136,32 +135,32 @@ comment on column pgrecall.bank.lexical_backend is
 comment on column pgrecall.bank.replace is
 'Which facts end older ones when they are retained. none: no fact. key: a fact ends those of its '
 'fact_key. relation: a fact ends those that lead the same relation from the same entity to another '
-'one. both: the two.';
+'one. both: a fact does either.';
 comment on column pgrecall.bank.single_relations is
-'Kinds of relations that lead from an entity to one other at a time, such as lives_in: facts that '
-'lead them elsewhere conflict, and replace one another where replace says so. Empty: every kind, '
+'Kinds of relations that an entity has to only one other at a time, such as lives_in. Facts that '
+'name different ones conflict, and replace one another where replace says so. Empty: every kind, '
 'where replace is relation or both.';
 comment on column pgrecall.bank.fence_key is
-'Who can read it may read the bank: what a recall under row security shows to the function that '
-'searches without it. enable_row_security() changes it.';
+'Secret of the bank. A recall under row security passes it to the function that searches without '
+'row security, as proof that its role may read the bank. enable_row_security() changes it.';
 comment on column pgrecall.bank.log_share is
-'Which share of the recalls of the driver is logged in recall_log, 0 to 1; 0: none.';
+'Share of the driver''s recalls that is logged in recall_log, 0 to 1; 0: none.';
 comment on column pgrecall.bank.calibrations is
-'By name of model: what calibrate_bank() stored, and from the beginning the constants of the model '
-'that comes with the driver. Embeddings of a model with a mean are stored as vectors of length 1 '
+'Constants by the name of their model: those that calibrate_bank() stored, and those of the models '
+'that come with the driver. Embeddings of a model with a mean are stored as vectors of length 1 '
 'minus it.';
 comment on column pgrecall.bank.embedding_mean is
-'Vector that is subtracted from the embeddings of embedding_model. Null: none.';
+'Vector subtracted from the embeddings of embedding_model. Null: none.';
 comment on column pgrecall.bank.low_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.2. Null: similarities are cosines.';
 comment on column pgrecall.bank.high_cosine is
 'Cosine of embedding_model that counts as a similarity of 0.7.';
 comment on column pgrecall.bank.source_trust is
-'How far sources are trusted, 0 to 1: {"web:*": 0.2, "web:handbook": 1}, * for all that begin so. '
-'The score of their facts is multiplied by it, and no fact ends one of a source trusted more. A '
-'source that is not named has 1.';
+'How far sources are trusted, 0 to 1: {"web:*": 0.2, "web:handbook": 1}; a * at the end stands for '
+'any ending. The trust multiplies the score of a source''s facts, and no fact ends one from a '
+'source that is trusted more. A source not named here has 1.';
 comment on column pgrecall.bank.quarantined is
-'Sources under quarantine(), each with the correction_id of what was done to their facts.';
+'Sources in quarantine, each with the correction_id of what quarantine() did to its facts.';
 
 create table pgrecall.fact_type (
   bank_id     text not null,

@@ -29,23 +29,23 @@ comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself. question: of a question that the fact answers. relation: of the words '
-'of a kind of relation that the fact states, one row for each kind of a bank. usage: of these '
-'words and of the facts that state it, their mean.';
+'of a kind of relation that the fact states, one row for each kind of a bank. usage: the mean of '
+'these words and of the facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
 'Number of the question, or of the kind of relation, among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
 'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
-'no single fact: so no arm that searches a fact type meets them.';
+'no single fact, so that no arm that searches by fact type finds them.';
 comment on column pgrecall.embedding.text is
 'The question, or the words of a relation, that were embedded; null for the text of the memory, '
 'and for a question whose text was not given, which cannot be re-embedded.';
 comment on column pgrecall.embedding.tokens is
-'Of the text of a memory, where the model makes them: the vectors of its tokens, four bits a '
-'number, by which a driver reranks; at most 3072 bytes. Null: none.';
+'Vectors of the tokens of a memory''s text, four bits a number, where the model makes them. The '
+'driver reranks by them. At most 3072 bytes. Null: none.';
 
 -- Up to 4000 dimensions stay in the row: an exact search must not fetch each vector from TOAST.
 alter table pgrecall.embedding alter column embedding set storage main;
--- Such bytes do not compress, and an exact search need not read past them.
+-- These bytes do not compress, and an exact search need not read past them.
 alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx

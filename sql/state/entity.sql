@@ -115,6 +115,6 @@ create table pgrecall_internal.name_lock (
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade
 );
 comment on table pgrecall_internal.name_lock is
-'Rows that writers lock, and so write, for new names of entities and for keys that replace facts: '
-'two that bring the same one take turns. They hold nothing and can be deleted.';
+'Rows that writers lock, by updating them, for new names of entities and for keys that replace '
+'facts: two writers of the same one take turns. The rows hold nothing and can be deleted.';
 comment on column pgrecall_internal.name_lock.slot is 'Hash of the name, 0 to 4095.';

@@ -93,9 +93,10 @@ create type pgrecall.recall_times as (
   degraded        bigint
 );
 comment on type pgrecall.recall_times is
-'A row of recall_stats(). samples: recalls that were logged. recalls: how many they stand for. '
-'p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these stages. '
-'without_hits and degraded: samples that found nothing, and from which something was left out.';
+'A row of recall_stats(). samples: recalls that were logged. recalls: how many recalls these stand '
+'for. p50_ms and so on: percentiles of the whole time; wait, embed, database, rerank: of these '
+'stages. without_hits and degraded: samples that found nothing, and from which something was left '
+'out.';
 
 create type pgrecall.lexeme_frequency as (
   lexeme    text,
@@ -355,7 +356,7 @@ create type pgrecall.relation_size as (
 );
 comment on type pgrecall.relation_size is
 'A row of relation_sizes(). live_rows, dead_rows: as PostgreSQL estimates them; dead rows wait for '
-'vacuum. vacuumed_at, analysed_at: the last time, by hand or not; null: never.';
+'vacuum. vacuumed_at, analysed_at: the last time, manual or automatic; null: never.';
 
 create type pgrecall.index_build as (
   index_name text,
@@ -369,7 +370,7 @@ create type pgrecall.index_build as (
 comment on type pgrecall.index_build is
 'A row of index_builds(). index_name: null until it is in the catalog. done: what part of the '
 'table has been read, 0 to 1; null in phases without progress. rows_done: rows put into the index. '
-'waits_for: the process that a concurrent build waits for; null: none.';
+'waits_for: the process id that a concurrent build waits for; null: none.';
 
 create type pgrecall.standby as (
   name           text,
@@ -416,5 +417,5 @@ create type pgrecall.synced_table as (
 );
 comment on type pgrecall.synced_table is
 'A row of sync_table(): how many rows of the table had their memories added, changed and removed, '
-'how many the bank held as they are or that have no text, and how many could not be stored. '
-'is_complete: nothing is left to do.';
+'how many were unchanged or have no text, and how many could not be stored. is_complete: nothing '
+'is left to do.';

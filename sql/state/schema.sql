@@ -7,8 +7,8 @@
 -- where it is missing and the role may. Installs and upgrades wait for one another. Nothing is
 -- created when a check fails, and every failure has the code RC012 and a hint.
 
--- First of all: where others may create functions in a schema of the caller's path, one whose
--- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
+-- First of all: where others may create functions in a schema on the caller's path, one whose
+-- arguments fit better would be called instead of PostgreSQL's own, with the caller's rights.
 do $$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -67,8 +67,8 @@ begin
       hint    = 'Upgrade it: alter extension vector update;';
   end if;
 
-  -- Functions look up their names in pgvector's schema too, where another one whose arguments fit
-  -- better would precede that of pg_catalog.
+  -- Functions look up their names in pgvector's schema too, where one whose arguments fit better
+  -- would win over pg_catalog's.
   if exists (
     select
     from   pg_namespace n

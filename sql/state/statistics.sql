@@ -27,7 +27,7 @@ comment on table pgrecall_internal.statistics is
 'Number and mean length of the documents of a bank, for BM25. A summary like that of ANALYZE: it '
 'is refreshed periodically, not on every write.';
 comment on column pgrecall_internal.statistics.kind is
-'memory or message: each is a collection of its own.';
+'memory or message: each has statistics of its own.';
 comment on column pgrecall_internal.statistics.document_count is 'Number of documents counted.';
 comment on column pgrecall_internal.statistics.average_length is
 'Mean lexical_length of a document.';
@@ -36,8 +36,8 @@ comment on column pgrecall_internal.statistics.weighted_length is
 'they are computed anew.';
 comment on column pgrecall_internal.statistics.watermark is 'Documents up to this id are counted.';
 comment on column pgrecall_internal.statistics.weighed_to is
-'While weights are computed anew: documents up to this id have those of weighted_length, some '
-'behind it have those of the mean before. Null: all have those of weighted_length.';
+'While weights are computed anew: documents up to this id are weighted with weighted_length, some '
+'later ones still with the mean before. Null: all are weighted with weighted_length.';
 
 -- A generated column uses the function below: changing it needs a migration that recomputes the
 -- column.

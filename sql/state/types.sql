@@ -6,12 +6,13 @@
 --
 -- pgrecall_internal.period is the parameter type of the public functions for a time window. It is a
 -- separate range type over timestamptz, because PostgreSQL lets only the owner of a type add
--- implicit casts: one signature so accepts a tstzrange, a daterange and text from any client. The
+-- implicit casts: so one signature accepts a tstzrange, a daterange and text from any client. The
 -- functions of these casts live here too; changing one needs a line in migrations/next.sql.
 -- PostgreSQL reads a literal without a type as a range before any cast is asked, so names of
 -- windows need text before them, or option window. A second function that takes text would be
--- chosen for such a literal (tried on 16 and 18), but then each name is two functions: a grant by
--- name fails, and so do gateways that choose a function by the names of its arguments.
+-- chosen for such a literal (tried on 16 and 18), but then each name would stand for two functions:
+-- a grant by name fails, and so does a gateway that chooses a function by the names of its
+-- arguments.
 --
 -- The types of the other public functions are in state/result.sql.
 create type pgrecall.arm_hit as (
@@ -27,8 +28,8 @@ comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
 'in the query; null where it does not. via: the path that led there, {"entities": [...], '
-'"relations": [...], "facts": [...]}; null where there is none. background: the similarity that a '
-'quarter of the bank has at least, of the arms that compare embeddings; null: not known.';
+'"relations": [...], "facts": [...]}; null where there is none. background: for arms that compare '
+'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -94,14 +95,14 @@ comment on type pgrecall.recalled is
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
 'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
-'relations (kinds), facts (ids), path (names and relations as one line), '
-'direction (cause or effect), text (what the facts before it on the path say, up to four, '
-'200 characters of each; none that the filter leaves out), each where it applies. conflicts_with: '
-'the memories, found or not, that contradict the row: another text under the same fact_key, or a '
-'relation that leads elsewhere (single_relations of the bank); null: none. written_by, '
-'stored_at: the role that stored the memory, and when; null for a message. trust: that of its '
-'source, see source_trust of the bank; 1 where that says nothing. tokens: with option with_tokens, '
-'the token vectors of a memory as table embedding has them; else null.';
+'relations (kinds), facts (ids), path (names and relations as one line), direction (cause or '
+'effect), text (what the facts before it on the path say, up to four, 200 characters of each; none '
+'that the filter leaves out), each where it applies. conflicts_with: the memories, found or not, '
+'that contradict the row: another text under the same fact_key, or a relation that leads elsewhere '
+'(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
+'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
+'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
+'table embedding has them; else null.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -112,10 +113,10 @@ create type pgrecall.reranked as (
   trust       double precision
 );
 comment on type pgrecall.reranked is
-'A row of rerank(), best first. relevance: the one given; null where it did not count. '
-'final_score: what the order is by, falling; a row that kept its place has that of the best behind '
-'it, what lies behind the last relevance 0; where trust is 0, the fused score. boost: what it was '
-'multiplied by. trust: how much the relevances counted, 0 to 1.';
+'A row of rerank(), best first. relevance: as given; null where it did not count. final_score: the '
+'rows are in descending order of it; a row that kept its place has that of the best row after it, '
+'rows after the last relevance have 0; where trust is 0, the fused score. boost: the factor '
+'applied. trust: how much the relevances counted, 0 to 1.';
 
 create type pgrecall.arm_report as (
   arm          text,
@@ -129,9 +130,9 @@ create type pgrecall.arm_report as (
 );
 comment on type pgrecall.arm_report is
 'Report on one arm of a recall. status: ran, gated (ran, but its best score is below its gate), '
-'skipped, failed, or planned where it was asked for without running. reason: why, or details of '
-'the run. rows: how many it found. indexes: those that it scanned, where option explain counts '
-'them. hint: what to do where something was left out or failed; else null.';
+'skipped, failed, or planned, in a report without a run. reason: why, or details of the run. rows: '
+'how many it found. indexes: those that it scanned, where option explain counts them. hint: what '
+'to do if something was left out or failed; else null.';
 
 create type pgrecall.recall_report as (
   hits pgrecall.recalled[],
@@ -149,11 +150,11 @@ create type pgrecall.recall_step as (
 );
 comment on type pgrecall.recall_step is
 'A row of why_not(). step: reach (whether the recall may find it at all), the name of an arm, '
-'fusion or answer. status: found, missed, left out or returned; of an arm that did not run skipped '
-'or failed, and gated where its best score is below its gate. rank: the place, from 1, in the arm, '
-'the fusion or the whole order of the answer. score: that of the arm or of the fusion; of an arm '
-'that missed it, the score that it would have had there; null: none. reason: why, in words; null '
-'where there is nothing to say.';
+'fusion or answer. status: found, missed, left out or returned; for an arm that did not run: '
+'skipped or failed; gated where its best score is below its gate. rank: the place, from 1, in the '
+'arm, the fusion or the whole order of the answer. score: the score in the arm or the fusion; for '
+'an arm that missed it, the score that it would have had; null: none. reason: why, in words; may '
+'be null.';
 
 create type pgrecall.recall_option as (
   name            text,

@@ -137,7 +137,7 @@ begin
       hint    = case when model = bank.next_model
         then format('It is being re-embedded; use "%s" until reembed_finish() is called.',
                     coalesce(bank.embedding_model, ''))
-        -- The driver names the prompts of a model behind its name.
+        -- The driver appends the prompts of a model to its name.
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
           then format('In square brackets are the prompts before a question and before a passage: '
                       'embed the %s with those of "%s".', name, bank.embedding_model)
@@ -184,8 +184,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._centred is
-'An embedding as it is stored and compared in a bank whose model has a mean: its direction minus '
-'the mean. Errors: RC006 nothing is left.';
+'An embedding as a bank whose model has a mean stores and compares it: its direction minus the '
+'mean. Errors: RC006 nothing is left.';
 
 create or replace function pgrecall_internal._quoted_choices(choices text[])
 returns text

@@ -7,7 +7,7 @@
 --
 -- A recursive-descent parser reads the tokens of values/filter-token.sql: or, and, not; comparison;
 -- operand. Its functions take the number of the first token to read and return that of the first
--- one they did not read (at). Text of the user is compared and copied; it does not become SQL. Time
+-- one they did not read (at). The user's text is compared and copied; it never becomes SQL. Time
 -- and memory grow with the length of the text; nesting is at most 50 deep.
 --
 -- A condition is a JSON array, an operand an object: at, and column, value, strings, period or any.

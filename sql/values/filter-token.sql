@@ -1,4 +1,4 @@
--- The tokens of a filter expression, and the parsers of single ones: types, constants, numbers.
+-- The tokens of a filter expression, and the parsers of single tokens: types, constants, numbers.
 --
 -- A tokenizer cuts the text in one pass, by a regular expression; values/filter-expression.sql
 -- reads the tokens. Tokens are a JSON array of [code, value, position]. The code of a word is the

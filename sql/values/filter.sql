@@ -8,8 +8,8 @@
 -- one pass and read from $3 as one array, so that time and memory grow with its length; the planner
 -- folds it to a constant, which can use an index on the column or is hashed by the executor.
 --
--- entity is no column but what the memory mentions, by any of its names; $1 of the statement is the
--- bank.
+-- entity is not a column: it stands for the entities that the memory mentions, by any of their
+-- names. $1 of the statement is the bank.
 --
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
@@ -80,7 +80,7 @@ begin
      or  (type <> 'text' and not pg_input_is_valid(e.value #>> '{}', type || ''))
   limit  1;
   if wrong is not null then
-    -- It raises the error.
+    -- Called for its error.
     return pgrecall_internal._filter_value(filter, path || wrong, type);
   end if;
   if type = 'timestamptz' then

@@ -29,7 +29,7 @@ begin atomic
              '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
              || pgrecall_internal._cjk() || ']+', 'g')
              with ordinality as m(match, n)
-    -- A long text pasted as a query is read only at its beginning.
+    -- Only the beginning of a long pasted text is read.
     order  by r.n, m.n
     limit  200
   ) as p
@@ -127,4 +127,5 @@ return (
   limit  1
 );
 comment on function pgrecall_internal._nearest_name is
-'The name with the most similar spelling, at least so alike, 0 to 1; null where there is none.';
+'The name whose spelling is most similar, by at least least_alike, 0 to 1; null where there is '
+'none.';

@@ -14,7 +14,7 @@ declare
   minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
-  -- A very long text is searched by its beginning.
+  -- Only the beginning of a very long text is searched.
   words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
@@ -74,7 +74,7 @@ begin
   end if;
   words := pgrecall_internal._spaced(phrase);
   if to_tsvector(config, words) = '' then
-    -- A phrase of stop words only: to be or not to be.
+    -- A phrase of stop words alone: to be or not to be.
     config := 'simple';
     if to_tsvector(config, words) = '' then
       return false;

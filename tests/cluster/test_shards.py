@@ -472,7 +472,7 @@ def test_what_cannot_be_moved_is_said(routed: Connection, cluster: Cluster, bank
 @pytest.mark.parametrize(
     ("name", "dsn", "error", "message"),
     [
-        ("One", "dbname=three", InvalidArgument, "is no name for a shard"),
+        ("One", "dbname=three", InvalidArgument, "is not a name for a shard"),
         ("one", "dbname=x", InvalidArgument, "or one of this DSN already"),
         ("new", "dbname=x user=me", InvalidArgument, "names a user or password"),
         ("new", "dbname=postgres", InstallError, "has no pgrecall"),
@@ -493,7 +493,7 @@ def test_a_database_with_banks_or_without_plproxy_is_no_router(cluster: Cluster)
     with connect(cluster.shards["two"]) as shard:
         with pytest.raises(InstallError, match="holds banks"):
             shards.init(shard)
-        with pytest.raises(InstallError, match="is no router"):
+        with pytest.raises(InstallError, match="is not a router"):
             shards.banks(shard)
     plain = make_conninfo(cluster.shards["two"], dbname="postgres")
     with connect(plain) as shard, pytest.raises(InstallError, match="has no PL/Proxy"):

@@ -824,7 +824,7 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     assert run("forget", bank, *where, "--dry-run")[1] == "would forget 1 memory\n"
     assert run("forget", bank, *where)[1] == "forgot 1 memory\n"
     assert run("forget", bank, *where)[1] == "forgot 0 memories\n"
-    assert "nothing says what to forget" in run("forget", bank)[2]
+    assert "no condition says what to forget" in run("forget", bank)[2]
     assert "not both" in run("forget", bank, "1", *where)[2]
     listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
     assert [row["text"] for row in listed] == ["Ana leads Atlas"]
@@ -843,7 +843,7 @@ def test_messages_are_forgotten_by_session_and_time(run: Run, bank: str, tmp_pat
     assert run("forget-messages", bank, *early)[1] == "forgot 2 messages\n"
     assert run("forget-messages", bank, "--session", "s3")[1] == "forgot 1 message\n"
     assert run("forget-messages", bank, "--since", "2026-03-05")[1] == "forgot 1 message\n"
-    assert "nothing says what to forget" in run("forget-messages", bank)[2]
+    assert "no condition says what to forget" in run("forget-messages", bank)[2]
 
 
 def test_what_was_retained_without_an_embedding_gets_one(

@@ -453,7 +453,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> N
 def test_a_wrong_position_is_named(position: str) -> None:
     source: Any = None
 
-    with pytest.raises(InvalidArgument, match="is no position in the log"):
+    with pytest.raises(InvalidArgument, match="is not a position in the log"):
         Recall(source, embedder=None).read_after(position)
 
 

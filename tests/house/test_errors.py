@@ -339,35 +339,17 @@ MISTAKES = [
     "attach_table('b', 'pg_class', 'no', 'relname')",
     "rename_entity('b', 1, 'x')",
 ]
-# Of arms and fusion alone, and what other functions ask; a psql user calls a recall.
-PARTS = {
-    *("semantic_arm", "hypothetical_arm", "lexical_arm", "key_arm", "graph_arm", "temporal_arm"),
-    *("message_arm", "link_expansion", "entity_walk", "rrf", "score_rrf", "linear", "fuse"),
-    *("recency_boost", "query_entities", "without_names", "stored_memories", "stored_embeddings"),
-    *("bank_options", "bank_models", "relations_pending", "highlight"),
-    *("vocabulary_drift", "snapshot_vocabulary"),
-}
-UNKNOWN_BANK = [call.format("'nowhere'") for call in CALLS]
-SENSELESS = [str(case[0]) for case in bad("calls").args[1]]
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [m for m in MISTAKES + UNKNOWN_BANK + SENSELESS if m.split("(")[0] not in PARTS],
-    ids=lambda mistake: mistake[:60],
-)
-def test_the_context_of_a_mistake_is_the_function_that_was_called(
-    bank: Connection, mistake: str
-) -> None:
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[:60])
+def test_every_mistake_has_a_hint(bank: Connection, mistake: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
         bank.execute(f"select pgrecall.{mistake}".encode())
 
-    (line,) = str(caught.value.diag.context).splitlines()
-    assert f"function pgrecall.{mistake.split('(')[0]}(" in line
     assert caught.value.diag.message_hint
 
 
-def test_a_reader_who_writes_is_told_so_in_one_line(database: str) -> None:
+def test_a_reader_who_writes_is_told_who_may(database: str) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("select pgrecall.create_roles('house'), pgrecall.create_bank('b')")
         connection.execute("set role house_reader")
@@ -375,7 +357,6 @@ def test_a_reader_who_writes_is_told_so_in_one_line(database: str) -> None:
             with pytest.raises(psycopg.Error) as caught, connection.transaction():
                 connection.execute(f"select pgrecall.{call}".encode())
 
-            assert len(str(caught.value.diag.context).splitlines()) == 1
             assert "may not write into bank" in str(caught.value.diag.message_primary)
             assert "grant" in str(caught.value.diag.message_hint)
         connection.rollback()

@@ -112,19 +112,19 @@ def test_what_does_not_fit_is_reported_and_not_in_the_way(database: str) -> None
     assert (done.total, done.new, done.misfit_count) == (8, 2, 6)
     said = {misfit.place: misfit.problem for misfit in done.misfits}
     assert said.keys() == {f"line {n}" for n in range(2, 8)}
-    assert said["line 3"] == "it is no object"
+    assert said["line 3"] == "not an object"
     assert said["line 4"] == 'there is no text in column "text"'
     assert said["line 5"] == "confidence: expected a number from 0 to 1, not 7"
     assert 'has no fact type "tale"' in said["line 6"]
-    assert said["line 7"] == "tags is no JSON: '[1'"
+    assert said["line 7"] == "tags is not JSON: '[1'"
 
 
 @pytest.mark.parametrize(
     ("content", "kind", "message"),
     [
         (b"", "csv", "the CSV file has no header"),
-        (b"text\n\xff\xfe\n", "csv", "is no CSV in UTF-8"),
-        (b"text\nx\n", "parquet", "the file is no Parquet"),
+        (b"text\n\xff\xfe\n", "csv", "is not CSV in UTF-8"),
+        (b"text\nx\n", "parquet", "the file is not Parquet"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(
@@ -262,7 +262,7 @@ def test_a_bank_of_hindsight_is_imported_with_its_causes(recall: Recall, store: 
 def test_a_store_that_is_none_is_refused(recall: Recall, connection: Connection) -> None:
     source = Source(connection, "mem0", table="pgrecall.bank")
 
-    with pytest.raises(InvalidArgument, match=r"this is no mem0 store: column e\.id") as caught:
+    with pytest.raises(InvalidArgument, match=r"this is not a mem0 store: column e\.id") as caught:
         list(source.rows())
 
     assert "--table" in str(caught.value.hint)
@@ -272,5 +272,5 @@ def test_a_name_of_a_table_is_no_sql(database: str) -> None:
     with psycopg.connect(database) as connection:
         source = Source(connection, "mem0", table='x"; drop table pgrecall.bank; --')
 
-        with pytest.raises(InvalidArgument, match="this is no mem0 store: relation"):
+        with pytest.raises(InvalidArgument, match="this is not a mem0 store: relation"):
             list(source.rows())

@@ -165,7 +165,7 @@ def test_to_forget_all_of_a_bank_by_nothing_is_refused(connection: Connection) -
     create(connection)
     say(connection)
 
-    with refused(connection, "22023", "nothing says what to forget", "message_ids =>"):
+    with refused(connection, "22023", "no condition says what to forget", "message_ids =>"):
         value_of(connection)
     with refused(connection, "22023", '"one day" is not a window of time', "write"):
         connection.execute("select pgrecall.forget_messages('b', during => 'one day'::text)")
@@ -210,7 +210,7 @@ def test_the_driver_forgets_messages(pgrecall: Recall) -> None:
     assert pgrecall.forget_messages("b", during=(None, noon.replace(hour=2))) == 1
     assert pgrecall.forget_messages("b", session="s") == 2
     assert pgrecall.forget_messages("b", session="s") == 0
-    with pytest.raises(InvalidArgument, match="nothing says what to forget"):
+    with pytest.raises(InvalidArgument, match="no condition says what to forget"):
         pgrecall.forget_messages("b")
     with pytest.raises(InvalidArgument, match="during must be a pair"):
         pgrecall.forget_messages("b", during="May")  # type: ignore[arg-type]

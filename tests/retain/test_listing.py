@@ -541,8 +541,8 @@ def test_memories_are_forgotten_by_id_or_by_condition(recall: Recall) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "nothing says what to forget"),
-        ({"filter": " "}, "nothing says what to forget"),
+        ({}, "no condition says what to forget"),
+        ({"filter": " "}, "no condition says what to forget"),
         ({"memory_ids": [1], "source_id": "mail"}, "takes memory_ids or conditions, not both"),
         ({"memory_ids": [1], "dry_run": True}, "takes memory_ids or conditions, not both"),
     ],

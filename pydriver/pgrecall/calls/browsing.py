@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg.rows import tuple_row
 
-from pgrecall.calls.call import Call, call_records, named_arguments, row_of, single
-from pgrecall.calls.memories import memory_row
+from pgrecall.calls.call import Call, call_record, call_records, single
+from pgrecall.calls.memories import call_memories
 from pgrecall.calls.values import filter_text, listed, to_range
 from pgrecall.rows import (
     GraphEdge,
@@ -37,7 +37,8 @@ def find_memories(
     """Return a page of the memories with these words, the last of which may be only begun."""
     needed: dict[str, object] = {"bank": bank, "words": words}
     needed |= {"as_of": None} if is_ended_too else {}
-    listing, parameters = named_arguments(
+    return call_memories(
+        "find_memories",
         needed,
         filter=filter_text(filter),
         fact_types=listed(fact_types),
@@ -46,7 +47,6 @@ def find_memories(
         before_id=before_id,
         top_k=top_k,
     )
-    return Call(f"select * from pgrecall.find_memories({listing})", parameters, memory_row, list)
 
 
 def memory_counts(
@@ -71,7 +71,9 @@ def list_entities(
     top_k: int | None = None,
 ) -> Call[ListedEntity, list[ListedEntity]]:
     """Return a page of the entities, those first that most memories mention."""
-    listing, parameters = named_arguments(
+    return call_records(
+        ListedEntity,
+        "list_entities",
         {"bank": bank},
         name=name,
         kind=kind,
@@ -79,14 +81,11 @@ def list_entities(
         before_id=before_id,
         top_k=top_k,
     )
-    sql = f"select * from pgrecall.list_entities({listing})"
-    return Call(sql, parameters, row_of(ListedEntity), list)
 
 
 def memory_details(bank: str, memory_id: int) -> Call[MemoryDetail, MemoryDetail]:
     """Return what hangs on a memory."""
-    call = call_records(MemoryDetail, "memory_details", {"bank": bank, "memory_id": memory_id})
-    return Call(call.sql, call.parameters, call.row_factory, single)
+    return call_record(MemoryDetail, "memory_details", {"bank": bank, "memory_id": memory_id})
 
 
 def neighbours(bank: str, memory_id: int, *, top_k: int) -> Call[Neighbour, list[Neighbour]]:

@@ -154,6 +154,7 @@ def call_records(
     kind: type[Record],
     function: str,
     needed: Mapping[str, object] | None = None,
+    /,
     **given: object,
 ) -> Call[Record, list[Record]]:
     """Call a function that returns rows."""

@@ -69,7 +69,7 @@ def forget_messages(
 
 def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[Memory]]:
     """Return memories by id."""
-    return _memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})
+    return call_memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})
 
 
 def list_memories(
@@ -87,7 +87,7 @@ def list_memories(
 ) -> Call[Memory, list[Memory]]:
     """Return a page of the memories that meet conditions."""
     needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
-    return _memories(
+    return call_memories(
         "list_memories",
         needed,
         filter=filter_text(filter),
@@ -103,14 +103,14 @@ def list_memories(
 
 def memory_history(bank: str, memory_id: int, *, top_k: int | None) -> Call[Memory, list[Memory]]:
     """Return the versions of a fact."""
-    return _memories("memory_history", {"bank": bank, "memory_id": memory_id}, top_k=top_k)
+    return call_memories("memory_history", {"bank": bank, "memory_id": memory_id}, top_k=top_k)
 
 
 def update_memory(
     bank: str, memory_id: int, changes: object, *, model: str | None
 ) -> Call[Memory, Memory]:
     """Replace a memory by a version of it with other fields."""
-    call = _memories(
+    call = call_memories(
         "update_memory",
         {"bank": bank, "memory_id": memory_id, "changes": Jsonb(changes)},
         model=model,
@@ -204,7 +204,7 @@ def audit(
     return call_records(Audited, "audit", {"bank": bank}, since=since, source=source, top_k=top_k)
 
 
-def _memories(
+def call_memories(
     function: str, needed: Mapping[str, object], **given: object
 ) -> Call[Memory, list[Memory]]:
     """Call a function that returns memories."""

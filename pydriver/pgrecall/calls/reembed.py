@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
 from pgrecall.calls.call import Call, call_command, call_record, call_records, call_value
-from pgrecall.calls.values import vector_text
-from pgrecall.inference.late_interaction import stored_tokens
+from pgrecall.calls.retain import embeddings_of
 from pgrecall.rows import PendingText, Reembedding
 
 
@@ -31,19 +28,8 @@ def reembed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:
     """Store embeddings of the next model."""
-    embeddings = [
-        {
-            "memory_id": text.memory_id,
-            "kind": text.kind,
-            "ordinal": text.ordinal,
-            "embedding": vector_text(vector),
-            **(stored_tokens(vector) if text.kind == "text" else {}),
-        }
-        for text, vector in zip(texts, vectors, strict=True)
-    ]
-    return call_value(
-        "reembed_store", {"bank": bank, "model": model, "embeddings": Jsonb(embeddings)}
-    )
+    embeddings = embeddings_of(texts, vectors)
+    return call_value("reembed_store", {"bank": bank, "model": model, "embeddings": embeddings})
 
 
 def reembed_status(bank: str) -> Call[Reembedding, Reembedding]:

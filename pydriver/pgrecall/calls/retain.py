@@ -106,18 +106,24 @@ def embed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:
     """Store embeddings of such texts."""
-    embeddings = [
-        {
-            "memory_id": text.memory_id,
-            "kind": text.kind,
-            "text": text.text if text.kind == "relation" else None,
-            "embedding": vector_text(vector),
-            **stored_tokens(vector),
-        }
-        for text, vector in zip(texts, vectors, strict=True)
-    ]
-    return call_value(
-        "embed_store", {"bank": bank, "embeddings": Jsonb(embeddings), "model": model}
+    embeddings = embeddings_of(texts, vectors)
+    return call_value("embed_store", {"bank": bank, "embeddings": embeddings, "model": model})
+
+
+def embeddings_of(texts: Sequence[PendingText], vectors: Iterable[object]) -> Jsonb:
+    """Join texts and their vectors, as the database stores them."""
+    return Jsonb(
+        [
+            {
+                "memory_id": text.memory_id,
+                "kind": text.kind,
+                "ordinal": text.ordinal,
+                "text": text.text if text.kind == "relation" else None,
+                "embedding": vector_text(vector),
+                **(stored_tokens(vector) if text.kind == "text" else {}),
+            }
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
     )
 
 

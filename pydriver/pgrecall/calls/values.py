@@ -60,7 +60,7 @@ def to_range(during: Period | None) -> TimestamptzRange | None:
     """Make a range of a period.
 
     Raises:
-        InvalidArgument: it is no pair of times, or ends before it starts.
+        InvalidArgument: it is not a pair of times, or ends before it starts.
 
     """
     if during is None:

@@ -101,11 +101,11 @@ def shards(router: Connection) -> list[Shard]:
     """List the shards by name.
 
     Raises:
-        InstallError: the database is no router.
+        InstallError: the database is not a router.
 
     """
     if not is_router(router):
-        raise InstallError("this database is no router", hint="Make it one: pgrecall shard init")
+        raise InstallError("this database is not a router", hint="Make it one: pgrecall shard init")
     found = router.execute(
         "select shard, dsn, is_open, version from pgrecall_router.shard order by shard"
     )
@@ -125,7 +125,7 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
         is_open: Whether it takes new banks.
 
     Raises:
-        InstallError: the server has no pgrecall, or the database is no router.
+        InstallError: the server has no pgrecall, or the database is not a router.
         InvalidArgument: the name is taken or unusable, or another shard has a bank of its banks.
 
     """
@@ -153,7 +153,7 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
             )
         except psycopg.errors.CheckViolation as error:
             raise InvalidArgument(
-                f'"{name}" is no name for a shard', hint="Use a-z, 0-9 and _, at most 40."
+                f'"{name}" is not a name for a shard', hint="Use a-z, 0-9 and _, at most 40."
             ) from error
         banks = [bank for (bank,) in shard.execute("select bank_id from pgrecall.bank order by 1")]
         taken = router.execute(

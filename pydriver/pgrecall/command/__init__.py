@@ -26,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
     """
     try:
-        # A question is no file name: nothing in it is expanded, on Windows neither.
+        # A question is not a file name: nothing in it is expanded, not even on Windows.
         done = top.main(
             None if words is None else list(words),
             prog_name=PROGRAM,

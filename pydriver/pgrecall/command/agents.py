@@ -233,7 +233,7 @@ def _with_toml(text: str, command: str, words: list[str]) -> str | None:
     if re.search(rf"""^\s*\[\s*mcp_servers\s*\.\s*["']?{NAME}["']?\s*[].]""", text, re.MULTILINE):
         return None
     if re.search(r"^\s*mcp_servers\b", text, re.MULTILINE):
-        raise ValueError("its mcp_servers are no tables")
+        raise ValueError("its mcp_servers are not tables")
     # Strings of JSON are strings of TOML as well.
     entry = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}\n"
     return f"{text.rstrip()}\n\n{entry}" if text.strip() else entry

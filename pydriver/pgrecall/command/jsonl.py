@@ -49,7 +49,7 @@ class JsonLines:
         Args:
             path: The file, or a dash for standard input. Blank lines are skipped.
             example: Of a line, for errors.
-            refused: Called with the error about a line that is no object, which is then left out.
+            refused: Called with the error about a line that is not an object; it is then left out.
                 A pipe can then be read only once, and is not copied. Default: it is raised.
 
         """

@@ -1,4 +1,4 @@
-"""Pieces of work beside each other: in tasks for AsyncRecall, on threads for Recall.
+"""Pieces of work at the same time: in tasks for AsyncRecall, on threads for Recall.
 
 So many pieces run at once; whoever brings another one waits until there is room for it. The first
 error stops all: the other pieces notice when they ask, and it is raised where they are brought.

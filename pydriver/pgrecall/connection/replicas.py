@@ -81,13 +81,13 @@ class Replicas:
         """Keep reads behind a position, and so many writes before it.
 
         Raises:
-            InvalidArgument: it is no position in a log.
+            InvalidArgument: it is not a position in a log.
 
         """
         check_type("position", position, str)
         if not _POSITION.fullmatch(position):
             raise InvalidArgument(
-                f'"{position}" is no position in the log of a server',
+                f'"{position}" is not a position in the log of a server',
                 hint='Pass what position() returned, such as "0/3000060".',
             )
         self._after = max(self._after or position, position, key=_log_bytes)

@@ -611,10 +611,12 @@ def _settings_of(side: str, text: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as error:
         raise InvalidArgument(
-            f"settings {side} are no JSON: {error}", hint='Such as {"diversity": 0.3}.'
+            f"settings {side} are not JSON: {error}", hint='Such as {"diversity": 0.3}.'
         ) from error
     if not isinstance(found, dict):
-        raise InvalidArgument(f"settings {side} are no object", hint='Such as {"diversity": 0.3}.')
+        raise InvalidArgument(
+            f"settings {side} are not an object", hint='Such as {"diversity": 0.3}.'
+        )
     return found
 
 
@@ -626,7 +628,7 @@ def _question_of(line: str) -> Judged:
         found = json.loads(line)
     except ValueError as error:
         raise InvalidArgument(
-            f'"{line[:80]}" is no question',
+            f'"{line[:80]}" is not a question',
             hint='Write it plainly, or as {"question": "Who leads Atlas?", "relevant": ["key"]}.',
         ) from error
     [judged] = evaluation.judged_questions([found])

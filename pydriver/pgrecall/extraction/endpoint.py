@@ -89,7 +89,7 @@ class OpenAIExtractor:
             )
             said = answer.choices[0].message
         except (AttributeError, IndexError, TypeError, RecursionError) as error:
-            raise ValueError(f"the answer is none of a model: {error}") from error
+            raise ValueError(f"the answer is not one of a model: {error}") from error
         if not said.content:
             raise ValueError(f"the model answered nothing: {getattr(said, 'refusal', None)}")
         found = json.loads(said.content)

@@ -93,7 +93,7 @@ class Source:
                 yield from cursor.execute(statement, {"part": self.part})
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
             raise InvalidArgument(
-                f"this is no {self.kind} store: {error.diag.message_primary}",
+                f"this is not a {self.kind} store: {error.diag.message_primary}",
                 hint="Name its table with --table, and its schema: --table schema.name.",
             ) from error
 

@@ -41,11 +41,11 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
         try:
             value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
         except (ValueError, RecursionError) as error:
-            yield f"line {number}", f"it is no JSON: {str(error)[:80]}"
+            yield f"line {number}", f"not JSON: {str(error)[:80]}"
             continue
         if isinstance(value, str):
             value = {"text": value}
-        yield f"line {number}", value if isinstance(value, dict) else "it is no object"
+        yield f"line {number}", value if isinstance(value, dict) else "not an object"
 
 
 def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
@@ -64,7 +64,7 @@ def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
                 yield place, columns
     except (csv.Error, UnicodeDecodeError) as error:
         raise InvalidArgument(
-            f"line {reader.line_num + 1} is no CSV in UTF-8: {error}",
+            f"line {reader.line_num + 1} is not CSV in UTF-8: {error}",
             hint="Save the file as UTF-8 with commas between the cells.",
         ) from error
 
@@ -81,7 +81,7 @@ def _parquet(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]
         table = ParquetFile(file)
     except ArrowInvalid as error:
         raise InvalidArgument(
-            f"the file is no Parquet: {error}", hint="Name its kind with --from."
+            f"the file is not Parquet: {error}", hint="Name its kind with --from."
         ) from error
     number = 0
     for batch in table.iter_batches(1000):

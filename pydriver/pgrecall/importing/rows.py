@@ -27,7 +27,7 @@ class Row:
 
     Attributes:
         place: Where it stands, for the report: "line 7", "mem0 1a2b...".
-        fact: The fact; None where the row is none.
+        fact: The fact; None where the row makes none.
         problem: What keeps it from being one.
         key: Its id in the source, which links of others lead to; None for none.
 
@@ -50,7 +50,7 @@ def fact_of(columns: Mapping[str, object], text: str | None = None) -> dict[str,
         text: Name of the column with the text. Default: "text", or the first of TEXTS there is.
 
     Raises:
-        ValueError: there is no text, or a cell is none of its field.
+        ValueError: there is no text, or a cell does not fit its field.
 
     """
     source = text or next((name for name in TEXTS if columns.get(name)), "text")
@@ -101,12 +101,12 @@ def _field(name: str, value: object) -> object:
         try:
             return _NUMBERS[name](value)
         except ValueError:
-            raise ValueError(f"{name} is no number: {value[:80]!r}") from None
+            raise ValueError(f"{name} is not a number: {value[:80]!r}") from None
     if name in _LISTS and not value.lstrip().startswith("["):
         return [part.strip() for part in value.split(";") if part.strip()]
     if name in _LISTS or (name in _JSON and value.lstrip()[:1] in ("{", "[")):
         try:
             return json.loads(value)
         except ValueError:
-            raise ValueError(f"{name} is no JSON: {value[:80]!r}") from None
+            raise ValueError(f"{name} is not JSON: {value[:80]!r}") from None
     return value

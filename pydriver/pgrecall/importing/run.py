@@ -72,7 +72,7 @@ class _Run:
         good = []
         for row in rows:
             if row.fact is None:
-                self.report(row.place, row.problem or "it is no fact")
+                self.report(row.place, row.problem or "not a fact")
             else:
                 good.append(row)
         while good:

@@ -1,7 +1,7 @@
 """Models behind an endpoint: embedders and rerankers that answer over HTTP.
 
 An endpoint is trusted with texts, not with this process: an answer has a bounded size and time, as
-it comes, redirects are not followed, and what is no answer of a model is an error.
+it comes, redirects are not followed, and what a model would not answer is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a query is of another language than the English that the packaged reranker reads.
 
 Its script and its words tell: the words are those by which dates are read in seven languages.
-Names, identifiers and words that could be of any language are no evidence.
+Names, identifiers and words that could be of any language are not evidence.
 """
 
 from __future__ import annotations

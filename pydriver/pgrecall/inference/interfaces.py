@@ -44,7 +44,7 @@ class RoleEmbedder(Protocol):
 
     @property
     def prompts(self) -> Mapping[str, str]:
-        """What it writes before a text, by "query" and "document"; empty where it is no text."""
+        """What it writes before a text, by "query" and "document"; empty for none."""
         ...
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:

@@ -1,6 +1,6 @@
 """A bulk load on its way: what :meth:`Recall.retain_bulk` shares with the async client.
 
-A stream of facts is cut into batches, of which a few are embedded and written beside each other, in
+A stream of facts is cut into batches, of which a few are embedded and written at once, in
 any order. A batch whose facts may lead to earlier ones, or end them, waits until those are stored.
 Of what was stored only the ids are kept, 8 bytes a fact, for links that count from the start.
 """

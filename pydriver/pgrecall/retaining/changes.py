@@ -29,7 +29,7 @@ def embedded_changes(
         The changes, and the name of the model of their embeddings; None where it is not known.
 
     Raises:
-        InvalidFact: a value is none that JSON or PostgreSQL can hold.
+        InvalidFact: JSON or PostgreSQL cannot hold a value.
         EmbedderUnavailable: the embedder cannot work.
 
     """

@@ -1,6 +1,6 @@
 """Bounds: ASGI middleware that keeps one client from using up what all share.
 
-A request may have so many bytes, counted as they come, whatever it says of itself; and a client, by
+A request may have so many bytes, counted as they arrive, whatever its header says; and a client, by
 its address, so many requests a minute. It needs no package.
 """
 

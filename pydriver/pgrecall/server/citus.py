@@ -219,8 +219,8 @@ def distribute(connection: Connection) -> None:
 def raise_ids(connection: Connection) -> None:
     """Let ids go on above all that are stored, on every node; to be called when banks have moved.
 
-    Each node has a block of ids of its own, and within a bank ids must rise. This is no part of the
-    transaction of the caller: Citus runs it on connections of its own.
+    Each node has a block of ids of its own, and within a bank ids must rise. This is not part of
+    the caller's transaction: Citus runs it on connections of its own.
     """
     greatest = _value(connection, _GREATEST_ID)
     connection.execute(_RAISE_IDS.format(greatest=int(greatest)).encode())

@@ -178,13 +178,13 @@ def cookie_of(scope: Scope, name: str) -> str:
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    """Return a header; empty where there is none or, since it would be ambiguous, several."""
+    """Return a header; empty where it is missing or, since that is ambiguous, given twice."""
     found = [value for key, value in scope["headers"] if key.lower() == name]
     return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a header Host, without port; empty where it is no host."""
+    """Return the name in a header Host, without port; empty where it is not a host."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

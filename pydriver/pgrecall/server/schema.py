@@ -90,7 +90,7 @@ def script(name: str) -> str:
     """Read an install or upgrade script, such as ``pgrecall-0.1.0-0.2.0.upgrade.sql``.
 
     Raises:
-        InstallError: there is none of that name.
+        InstallError: no script has that name.
 
     """
     # In a checkout always what sql/ says now.
