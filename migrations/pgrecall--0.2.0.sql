@@ -2055,8 +2055,8 @@ begin atomic
      'Raw messages that share words with the query, by BM25.', null),
     ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
-    ('graph', 7, 8, '{names}', 'mid', false, 'memory',
-     'Memories that entities, relations, causes and nearness in time lead to.', null),
+    ('graph', 7, 11, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations, causes and nearness in time lead to.', 1),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
      'Other memories of the sources of the best hits.', null);
 end;
@@ -7330,11 +7330,12 @@ begin
       from   sure s
       join   hit h on h.background is not null and h.best > 0
       union  all
-      -- The graph votes once more for what others found, but leads to no message: those keep a
-      -- share.
+      -- The graph votes once more for what others found, as far as it is certain, but leads to no
+      -- message: those keep a share.
       select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
       from   pgrecall.arms() as m
-      cross  join (select max((weights ->> a.arm)::double precision) as weight
+      cross  join (select max((weights ->> a.arm)::double precision
+                              * least(1, h.best / a.certain_at)) as weight
                    from   sure s, pgrecall.arms() as a
                    join   hit h on h.arm = a.arm
                    where  a.needs = '{names}') as g
@@ -9674,6 +9675,10 @@ comment on function pgrecall_internal._activated is
 -- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
 -- by its confidence over its number of mentions. Without one of the two the other gets all.
+--
+-- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
+-- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
+-- it says little that the arms before have not.
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])
