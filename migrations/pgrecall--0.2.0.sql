@@ -2057,8 +2057,8 @@ begin atomic
      'Raw messages that share words with the query, by BM25.', null),
     ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
-    ('graph', 7, 8, '{names}', 'mid', false, 'memory',
-     'Memories that entities, relations, causes and nearness in time lead to.', null),
+    ('graph', 7, 11, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations, causes and nearness in time lead to.', 1),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
      'Other memories of the sources of the best hits.', null);
 end;
@@ -7308,11 +7308,12 @@ begin
       from   sure s
       join   hit h on h.background is not null and h.best > 0
       union  all
-      -- The graph votes once more for what others found, but leads to no message: those keep a
-      -- share.
+      -- The graph votes once more for what others found, as far as it is certain, but leads to no
+      -- message: those keep a share.
       select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
       from   pgrecall.arms() as m
-      cross  join (select max((weights ->> a.arm)::double precision) as weight
+      cross  join (select max((weights ->> a.arm)::double precision
+                              * least(1, h.best / a.certain_at)) as weight
                    from   sure s, pgrecall.arms() as a
                    join   hit h on h.arm = a.arm
                    where  a.needs = '{names}') as g
@@ -9418,9 +9419,8 @@ comment on function pgrecall_internal._walked is
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
-create or replace function pgrecall_internal._anchored_masses(
-  bank text, hit_ids bigint[], hit_masses double precision[], entity_ids bigint[])
-returns double precision[]
+create or replace function pgrecall_internal._has_cause(bank text, memory_ids bigint[])
+returns boolean
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -9428,37 +9428,22 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return (
-    with hit as materialized (
-      select h.id, h.mass, h.n,
-             exists (select from pgrecall.mention m
-                     where  m.bank_id = _anchored_masses.bank and m.memory_id = h.id
-                       and  m.entity_id = any (entity_ids)) as is_anchored
-      from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
-    )
-    select coalesce(array_agg(
-             case when h.is_anchored or not a.is_any or l.id is null then h.mass
-                  else 0.05 * h.mass end order by h.n), '{}')
-    from   hit h
-    cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
-    left   join lateral (
-      (select o.to_id as id from pgrecall.link o
-       where  o.bank_id = _anchored_masses.bank and o.from_id = h.id
-         and  o.kind = any ('{caused_by,causes,enables,prevents}')
-       limit  1)
-      union all
-      (select i.from_id from pgrecall.link i
-       where  i.bank_id = _anchored_masses.bank and i.to_id = h.id
-         and  i.kind = any ('{caused_by,causes,enables,prevents}')
-       limit  1)
-      limit  1
-    ) as l on true
-  );
+  return exists (
+    select
+    from   unnest(memory_ids) as h(id)
+    where  coalesce(
+             (select true from pgrecall.link o
+              where  o.bank_id = _has_cause.bank and o.from_id = h.id
+                and  o.kind = any ('{caused_by,causes,enables,prevents}')
+              limit  1),
+             (select true from pgrecall.link i
+              where  i.bank_id = _has_cause.bank and i.to_id = h.id
+                and  i.kind = any ('{caused_by,causes,enables,prevents}')
+              limit  1)));
 end;
 $$;
-comment on function pgrecall_internal._anchored_masses is
-'The masses of hits, a twentieth of those with causal links that mention none of the entities, '
-'where another hit does.';
+comment on function pgrecall_internal._has_cause is
+'Whether a causal link begins or ends at any of the memories.';
 
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
@@ -9477,7 +9462,6 @@ declare
   least_flow constant double precision := 0.002;
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
-  is_former  constant boolean := request.options ->> 'prefer' = 'former';
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
@@ -9489,6 +9473,7 @@ declare
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
   ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
+  anchored     bigint[];
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
@@ -9498,10 +9483,21 @@ declare
   fact_scores  double precision[];
   fact_ways    text[];
 begin
-  if asked.causes is not null and entity_ids <> '{}' then
+  if asked.causes is not null and entity_ids <> '{}'
+     and pgrecall_internal._has_cause(bank, hit_ids)
+  then
     -- Where a hit is about whom the question names, the causes of others matter little.
-    masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
-              || entity_masses;
+    anchored := array(
+      select h.id from unnest(hit_ids) as h(id)
+      where  coalesce((select true from pgrecall.mention m
+                       where  m.bank_id = bank and m.memory_id = h.id
+                         and  m.entity_id = any (entity_ids)
+                       limit  1)));
+    if anchored <> '{}' then
+      masses := array(select case when u.id = any (anchored) then u.mass else 0.05 * u.mass end
+                      from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
+                      order  by u.n) || entity_masses;
+    end if;
   end if;
   all_ids := all_ids || hit_ids;
   all_scores := all_scores || masses[:cardinality(hit_ids)];
@@ -9509,19 +9505,11 @@ begin
   for step in 0 .. steps + 1 loop
     -- Where all steps are taken, causal links alone lead on.
     if step >= steps and not asked.is_root then
-      exit when not exists (
-        select
-        from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
-        where  u.mass >= least_flow
-          and  (u.unasked < steps or not u.is_entity and coalesce(
-                 (select true from pgrecall.link o
-                  where  o.bank_id = bank and o.from_id = u.id
-                    and  o.kind = any ('{caused_by,causes,enables,prevents}')
-                  limit  1),
-                 (select true from pgrecall.link i
-                  where  i.bank_id = bank and i.to_id = u.id
-                    and  i.kind = any ('{caused_by,causes,enables,prevents}')
-                  limit  1))));
+      exit when not exists (select from unnest(unasked, masses) as u(unasked, mass)
+                            where  u.mass >= least_flow and u.unasked < steps)
+            and not pgrecall_internal._has_cause(bank, array(
+                  select u.id from unnest(ids, are_entities, masses) as u(id, is_entity, mass)
+                  where  u.mass >= least_flow and not u.is_entity));
     end if;
 
     with node as materialized (
@@ -9552,34 +9540,26 @@ begin
            and  m.bank_id = bank and m.memory_id = n.id
          limit  100)
         union all
-        select r.id, true, r.label, r.memory_id, false, false,
-               r.confidence * case
-                 -- A relation that has ended by then, or whose fact has.
-                 when is_former or (r.valid_to > request.as_of) is not false
-                      and (m.valid_to > request.as_of) is not false then 1
-                 else 0.3 end
+        select r.id, true, r.label, r.memory_id, false, false, r.confidence
         from (
-          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
-                  o.valid_to
+          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from
            from   pgrecall.relation o
            where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
            order  by o.from_id desc, o.relation_id desc
            limit  n.most)
           union all
-          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
-                  i.valid_to
+          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from
            from   pgrecall.relation i
            where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
            order  by i.to_id desc, i.relation_id desc
            limit  n.most)
         ) as r
         cross  join lateral (
-          select x.valid_to
-          from   pgrecall.memory x
+          select from pgrecall.memory x
           where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
           limit  1
-        ) as m
-        where  n.is_entity and (r.valid_from is null or r.valid_from <= request.as_of)
+        ) as known
+        where  r.valid_from is null or r.valid_from <= request.as_of
         union all
         select l.id, false, l.label, null,
                coalesce(l.label = '*' || asked.causes, false), l.label is not null,
@@ -9674,6 +9654,10 @@ comment on function pgrecall_internal._activated is
 -- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
 -- by its confidence over its number of mentions. Without one of the two the other gets all.
+--
+-- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
+-- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
+-- it says little that the arms before have not.
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])
@@ -15805,7 +15789,7 @@ comment on function pgrecall_internal._reordered is
 'source_id; then the order of _diverse_order().';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -15814,7 +15798,6 @@ set enable_seqscan = off
 as $$
 declare
   is_latest boolean := request.options ->> 'prefer' = 'latest';
-  sources   jsonb := pgrecall_internal._sources(request.bank);
   places    integer[];
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
@@ -16608,7 +16591,7 @@ begin
     -- The n-th of the new order has place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, ids, scores))
+      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
                with ordinality as u(p, n)
       order  by u.p);
   end if;

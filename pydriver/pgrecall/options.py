@@ -104,7 +104,7 @@ class SqlOptions(TypedDict, total=False):
         use_hints: Searches only the fact types that type_hints() finds in the query, unless that
             finds too little (widen_below). Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
-            to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 8, 'source': 0,
+            to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 11, 'source': 0,
             'lexical': 1, 'message': 0.9, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
         widen_below: A recall that was narrowed by hints, or to a date, looks everywhere when it
             finds fewer memories than this. 0: never. Range: 0 to 1000. Default: the bank's, else 5.

@@ -147,11 +147,12 @@ begin
       from   sure s
       join   hit h on h.background is not null and h.best > 0
       union  all
-      -- The graph votes once more for what others found, but leads to no message: those keep a
-      -- share.
+      -- The graph votes once more for what others found, as far as it is certain, but leads to no
+      -- message: those keep a share.
       select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
       from   pgrecall.arms() as m
-      cross  join (select max((weights ->> a.arm)::double precision) as weight
+      cross  join (select max((weights ->> a.arm)::double precision
+                              * least(1, h.best / a.certain_at)) as weight
                    from   sure s, pgrecall.arms() as a
                    join   hit h on h.arm = a.arm
                    where  a.needs = '{names}') as g

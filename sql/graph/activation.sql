@@ -17,9 +17,8 @@
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
-create or replace function pgrecall_internal._anchored_masses(
-  bank text, hit_ids bigint[], hit_masses double precision[], entity_ids bigint[])
-returns double precision[]
+create or replace function pgrecall_internal._has_cause(bank text, memory_ids bigint[])
+returns boolean
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -27,37 +26,22 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return (
-    with hit as materialized (
-      select h.id, h.mass, h.n,
-             exists (select from pgrecall.mention m
-                     where  m.bank_id = _anchored_masses.bank and m.memory_id = h.id
-                       and  m.entity_id = any (entity_ids)) as is_anchored
-      from   unnest(hit_ids, hit_masses) with ordinality as h(id, mass, n)
-    )
-    select coalesce(array_agg(
-             case when h.is_anchored or not a.is_any or l.id is null then h.mass
-                  else 0.05 * h.mass end order by h.n), '{}')
-    from   hit h
-    cross  join (select bool_or(x.is_anchored) as is_any from hit x) as a
-    left   join lateral (
-      (select o.to_id as id from pgrecall.link o
-       where  o.bank_id = _anchored_masses.bank and o.from_id = h.id
-         and  o.kind = any ('{caused_by,causes,enables,prevents}')
-       limit  1)
-      union all
-      (select i.from_id from pgrecall.link i
-       where  i.bank_id = _anchored_masses.bank and i.to_id = h.id
-         and  i.kind = any ('{caused_by,causes,enables,prevents}')
-       limit  1)
-      limit  1
-    ) as l on true
-  );
+  return exists (
+    select
+    from   unnest(memory_ids) as h(id)
+    where  coalesce(
+             (select true from pgrecall.link o
+              where  o.bank_id = _has_cause.bank and o.from_id = h.id
+                and  o.kind = any ('{caused_by,causes,enables,prevents}')
+              limit  1),
+             (select true from pgrecall.link i
+              where  i.bank_id = _has_cause.bank and i.to_id = h.id
+                and  i.kind = any ('{caused_by,causes,enables,prevents}')
+              limit  1)));
 end;
 $$;
-comment on function pgrecall_internal._anchored_masses is
-'The masses of hits, a twentieth of those with causal links that mention none of the entities, '
-'where another hit does.';
+comment on function pgrecall_internal._has_cause is
+'Whether a causal link begins or ends at any of the memories.';
 
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
@@ -76,7 +60,6 @@ declare
   least_flow constant double precision := 0.002;
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
-  is_former  constant boolean := request.options ->> 'prefer' = 'former';
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
@@ -88,6 +71,7 @@ declare
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
   ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
+  anchored     bigint[];
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
@@ -97,10 +81,21 @@ declare
   fact_scores  double precision[];
   fact_ways    text[];
 begin
-  if asked.causes is not null and entity_ids <> '{}' then
+  if asked.causes is not null and entity_ids <> '{}'
+     and pgrecall_internal._has_cause(bank, hit_ids)
+  then
     -- Where a hit is about whom the question names, the causes of others matter little.
-    masses := pgrecall_internal._anchored_masses(bank, hit_ids, hit_masses, entity_ids)
-              || entity_masses;
+    anchored := array(
+      select h.id from unnest(hit_ids) as h(id)
+      where  coalesce((select true from pgrecall.mention m
+                       where  m.bank_id = bank and m.memory_id = h.id
+                         and  m.entity_id = any (entity_ids)
+                       limit  1)));
+    if anchored <> '{}' then
+      masses := array(select case when u.id = any (anchored) then u.mass else 0.05 * u.mass end
+                      from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
+                      order  by u.n) || entity_masses;
+    end if;
   end if;
   all_ids := all_ids || hit_ids;
   all_scores := all_scores || masses[:cardinality(hit_ids)];
@@ -108,19 +103,11 @@ begin
   for step in 0 .. steps + 1 loop
     -- Where all steps are taken, causal links alone lead on.
     if step >= steps and not asked.is_root then
-      exit when not exists (
-        select
-        from   unnest(ids, are_entities, unasked, masses) as u(id, is_entity, unasked, mass)
-        where  u.mass >= least_flow
-          and  (u.unasked < steps or not u.is_entity and coalesce(
-                 (select true from pgrecall.link o
-                  where  o.bank_id = bank and o.from_id = u.id
-                    and  o.kind = any ('{caused_by,causes,enables,prevents}')
-                  limit  1),
-                 (select true from pgrecall.link i
-                  where  i.bank_id = bank and i.to_id = u.id
-                    and  i.kind = any ('{caused_by,causes,enables,prevents}')
-                  limit  1))));
+      exit when not exists (select from unnest(unasked, masses) as u(unasked, mass)
+                            where  u.mass >= least_flow and u.unasked < steps)
+            and not pgrecall_internal._has_cause(bank, array(
+                  select u.id from unnest(ids, are_entities, masses) as u(id, is_entity, mass)
+                  where  u.mass >= least_flow and not u.is_entity));
     end if;
 
     with node as materialized (
@@ -151,34 +138,26 @@ begin
            and  m.bank_id = bank and m.memory_id = n.id
          limit  100)
         union all
-        select r.id, true, r.label, r.memory_id, false, false,
-               r.confidence * case
-                 -- A relation that has ended by then, or whose fact has.
-                 when is_former or (r.valid_to > request.as_of) is not false
-                      and (m.valid_to > request.as_of) is not false then 1
-                 else 0.3 end
+        select r.id, true, r.label, r.memory_id, false, false, r.confidence
         from (
-          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
-                  o.valid_to
+          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from
            from   pgrecall.relation o
            where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
            order  by o.from_id desc, o.relation_id desc
            limit  n.most)
           union all
-          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
-                  i.valid_to
+          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from
            from   pgrecall.relation i
            where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
            order  by i.to_id desc, i.relation_id desc
            limit  n.most)
         ) as r
         cross  join lateral (
-          select x.valid_to
-          from   pgrecall.memory x
+          select from pgrecall.memory x
           where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
           limit  1
-        ) as m
-        where  n.is_entity and (r.valid_from is null or r.valid_from <= request.as_of)
+        ) as known
+        where  r.valid_from is null or r.valid_from <= request.as_of
         union all
         select l.id, false, l.label, null,
                coalesce(l.label = '*' || asked.causes, false), l.label is not null,

@@ -4,6 +4,10 @@
 -- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
 -- by its confidence over its number of mentions. Without one of the two the other gets all.
+--
+-- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
+-- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
+-- it says little that the arms before have not.
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])

@@ -272,7 +272,7 @@ begin
     -- The n-th of the new order has place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, ids, scores))
+      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
                with ordinality as u(p, n)
       order  by u.p);
   end if;

@@ -118,7 +118,7 @@ comment on function pgrecall_internal._reordered is
 'source_id; then the order of _diverse_order().';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -127,7 +127,6 @@ set enable_seqscan = off
 as $$
 declare
   is_latest boolean := request.options ->> 'prefer' = 'latest';
-  sources   jsonb := pgrecall_internal._sources(request.bank);
   places    integer[];
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));

@@ -25,8 +25,8 @@ begin atomic
      'Raw messages that share words with the query, by BM25.', null),
     ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
-    ('graph', 7, 8, '{names}', 'mid', false, 'memory',
-     'Memories that entities, relations, causes and nearness in time lead to.', null),
+    ('graph', 7, 11, '{names}', 'mid', false, 'memory',
+     'Memories that entities, relations, causes and nearness in time lead to.', 1),
     ('source', 8, 0, '{}', 'mid', false, 'memory',
      'Other memories of the sources of the best hits.', null);
 end;

@@ -145,7 +145,7 @@ def test_the_page_names_the_settings_that_differ(connection: psycopg.Connection[
         "model": "toy",
     }
     assert "Settings of this recall" in page.words
-    assert ("weights", '{"graph": 0.1, "lexical": 2}', '{"graph": 8, "lexical": 1}') in {
+    assert ("weights", '{"graph": 0.1, "lexical": 2}', '{"graph": 11, "lexical": 1}') in {
         (name, json.dumps(dict(sorted(json.loads(value).items()))), default)
         for name, value, default in merged.settings
         if name == "weights"
@@ -153,7 +153,7 @@ def test_the_page_names_the_settings_that_differ(connection: psycopg.Connection[
     assert settings == [
         ("fusion", "rrf", "score_rrf"),
         ("depth", "100", "100"),
-        ("weights", '{"graph": 0.1}', '{"graph": 8}'),
+        ("weights", '{"graph": 0.1}', '{"graph": 11}'),
     ]
 
 

@@ -301,6 +301,19 @@ def test_what_was_said_next_is_reached(connection: Connection) -> None:
     assert reached(connection, "what of the giraffe") == {}
 
 
+def test_hits_that_lead_nowhere_asked_for_count_less_than_a_path(people: Connection) -> None:
+    create(people, "turns")
+    turns = [{"text": turn, "occurred": "2026-03-05"} for turn in ("v", "zebra", "x")]
+    retain(people, turns, "turns")
+
+    def counted(bank: str, query: str) -> float:
+        hits = call(people, "hybrid_recall", bank=bank, query=query, weights={"graph": 61})
+        return float(max(hit.arms["graph"]["contribution"] for hit in hits if "graph" in hit.arms))
+
+    assert counted("b", "Who mentors Ana?") >= 1
+    assert counted("turns", "what of the zebra") < 0.9
+
+
 def test_similar_facts_lead_nowhere(connection: Connection) -> None:
     create(connection)
     retain(

@@ -55,8 +55,8 @@ def test_the_sql_of_the_readme_runs(connection: psycopg.Connection[Any]) -> None
     first, analyst, _ = (results(connection, code) for code in blocks("sql", TEXT))
 
     assert [row[1] for row in first[-1]] == [
-        "Raised max_client_conn to 1200.",
         "The shop was open again.",
+        "Raised max_client_conn to 1200.",
     ]
     assert [row[1] for row in analyst[0]] == ["Raised max_client_conn to 1200."]
     assert [row[:2] for row in analyst[-1]] == [("world", 1)]

@@ -60,7 +60,8 @@ def reference(
         best, worst = max(scores), min(scores)
         share = 1.0
         if fusion == "score_rrf" and best > 0:
-            share = max(score, 0) / best
+            certain = max(best, 1) if arm == "graph" else best
+            share = max(score, 0) / certain
         elif fusion == "linear" and best > worst:
             share = (score - worst) / (best - worst)
         if weight := weights.get(arm, 1):

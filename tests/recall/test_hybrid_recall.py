@@ -128,12 +128,13 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
     function, arguments = ALONE[arm]
     alone = call(connection, function, bank="b", **arguments)
     weight = 2.5
-    # Where the graph votes once more for memories, messages keep their share.
-    votes = 9 if arm == "message" and together else 1
     asked = None if together else [arm]
 
     rows = recall(connection, **FULL, arms=asked, weights={arm: weight}, fusion=fusion, k=k)
 
+    # Where the graph votes once more for memories, messages keep their share.
+    graph = [row.arms["graph"]["score"] for row in rows if "graph" in row.arms]
+    votes = 1 + 11 * min(1, max(graph)) if arm == "message" and together else 1
     found = {row.memory_id: row.arms[arm] for row in rows if arm in row.arms}
     scores = [row.score for row in alone]
 
