@@ -59,8 +59,8 @@ def reference(
         scores = [hit[3] for hit in hits if hit[0] == arm]
         best, worst = max(scores), min(scores)
         share = 1.0
-        if fusion == "score_rrf" and best > 0:
-            certain = max(best, 1) if arm == "graph" else best
+        certain = max(best, 1) if arm == "graph" else best
+        if fusion == "score_rrf" and certain > 0:
             share = max(score, 0) / certain
         elif fusion == "linear" and best > worst:
             share = (score - worst) / (best - worst)
