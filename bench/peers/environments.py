@@ -114,7 +114,7 @@ class Server:
         for pid in children.split():
             try:
                 running += int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-            except FileNotFoundError:  # it has ended meanwhile
+            except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
                 continue
         return ended + running / 1e9
 
