@@ -9489,10 +9489,9 @@ begin
     -- Where a hit is about whom the question names, the causes of others matter little.
     anchored := array(
       select h.id from unnest(hit_ids) as h(id)
-      where  coalesce((select true from pgrecall.mention m
-                       where  m.bank_id = bank and m.memory_id = h.id
-                         and  m.entity_id = any (entity_ids)
-                       limit  1)));
+      where  (select true from pgrecall.mention m
+              where  m.bank_id = bank and m.memory_id = h.id and m.entity_id = any (entity_ids)
+              limit  1));
     if anchored <> '{}' then
       masses := array(select case when u.id = any (anchored) then u.mass else 0.05 * u.mass end
                       from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)

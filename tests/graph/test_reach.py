@@ -351,6 +351,18 @@ def test_what_is_asked_for_keeps_to_types_filter_and_time(people: Connection) ->
     assert HOUSEBOAT not in reached(people, query, as_of="2020-01-01")
 
 
+def test_a_relation_that_nobody_knew_leads_nowhere(connection: Connection) -> None:
+    create(connection)
+    retain(connection, PEOPLE)
+    connection.execute(
+        "update pgrecall.memory set valid_from = '2020-01-01' where text = %s", [HOUSEBOAT]
+    )
+    query = "What of the blorf of Bo?"
+
+    assert HOUSEBOAT in reached(connection, query, graph_steps=2)
+    assert HOUSEBOAT not in reached(connection, query, graph_steps=2, as_of="2021-01-01")
+
+
 def test_an_expansion_tells_causes_from_entities(shop: Connection) -> None:
     retain(shop, [{"text": f"about Zoe {n}", "entities": ["Zoe"]} for n in range(2)])
     first, about = (
