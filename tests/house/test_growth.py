@@ -20,10 +20,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from growth import FACTOR, MOST
 from sqlcalls import Connection, create, retain, rows, value
 
-FACTOR = 8
-MOST = 20  # times the work of an eighth; 10 would be n log n
 # Below these nothing can be told, and nobody minds.
 SECONDS = 1.0
 BYTES = 48 * 2**20
