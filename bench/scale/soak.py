@@ -35,6 +35,7 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -296,15 +297,14 @@ class Month:
 
     def growth(self) -> harness.Figures:
         last = {
-            name: (fmean(sizes[-2 * SPAN : -SPAN]), fmean(sizes[-SPAN:]))
-            for name, sizes in self.index_sizes.items()
-            if len(sizes) >= 2 * SPAN
+            name: spans(sizes) for name, sizes in self.index_sizes.items() if len(sizes) >= 2 * SPAN
         }
         most = sorted(last, key=lambda name: last[name][0] - last[name][1])[:3]
         print("grew most:", {name: [round(size) for size in last[name]] for name in most})
         return {
-            f"growth.{name}": round(fmean(values[-SPAN:]) / fmean(values[-2 * SPAN : -SPAN]), 3)
+            f"growth.{name}": round(after / before, 3)
             for name, values in self.notes.items()
+            for before, after in [spans(values)]
         }
 
     def run(self) -> harness.Figures:
@@ -380,6 +380,11 @@ class Month:
             for one in (*missing[:3], *more[:3]):
                 print(f"{name} differ: {str(one)[:300]}")
         return figures
+
+
+def spans(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of the SPAN days before the last SPAN, and that of the last."""
+    return fmean(values[-2 * SPAN : -SPAN]), fmean(values[-SPAN:])
 
 
 def soaked(minutes: float) -> harness.Figures:
