@@ -455,7 +455,8 @@ def test_a_key_that_a_double_cannot_hold_is_drawn_as_text(
 ) -> None:
     """As JSON.parse of JavaScript would lead to another fact."""
     first = 2**53 + 1
-    value(connection, "select setval('pgrecall.id_seq', %s)", first - 1)
+    # Unlike setval(), this is rolled back.
+    connection.execute(f"alter sequence pgrecall.id_seq restart with {first}".encode())
     [new] = memory.retain("b", [{"text": "Zoe rows.", "entities": ["Zoe"]}])
 
     drawn = json.loads(reader.get("/graph.json", bank="b", memory=new.memory_id).text)
