@@ -114,7 +114,6 @@ create type pgrecall.arm as (
   weight       double precision,
   needs        text[],
   least_budget text,
-  is_for_dates boolean,
   finds        text,
   description  text,
   certain_at   double precision
@@ -197,7 +196,6 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  is_only_date  boolean,
   note          text
 );
 create type pgrecall_internal.arm_result as (

@@ -1148,7 +1148,6 @@ create type pgrecall.arm as (
   weight       double precision,
   needs        text[],
   least_budget text,
-  is_for_dates boolean,
   finds        text,
   description  text,
   certain_at   double precision
@@ -1157,9 +1156,8 @@ comment on type pgrecall.arm is
 'A row of the registry of arms. place: the order in which they run. weight: the default in the '
 'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
 'looked up for it (names, terms); of an arm that lists keys or terms, the option of that name '
-'stands in for the query. least_budget: low, mid or high. is_for_dates: it also runs for a query '
-'that is only a date. finds: memory or message. certain_at: the score at which the arm is certain, '
-'for fusion score_rrf; null: its best score, whatever that is.';
+'stands in for the query. least_budget: low, mid or high. finds: memory or message. certain_at: the '
+'score at which the arm is certain, for fusion score_rrf; null: its best score, whatever that is.';
 
 create type pgrecall.bank_model as (
   embedding_model      text,
@@ -1281,7 +1279,6 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  is_only_date  boolean,
   note          text
 );
 comment on type pgrecall_internal.request is
@@ -2045,21 +2042,21 @@ returns setof pgrecall.arm
 language sql immutable parallel safe rows 8
 begin atomic
   values
-    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', true, 'memory',
+    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', 'memory',
      'Memories whose fact_key stands in the query.', null::double precision),
-    ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
+    ('semantic', 2, 1, '{embedding}', 'low', 'memory',
      'Memories nearest to the embedding of the query.', null),
-    ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
+    ('lexical', 3, 1, '{query,terms}', 'low', 'memory',
      'Memories that share words with the query, by BM25.', null),
-    ('temporal', 4, 1.5, '{during}', 'low', true, 'memory',
+    ('temporal', 4, 1.5, '{during}', 'low', 'memory',
      'Memories that happened in a window of time or near it.', null),
-    ('message', 5, 0.9, '{query,terms}', 'mid', false, 'message',
+    ('message', 5, 0.9, '{query,terms}', 'mid', 'message',
      'Raw messages that share words with the query, by BM25.', null),
-    ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
+    ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
-    ('graph', 7, 11, '{names}', 'mid', false, 'memory',
+    ('graph', 7, 11, '{names}', 'mid', 'memory',
      'Memories that entities, relations, causes and nearness in time lead to.', 1),
-    ('source', 8, 0, '{}', 'mid', false, 'memory',
+    ('source', 8, 0, '{}', 'mid', 'memory',
      'Other memories of the sources of the best hits.', null);
 end;
 comment on function pgrecall.arms is
@@ -4521,8 +4518,8 @@ begin atomic
        'little (widen_below).',
        null, null, null, true),
       ('widen_below', 'integer', '5', '0 to 1000',
-       'A recall that was narrowed by hints, or to a date, looks everywhere when it finds fewer '
-       'memories than this. 0: never.',
+       'A recall that was narrowed by hints looks everywhere when it finds fewer memories than this. '
+       '0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
        'Words that say which fact type a query asks for. Null: those of default_type_hints().',
@@ -4950,12 +4947,10 @@ comment on function pgrecall.bank_options is
 'embedding. Errors: RC001.';
 
 -- bank/hint.sql
--- Which fact types the words of a query ask for, and whether it asks only for a time.
+-- Which fact types the words of a query ask for.
 --
--- Both narrow a recall before it runs: option use_hints searches only the types that type_hints()
--- finds, and a query that is only a date ("what happened in March?") needs no search by meaning or
--- links. A narrowed recall that finds too little searches everything (option widen_below), so a
--- wrong hint costs time and not answers.
+-- Option use_hints searches only the types that type_hints() finds. Where that finds too little
+-- (option widen_below), everything is searched: a wrong hint costs time and not answers.
 create or replace function pgrecall.default_type_hints()
 returns jsonb
 language sql immutable parallel safe
@@ -5052,35 +5047,6 @@ comment on function pgrecall.type_hints is
 'Fact types that a query asks for by its words, and the first word that implies it. fact_type is '
 'null for a question about somebody or something, whose answer is of any type. The words are those '
 'of default_type_hints() or of the bank''s option type_hints. Errors: RC001, 22023.';
-
-create or replace function pgrecall_internal._is_only_date(query text)
-returns boolean
-language sql immutable parallel safe
-return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
-  '^((what|whats|s|when|which|did|do|does|done|doing|was|were|is|are|has|have|had|been|be|we|i|you'
-  '|they|us|me|my|our|there|it|happen|happens|happened|happening|occur|occurs|occurred|go|goes'
-  '|going|went|on|in|at|of|the|a|an|to|from|until|till|before|after|since|between|and|or|during'
-  '|within|over|around|about|by|for|back|through|all|any|anything|something|everything|thing'
-  '|things|event|events|show|list|tell|say|give|new|news|update|updates|development|developments'
-  '|incident|incidents|occurrence|occurrences|highlight|highlights|recap|summary|summarise'
-  '|summarize|overview|notable|noteworthy|remarkable|special|unusual|interesting|important'
-  '|take|takes|took|taken|place|come|came|up|out|how|please|can|could|worth|mentioning|knowing'
-  '|bring|brings|brought|like|look|looked|unfold|unfolded|arise|arose|pass|passed|transpire'
-  '|transpired|else|much|exactly|so|miss|missed|rundown|roundup|run|round|leave|away|off|holiday'
-  '|vacation|fill|catch|brief|sum|report|happenings|goings|busy|rest'
-  '|january|february|march|april|may|june|july|august|september|october|november|december'
-  '|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec'
-  '|monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tue|tues|wed|thu|thur|thurs|fri'
-  '|sat|sun|day|days|week|weeks|month|months|year|years|hour|hours|quarter|decade|weekend|weekends'
-  '|morning|afternoon|evening|night|noon|midnight|today|yesterday|tomorrow|tonight|last|next'
-  '|past|this|that|previous|coming|recent|recently|lately|ago|earlier|later|early|mid|middle|late'
-  '|end|beginning|start|first|second|third|fourth|fifth|spring|summer|autumn|fall|winter|am|pm|utc'
-  '|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|couple|few|several'
-  '|q[1-4]|[0-9]+(st|nd|rd|th|s|am|pm)?)( |$))+$'
-);
-comment on function pgrecall_internal._is_only_date is
-'Whether an English query asks for a time and nothing else: what happened in March 2026? The '
-'caller excludes a query that names an entity called April.';
 
 -- bank/trust.sql
 -- Trust in sources: how much what they say counts, and what they may do to what others said.
@@ -6937,32 +6903,6 @@ $$;
 comment on function pgrecall_internal._hinted_request is
 'A request narrowed to the fact types that the words of its query hint at.';
 
-create or replace function pgrecall_internal._has_timeless(request pgrecall_internal.request)
-returns boolean
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return coalesce((
-    select true
-    from   unnest(request.all_types) as t(fact_type)
-    cross  join lateral (
-      select from pgrecall.memory m
-      where  m.bank_id = (request.bank).bank_id and m.fact_type = t.fact_type
-        and  m.occurred is null
-      order  by m.mentioned_at
-      limit  1
-    ) as timeless
-    limit  1
-  ), false);
-end;
-$$;
-comment on function pgrecall_internal._has_timeless is
-'Whether a bank holds a fact without occurred, whose date is only in its words.';
-
 create or replace function pgrecall_internal._request(
   bank       text,
   query      text,
@@ -7067,16 +7007,10 @@ begin
     request.named := array(
       select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
-  request.is_only_date := during is not null and request.named = '{}' and not is_expanded
-                          and (request.query = '' and embedding is null
-                               or pgrecall_internal._is_only_date(request.query));
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if (request.query <> '' or is_expanded)
-     and (not pgrecall_internal._is_dated(request) or pgrecall_internal._has_timeless(request))
-     and (arm is null or needs && '{terms,names}')
-  then
+  if (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}') then
     request := pgrecall_internal._parsed_request(request);
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
@@ -7089,14 +7023,6 @@ comment on function pgrecall_internal._request is
 'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
 'arms need. arm: the arm that is called alone; the query may then be empty. Errors: see the head '
 'of this file.';
-
-create or replace function pgrecall_internal._is_dated(request pgrecall_internal.request)
-returns boolean
-language sql immutable parallel safe
-return request.is_only_date and request.query <> '' and request.arms is null
-       and request.options ->> 'budget' <> 'high';
-comment on function pgrecall_internal._is_dated is
-'Whether a recall is narrowed to the arms that answer a query that is only a date.';
 
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)
@@ -8513,10 +8439,7 @@ begin
   result.is_run := case when 0 < any ((request.memory_terms).counts) then true
                         else pgrecall_internal._has_word(
                           request, 'memory', request.memory_terms) end;
-  if request.lexemes is null and request.is_only_date then
-    result.is_run := false;
-    result.reason := 'the query is only a date, and all facts have theirs';
-  elsif not result.is_run then
+  if not result.is_run then
     result.reason := 'the bank knows no word of the query';
   elsif is_planned then
     result.reason := 'the bank knows words of the query';
@@ -15914,13 +15837,13 @@ comment on function pgrecall.prepare_recall is
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
 -- (bench/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
-  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean,
-  is_only_date boolean)
+  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean)
 returns double precision
 language sql immutable parallel safe
 -- One expression, so that it is inlined: calling it for every row would take longer than the rest.
 return case
-  when is_only_date then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
+  when not is_embedded and num_nonnulls(idf_sum, message_idf_sum) = 0 and not arms ? 'key'
+    then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
   else 1 / (1 + exp(-(
     case
       when not is_embedded then -3
@@ -15940,8 +15863,8 @@ comment on function pgrecall_internal._relevance is
 'Probability, 0 to 1, that a row answers, from the scores of the arms: the logistic function of '
 '10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
 '3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
-'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. For a query that is '
-'only a date: the nearness. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
+'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. Without both '
+'the nearness alone. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
 'that for the best row it is the probability that the bank holds the answer, where half the '
 'questions have none (bench/relevance.py); it depends on the embedding model. Rows found only by '
 'the graph get a low value: there was no data to fit it.';
@@ -15950,8 +15873,8 @@ comment on function pgrecall_internal._relevance is
 -- The run of a recall: every arm that applies, in the order of the registry.
 --
 -- _run() goes through arms(), skips those without input, runs the others and returns their hits
--- with a report of each. A recall narrowed by hints or to a date runs again without that where it
--- finds too little. An arm that fails is left out with a warning, and with a hint in its report;
+-- with a report of each. A recall narrowed by hints runs again without them where it finds too
+-- little. An arm that fails is left out with a warning, and with a hint in its report;
 -- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
 create or replace function pgrecall_internal._index_scans()
 returns jsonb
@@ -16003,34 +15926,10 @@ return case
   when request.arms is not null then null
   when array_position('{low,mid,high}', request.options ->> 'budget')
        < array_position('{low,mid,high}', arm.least_budget) then 'the budget is low'
-  when not arm.is_for_dates and pgrecall_internal._is_dated(request)
-    then 'the query is only a date'
 end;
 comment on function pgrecall_internal._skip_reason is
 'Why an arm is left out without being called, by its row of the registry; null: it is called. '
 'known: what is said of arms that compare embeddings where the model knows few words.';
-
-create or replace function pgrecall_internal._widened(
-  request pgrecall_internal.request, results integer)
-returns pgrecall_internal.request
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  request.note := format('widened: %s results were fewer than %s', results,
-                         request.options ->> 'widen_below');
-  request.fact_types := request.all_types;
-  if pgrecall_internal._is_dated(request) then
-    request.is_only_date := false;
-    if request.lexemes is null then
-      request := pgrecall_internal._parsed_request(request);
-    end if;
-  end if;
-  return request;
-end;
-$$;
-comment on function pgrecall_internal._widened is
-'A narrowed request without its narrowing, for the second run.';
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
@@ -16151,14 +16050,16 @@ begin
       hits := pgrecall_internal._named_hits(request, hits);
     end if;
     exit when is_planned
-           or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
+           or request.fact_types = request.all_types;
     -- Too few results: runs again without narrowing.
     select count(distinct h.memory_id) into results
     from   unnest(hits) as h
     join   pgrecall.arms() as a on a.arm = h.arm
     where  a.finds = 'memory';
     exit when results >= (request.options ->> 'widen_below')::integer;
-    request := pgrecall_internal._widened(request, results);
+    request.note := format('widened: %s results were fewer than %s', results,
+                           request.options ->> 'widen_below');
+    request.fact_types := request.all_types;
   end loop;
   if waiting is not null then
     perform set_config('lock_timeout', before, true);
@@ -16166,9 +16067,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
-'is only a date, narrow the search, unless too little is found. An arm that fails is left out with '
-'warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
+'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
+'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
 'what would run. Long, for each step of its loop is one arm: a function of its own for that would '
 'be entered eight times.';
 
@@ -16552,7 +16452,6 @@ declare
   is_trusting   boolean := sources = '{}' and options ->> 'source_rows' = '0';
   kept          integer := case when not is_arranged and min_relevance = 0 and is_trusting
                                      and options ->> 'prefer' = 'relevant' then last_rank end;
-  is_only_date  boolean := request.is_only_date;
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
@@ -16571,7 +16470,7 @@ begin
   from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
-           f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
+           f.arms, idf_sum, message_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
@@ -16604,7 +16503,7 @@ begin
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
              s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
              pgrecall_internal._relevance(
-               s.arms, idf_sum, message_sum, is_embedded, is_only_date),
+               s.arms, idf_sum, message_sum, is_embedded),
              s.proof_count, lower(s.occurred), upper(s.occurred),
              (select a.value -> 'via' from jsonb_each(s.arms) as a
               where  a.value ? 'via'
@@ -17242,7 +17141,7 @@ begin
   place := (select a.rank from unnest(answer) as a where a.memory_id = _answer_steps.memory_id);
   likely := pgrecall_internal._relevance(
     fused.arms, (request.memory_terms).idf_sum, (request.message_terms).idf_sum,
-    request.embedding is not null, request.is_only_date);
+    request.embedding is not null);
   return query values (
     'answer',
     case when place > skip and place <= skip + top_k then 'returned' else 'left out' end,

@@ -235,10 +235,7 @@ begin
   result.is_run := case when 0 < any ((request.memory_terms).counts) then true
                         else pgrecall_internal._has_word(
                           request, 'memory', request.memory_terms) end;
-  if request.lexemes is null and request.is_only_date then
-    result.is_run := false;
-    result.reason := 'the query is only a date, and all facts have theirs';
-  elsif not result.is_run then
+  if not result.is_run then
     result.reason := 'the bank knows no word of the query';
   elsif is_planned then
     result.reason := 'the bank knows words of the query';

@@ -1,9 +1,7 @@
--- Which fact types the words of a query ask for, and whether it asks only for a time.
+-- Which fact types the words of a query ask for.
 --
--- Both narrow a recall before it runs: option use_hints searches only the types that type_hints()
--- finds, and a query that is only a date ("what happened in March?") needs no search by meaning or
--- links. A narrowed recall that finds too little searches everything (option widen_below), so a
--- wrong hint costs time and not answers.
+-- Option use_hints searches only the types that type_hints() finds. Where that finds too little
+-- (option widen_below), everything is searched: a wrong hint costs time and not answers.
 create or replace function pgrecall.default_type_hints()
 returns jsonb
 language sql immutable parallel safe
@@ -100,32 +98,3 @@ comment on function pgrecall.type_hints is
 'Fact types that a query asks for by its words, and the first word that implies it. fact_type is '
 'null for a question about somebody or something, whose answer is of any type. The words are those '
 'of default_type_hints() or of the bank''s option type_hints. Errors: RC001, 22023.';
-
-create or replace function pgrecall_internal._is_only_date(query text)
-returns boolean
-language sql immutable parallel safe
-return length(query) <= 200 and pgrecall.normalised_name(query) ~ (
-  '^((what|whats|s|when|which|did|do|does|done|doing|was|were|is|are|has|have|had|been|be|we|i|you'
-  '|they|us|me|my|our|there|it|happen|happens|happened|happening|occur|occurs|occurred|go|goes'
-  '|going|went|on|in|at|of|the|a|an|to|from|until|till|before|after|since|between|and|or|during'
-  '|within|over|around|about|by|for|back|through|all|any|anything|something|everything|thing'
-  '|things|event|events|show|list|tell|say|give|new|news|update|updates|development|developments'
-  '|incident|incidents|occurrence|occurrences|highlight|highlights|recap|summary|summarise'
-  '|summarize|overview|notable|noteworthy|remarkable|special|unusual|interesting|important'
-  '|take|takes|took|taken|place|come|came|up|out|how|please|can|could|worth|mentioning|knowing'
-  '|bring|brings|brought|like|look|looked|unfold|unfolded|arise|arose|pass|passed|transpire'
-  '|transpired|else|much|exactly|so|miss|missed|rundown|roundup|run|round|leave|away|off|holiday'
-  '|vacation|fill|catch|brief|sum|report|happenings|goings|busy|rest'
-  '|january|february|march|april|may|june|july|august|september|october|november|december'
-  '|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec'
-  '|monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tue|tues|wed|thu|thur|thurs|fri'
-  '|sat|sun|day|days|week|weeks|month|months|year|years|hour|hours|quarter|decade|weekend|weekends'
-  '|morning|afternoon|evening|night|noon|midnight|today|yesterday|tomorrow|tonight|last|next'
-  '|past|this|that|previous|coming|recent|recently|lately|ago|earlier|later|early|mid|middle|late'
-  '|end|beginning|start|first|second|third|fourth|fifth|spring|summer|autumn|fall|winter|am|pm|utc'
-  '|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|couple|few|several'
-  '|q[1-4]|[0-9]+(st|nd|rd|th|s|am|pm)?)( |$))+$'
-);
-comment on function pgrecall_internal._is_only_date is
-'Whether an English query asks for a time and nothing else: what happened in March 2026? The '
-'caller excludes a query that names an entity called April.';

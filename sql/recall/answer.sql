@@ -234,7 +234,6 @@ declare
   is_trusting   boolean := sources = '{}' and options ->> 'source_rows' = '0';
   kept          integer := case when not is_arranged and min_relevance = 0 and is_trusting
                                      and options ->> 'prefer' = 'relevant' then last_rank end;
-  is_only_date  boolean := request.is_only_date;
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
@@ -253,7 +252,7 @@ begin
   from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(
-           f.arms, idf_sum, message_sum, is_embedded, is_only_date) >= min_relevance;
+           f.arms, idf_sum, message_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
@@ -286,7 +285,7 @@ begin
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
              s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
              pgrecall_internal._relevance(
-               s.arms, idf_sum, message_sum, is_embedded, is_only_date),
+               s.arms, idf_sum, message_sum, is_embedded),
              s.proof_count, lower(s.occurred), upper(s.occurred),
              (select a.value -> 'via' from jsonb_each(s.arms) as a
               where  a.value ? 'via'

@@ -6,13 +6,13 @@
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
 -- (bench/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
-  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean,
-  is_only_date boolean)
+  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean)
 returns double precision
 language sql immutable parallel safe
 -- One expression, so that it is inlined: calling it for every row would take longer than the rest.
 return case
-  when is_only_date then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
+  when not is_embedded and num_nonnulls(idf_sum, message_idf_sum) = 0 and not arms ? 'key'
+    then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
   else 1 / (1 + exp(-(
     case
       when not is_embedded then -3
@@ -32,8 +32,8 @@ comment on function pgrecall_internal._relevance is
 'Probability, 0 to 1, that a row answers, from the scores of the arms: the logistic function of '
 '10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
 '3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
-'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. For a query that is '
-'only a date: the nearness. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
+'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. Without both '
+'the nearness alone. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
 'that for the best row it is the probability that the bank holds the answer, where half the '
 'questions have none (bench/relevance.py); it depends on the embedding model. Rows found only by '
 'the graph get a low value: there was no data to fit it.';

@@ -1,8 +1,8 @@
 -- The run of a recall: every arm that applies, in the order of the registry.
 --
 -- _run() goes through arms(), skips those without input, runs the others and returns their hits
--- with a report of each. A recall narrowed by hints or to a date runs again without that where it
--- finds too little. An arm that fails is left out with a warning, and with a hint in its report;
+-- with a report of each. A recall narrowed by hints runs again without them where it finds too
+-- little. An arm that fails is left out with a warning, and with a hint in its report;
 -- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
 create or replace function pgrecall_internal._index_scans()
 returns jsonb
@@ -54,34 +54,10 @@ return case
   when request.arms is not null then null
   when array_position('{low,mid,high}', request.options ->> 'budget')
        < array_position('{low,mid,high}', arm.least_budget) then 'the budget is low'
-  when not arm.is_for_dates and pgrecall_internal._is_dated(request)
-    then 'the query is only a date'
 end;
 comment on function pgrecall_internal._skip_reason is
 'Why an arm is left out without being called, by its row of the registry; null: it is called. '
 'known: what is said of arms that compare embeddings where the model knows few words.';
-
-create or replace function pgrecall_internal._widened(
-  request pgrecall_internal.request, results integer)
-returns pgrecall_internal.request
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  request.note := format('widened: %s results were fewer than %s', results,
-                         request.options ->> 'widen_below');
-  request.fact_types := request.all_types;
-  if pgrecall_internal._is_dated(request) then
-    request.is_only_date := false;
-    if request.lexemes is null then
-      request := pgrecall_internal._parsed_request(request);
-    end if;
-  end if;
-  return request;
-end;
-$$;
-comment on function pgrecall_internal._widened is
-'A narrowed request without its narrowing, for the second run.';
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
@@ -202,14 +178,16 @@ begin
       hits := pgrecall_internal._named_hits(request, hits);
     end if;
     exit when is_planned
-           or request.fact_types = request.all_types and not pgrecall_internal._is_dated(request);
+           or request.fact_types = request.all_types;
     -- Too few results: runs again without narrowing.
     select count(distinct h.memory_id) into results
     from   unnest(hits) as h
     join   pgrecall.arms() as a on a.arm = h.arm
     where  a.finds = 'memory';
     exit when results >= (request.options ->> 'widen_below')::integer;
-    request := pgrecall_internal._widened(request, results);
+    request.note := format('widened: %s results were fewer than %s', results,
+                           request.options ->> 'widen_below');
+    request.fact_types := request.all_types;
   end loop;
   if waiting is not null then
     perform set_config('lock_timeout', before, true);
@@ -217,8 +195,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns their hits and a report of each. Hinted types, and a query that '
-'is only a date, narrow the search, unless too little is found. An arm that fails is left out with '
-'warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
+'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
+'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
 'what would run. Long, for each step of its loop is one arm: a function of its own for that would '
 'be entered eight times.';

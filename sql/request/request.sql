@@ -198,32 +198,6 @@ $$;
 comment on function pgrecall_internal._hinted_request is
 'A request narrowed to the fact types that the words of its query hint at.';
 
-create or replace function pgrecall_internal._has_timeless(request pgrecall_internal.request)
-returns boolean
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return coalesce((
-    select true
-    from   unnest(request.all_types) as t(fact_type)
-    cross  join lateral (
-      select from pgrecall.memory m
-      where  m.bank_id = (request.bank).bank_id and m.fact_type = t.fact_type
-        and  m.occurred is null
-      order  by m.mentioned_at
-      limit  1
-    ) as timeless
-    limit  1
-  ), false);
-end;
-$$;
-comment on function pgrecall_internal._has_timeless is
-'Whether a bank holds a fact without occurred, whose date is only in its words.';
-
 create or replace function pgrecall_internal._request(
   bank       text,
   query      text,
@@ -328,16 +302,10 @@ begin
     request.named := array(
       select n from pgrecall_internal._named_entities(bank, request.query) as n);
   end if;
-  request.is_only_date := during is not null and request.named = '{}' and not is_expanded
-                          and (request.query = '' and embedding is null
-                               or pgrecall_internal._is_only_date(request.query));
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if (request.query <> '' or is_expanded)
-     and (not pgrecall_internal._is_dated(request) or pgrecall_internal._has_timeless(request))
-     and (arm is null or needs && '{terms,names}')
-  then
+  if (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}') then
     request := pgrecall_internal._parsed_request(request);
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
@@ -350,14 +318,6 @@ comment on function pgrecall_internal._request is
 'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
 'arms need. arm: the arm that is called alone; the query may then be empty. Errors: see the head '
 'of this file.';
-
-create or replace function pgrecall_internal._is_dated(request pgrecall_internal.request)
-returns boolean
-language sql immutable parallel safe
-return request.is_only_date and request.query <> '' and request.arms is null
-       and request.options ->> 'budget' <> 'high';
-comment on function pgrecall_internal._is_dated is
-'Whether a recall is narrowed to the arms that answer a query that is only a date.';
 
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)

@@ -178,7 +178,6 @@ create type pgrecall.arm as (
   weight       double precision,
   needs        text[],
   least_budget text,
-  is_for_dates boolean,
   finds        text,
   description  text,
   certain_at   double precision
@@ -187,9 +186,8 @@ comment on type pgrecall.arm is
 'A row of the registry of arms. place: the order in which they run. weight: the default in the '
 'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
 'looked up for it (names, terms); of an arm that lists keys or terms, the option of that name '
-'stands in for the query. least_budget: low, mid or high. is_for_dates: it also runs for a query '
-'that is only a date. finds: memory or message. certain_at: the score at which the arm is certain, '
-'for fusion score_rrf; null: its best score, whatever that is.';
+'stands in for the query. least_budget: low, mid or high. finds: memory or message. certain_at: the '
+'score at which the arm is certain, for fusion score_rrf; null: its best score, whatever that is.';
 
 create type pgrecall.bank_model as (
   embedding_model      text,
@@ -311,7 +309,6 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  is_only_date  boolean,
   note          text
 );
 comment on type pgrecall_internal.request is

@@ -13,21 +13,21 @@ returns setof pgrecall.arm
 language sql immutable parallel safe rows 8
 begin atomic
   values
-    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', true, 'memory',
+    ('key', 1, 3::double precision, '{query,keys}'::text[], 'low', 'memory',
      'Memories whose fact_key stands in the query.', null::double precision),
-    ('semantic', 2, 1, '{embedding}', 'low', false, 'memory',
+    ('semantic', 2, 1, '{embedding}', 'low', 'memory',
      'Memories nearest to the embedding of the query.', null),
-    ('lexical', 3, 1, '{query,terms}', 'low', true, 'memory',
+    ('lexical', 3, 1, '{query,terms}', 'low', 'memory',
      'Memories that share words with the query, by BM25.', null),
-    ('temporal', 4, 1.5, '{during}', 'low', true, 'memory',
+    ('temporal', 4, 1.5, '{during}', 'low', 'memory',
      'Memories that happened in a window of time or near it.', null),
-    ('message', 5, 0.9, '{query,terms}', 'mid', false, 'message',
+    ('message', 5, 0.9, '{query,terms}', 'mid', 'message',
      'Raw messages that share words with the query, by BM25.', null),
-    ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', false, 'memory',
+    ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
-    ('graph', 7, 11, '{names}', 'mid', false, 'memory',
+    ('graph', 7, 11, '{names}', 'mid', 'memory',
      'Memories that entities, relations, causes and nearness in time lead to.', 1),
-    ('source', 8, 0, '{}', 'mid', false, 'memory',
+    ('source', 8, 0, '{}', 'mid', 'memory',
      'Other memories of the sources of the best hits.', null);
 end;
 comment on function pgrecall.arms is
