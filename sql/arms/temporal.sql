@@ -2,8 +2,8 @@
 --
 -- Entry points are the memories whose occurred overlaps the window, or lies up to 3 days before it
 -- or some days after it (_slack_after(): people report events later), read through the btree on
--- time; with an embedding, similarity ranks them. From the best of them the arm follows temporal
--- and causal links, two steps. A window raises scores and does not filter; option time_mode does.
+-- time; with an embedding, similarity ranks them. A window raises scores and does not filter;
+-- option time_mode does. Where links lead from here, the graph arm follows.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
@@ -54,7 +54,7 @@ begin
         (select m.memory_id, {range}
          from   pgrecall.memory m
          where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is {present}
-           and  {start} >= upper($5) and {start} < upper($5) + $9
+           and  {start} >= upper($5) and {start} < upper($5) + $8
            and  $sql$ || request.visible_sql || $sql$
          order  by {start}
          limit  300)
@@ -68,84 +68,46 @@ begin
 
   execute format(
     $sql$
-      with recursive entry as (
-        -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
-        select u.memory_id,
-               case
-                 -- Facts that begin, end or lie in the window precede those that only span it.
-                 when u.occurred && $5 then
-                   case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
-                         and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
-                        then 0.5 else 1 end
-                 when u.occurred << $5
-                   then 1 - date_part('epoch', lower($5) - upper(u.occurred)) / 259200
-                 else 1 - date_part('epoch', lower(u.occurred) - upper($5))
-                          / date_part('epoch', $9)
-               end
-               * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(v.similarity, 0) end
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        -- proximity: 1 inside the window, falling from 0.9 to 0 at the end of the slack on either
+        -- side.
+        select u.memory_id, p.proximity * case when $6 is null then 1
+                                               else 0.75 + 0.25 * coalesce(v.similarity, 0) end
                  as score
-        from   (%1$s) as u
+        from   (%s) as u
+        cross  join lateral (
+          select case
+            -- Facts that begin, end or lie in the window precede those that only span it.
+            when u.occurred && $5 then
+              case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
+                    and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
+                   then 0.5 else 1 end
+            when u.occurred << $5
+              then 0.9 - 0.9 * date_part('epoch', lower($5) - upper(u.occurred)) / 259200
+            else 0.9 - 0.9 * date_part('epoch', lower(u.occurred) - upper($5))
+                             / date_part('epoch', $8)
+          end as proximity
+        ) as p
         left   join lateral (
-          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $10, $11)
+          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $9, $10)
                    as similarity
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
             and  e.fact_type <> ''
             and  $6 is not null
         ) as v on true
+        where  p.proximity > 0
         order  by 2 desc, u.memory_id desc
-        limit  $4
-      ),
-      -- From the 20 best along temporal and causal links, two steps, at most 20 links each way.
-      walk (memory_id, score, step, visited) as (
-        select e.memory_id, e.score, 0, array[e.memory_id]
-        from   (select * from entry order by score desc, memory_id desc limit 20) as e
-        union all
-        select n.memory_id, 0.5 * w.score * n.weight, w.step + 1, w.visited || n.memory_id
-        from   walk w
-        cross  join lateral (
-          (select o.to_id as memory_id, o.weight
-           from   pgrecall.link o
-           where  o.bank_id = $1 and o.from_id = w.memory_id and o.kind <> 'semantic'
-           limit  20)
-          union all
-          (select i.from_id, i.weight
-           from   pgrecall.link i
-           where  i.bank_id = $1 and i.to_id = w.memory_id and i.kind <> 'semantic'
-           limit  20)
-        ) as n
-        where  w.step < 2 and n.weight > 0 and n.memory_id <> all (w.visited)
-      ),
-      neighbour as (
-        select s.memory_id, s.score
-        from   (select w.memory_id, max(w.score) as score
-                from   walk w
-                where  w.step > 0
-                group  by w.memory_id) as s
-        cross  join lateral (
-          select from pgrecall.memory m
-          where  m.bank_id = $1 and m.memory_id = s.memory_id
-            and  array_position($8, m.fact_type) is not null and %2$s
-          limit  1
-        ) as visible
-      )
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
-        select a.memory_id, max(a.score) as score
-        from   (select * from entry union all select * from neighbour) as a
-        where  a.score > 0
-        group  by a.memory_id
-        order  by 2 desc, 1 desc
         limit  $4
       ) as t
     $sql$,
-    pgrecall_internal._union_all(branch, request.fact_types),
-    request.visible_sql
+    pgrecall_internal._union_all(branch, request.fact_types)
   )
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
-        request.embedding, coalesce((request.bank).embedding_model, ''), request.fact_types,
+        request.embedding, coalesce((request.bank).embedding_model, ''),
         pgrecall_internal._slack_after(during_at), (request.bank).low_cosine,
         (request.bank).high_cosine;
 end;
@@ -200,8 +162,7 @@ end;
 $$;
 comment on function pgrecall.temporal_arm is
 'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
-'quarters of its length, 30 days of that at most), and those one or two temporal or causal links '
-'from the best of them, each step at half the score. time_basis => ''mentioned'' uses mentioned_at '
-'where occurred is null. score = proximity, 0 to 1, times (0.75 + 0.25 similarity) where an '
-'embedding is given; a memory without one has similarity 0. Errors: RC001, RC004, RC005, RC006, '
-'RC008, RC011, 22023.';
+'quarters of its length, 30 days of that at most). time_basis => ''mentioned'' uses mentioned_at '
+'where occurred is null. score = proximity, 1 within and 0.9 falling to 0 around it, times '
+'(0.75 + 0.25 similarity) where an embedding is given; a memory without one has similarity 0. '
+'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

@@ -66,8 +66,8 @@ begin atomic
        'little (widen_below).',
        null, null, null, true),
       ('widen_below', 'integer', '5', '0 to 1000',
-       'A recall that was narrowed by hints looks everywhere when it finds fewer memories than this. '
-       '0: never.',
+       'A recall that was narrowed by hints looks everywhere when it finds fewer memories than '
+       'this. 0: never.',
        0, 1000, null, true),
       ('type_hints', 'object', null, 'words by fact type, "*" for any',
        'Words that say which fact type a query asks for. Null: those of default_type_hints().',

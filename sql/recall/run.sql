@@ -196,6 +196,7 @@ end;
 $$;
 comment on function pgrecall_internal._run is
 'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
-'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would begin after arm_timeout with a reason. is_planned: only reports '
-'what would run. Long, for each step of its loop is one arm: a function of its own for that would '
+'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would '
+'begin after arm_timeout with a reason. is_planned: only reports what would run. Long, for each '
+'step of its loop is one arm: a function of its own for that would '
 'be entered eight times.';

@@ -186,8 +186,9 @@ comment on type pgrecall.arm is
 'A row of the registry of arms. place: the order in which they run. weight: the default in the '
 'fusion. needs: what the call must bring (query, embedding, hypothetical, during) and what is '
 'looked up for it (names, terms); of an arm that lists keys or terms, the option of that name '
-'stands in for the query. least_budget: low, mid or high. finds: memory or message. certain_at: the '
-'score at which the arm is certain, for fusion score_rrf; null: its best score, whatever that is.';
+'stands in for the query. least_budget: low, mid or high. finds: memory or message. certain_at: '
+'the score at which the arm is certain, for fusion score_rrf; null: its best score, whatever that '
+'is.';
 
 create type pgrecall.bank_model as (
   embedding_model      text,
