@@ -893,7 +893,7 @@ def test_an_arm_is_added_by_a_file_and_a_row(
     last = max(int(place) for place in re.findall(r"\('\w+', (\d+), ", registry))
     assert last >= 8
     rows_of_arms, rest = registry.split(";\nend;", 1)
-    row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', false, 'memory', 'The newest.', null)"
+    row = f"\n    ('newest', {last + 1}, 2, '{{}}', 'low', 'memory', 'The newest.', null)"
     (copied / "values" / "arm.sql").write_text(
         f"{rows_of_arms},{row};\nend;{rest}", encoding="utf-8"
     )
