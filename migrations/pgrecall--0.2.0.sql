@@ -2051,8 +2051,8 @@ begin atomic
      'Memories that share words with the query, by BM25.', null),
     ('temporal', 4, 1.5, '{during}', 'low', 'memory',
      'Memories that happened in a window of time or near it.', null),
-    ('message', 5, 0.9, '{query,terms}', 'mid', 'message',
-     'Raw messages that share words with the query, by BM25.', null),
+    ('message', 5, 4, '{query,terms}', 'mid', 'message',
+     'Raw messages that share words with the query, by BM25.', 1),
     ('hypothetical', 6, 0.5, '{hypothetical}', 'mid', 'memory',
      'Memories nearest to the embedding of a made-up answer.', null),
     ('graph', 7, 11, '{names}', 'mid', 'memory',
@@ -8442,8 +8442,9 @@ comment on function pgrecall.lexical_arm is
 -- arms/message.sql
 -- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
 --
--- It covers what was not extracted as a fact: full text over the conversation, at a lower weight.
--- Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
+-- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds a
+-- message, so its score says how sure it is: the share of the highest that the words of the query
+-- allow. Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
 -- message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -8466,7 +8467,10 @@ begin
     search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
     result.is_run := true;
     result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+    result.scores := array(
+      select s.score / (request.message_terms).idf_sum
+      from   unnest(search.scores) with ordinality as s(score, n)
+      order  by s.n);
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;
@@ -8488,7 +8492,8 @@ end;
 $$;
 comment on function pgrecall.message_arm is
 'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
-'lexical_arm(). memory_id is the message_id, score is BM25, above 0. Errors: RC001, 22023.';
+'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, above '
+'0: 1 is a short message with all words. Errors: RC001, 22023.';
 
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
@@ -15799,12 +15804,12 @@ comment on function pgrecall.prepare_recall is
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
 -- (bench/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
-  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean)
+  arms jsonb, idf_sum double precision, is_embedded boolean)
 returns double precision
 language sql immutable parallel safe
 -- One expression, so that it is inlined: calling it for every row would take longer than the rest.
 return case
-  when not is_embedded and num_nonnulls(idf_sum, message_idf_sum) = 0 and not arms ? 'key'
+  when not is_embedded and idf_sum is null and not arms ? 'key'
     then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
   else 1 / (1 + exp(-(
     case
@@ -15817,7 +15822,7 @@ return case
       when arms ? 'key' then 1
       else least(1, greatest(
         coalesce((arms -> 'lexical' ->> 'score')::double precision / idf_sum, 0),
-        coalesce((arms -> 'message' ->> 'score')::double precision / message_idf_sum, 0)))
+        coalesce((arms -> 'message' ->> 'score')::double precision, 0)))
     end
     + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;
@@ -16405,7 +16410,6 @@ declare
   is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
   is_embedded   boolean := request.embedding is not null;
   idf_sum       double precision := (request.memory_terms).idf_sum;
-  message_sum   double precision := (request.message_terms).idf_sum;
   -- As variables, for the statement would read the options again for each hit.
   weights       jsonb := options -> 'weights';
   rrf_k         integer := (options ->> 'rrf_k')::integer;
@@ -16432,8 +16436,7 @@ begin
   into   ids, scores, shares
   from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
-     or  pgrecall_internal._relevance(
-           f.arms, idf_sum, message_sum, is_embedded) >= min_relevance;
+     or  pgrecall_internal._relevance(f.arms, idf_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
@@ -16465,8 +16468,7 @@ begin
     select s.rank, (
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
              s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
-             pgrecall_internal._relevance(
-               s.arms, idf_sum, message_sum, is_embedded),
+             pgrecall_internal._relevance(s.arms, idf_sum, is_embedded),
              s.proof_count, lower(s.occurred), upper(s.occurred),
              (select a.value -> 'via' from jsonb_each(s.arms) as a
               where  a.value ? 'via'
@@ -17103,8 +17105,7 @@ begin
   answer := pgrecall_internal._answer(request, hits);
   place := (select a.rank from unnest(answer) as a where a.memory_id = _answer_steps.memory_id);
   likely := pgrecall_internal._relevance(
-    fused.arms, (request.memory_terms).idf_sum, (request.message_terms).idf_sum,
-    request.embedding is not null);
+    fused.arms, (request.memory_terms).idf_sum, request.embedding is not null);
   return query values (
     'answer',
     case when place > skip and place <= skip + top_k then 'returned' else 'left out' end,

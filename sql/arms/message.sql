@@ -1,7 +1,8 @@
 -- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
 --
--- It covers what was not extracted as a fact: full text over the conversation, at a lower weight.
--- Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
+-- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds a
+-- message, so its score says how sure it is: the share of the highest that the words of the query
+-- allow. Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
 -- message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -24,7 +25,10 @@ begin
     search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
     result.is_run := true;
     result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+    result.scores := array(
+      select s.score / (request.message_terms).idf_sum
+      from   unnest(search.scores) with ordinality as s(score, n)
+      order  by s.n);
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;
@@ -46,4 +50,5 @@ end;
 $$;
 comment on function pgrecall.message_arm is
 'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
-'lexical_arm(). memory_id is the message_id, score is BM25, above 0. Errors: RC001, 22023.';
+'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, above '
+'0: 1 is a short message with all words. Errors: RC001, 22023.';

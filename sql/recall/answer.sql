@@ -224,7 +224,6 @@ declare
   is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
   is_embedded   boolean := request.embedding is not null;
   idf_sum       double precision := (request.memory_terms).idf_sum;
-  message_sum   double precision := (request.message_terms).idf_sum;
   -- As variables, for the statement would read the options again for each hit.
   weights       jsonb := options -> 'weights';
   rrf_k         integer := (options ->> 'rrf_k')::integer;
@@ -251,8 +250,7 @@ begin
   into   ids, scores, shares
   from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
-     or  pgrecall_internal._relevance(
-           f.arms, idf_sum, message_sum, is_embedded) >= min_relevance;
+     or  pgrecall_internal._relevance(f.arms, idf_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
     trusted := pgrecall_internal._trusted_order(request, sources, ids, scores, shares);
     ids := trusted.ids;
@@ -284,8 +282,7 @@ begin
     select s.rank, (
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
              s.tags, s.metadata, s.occurred, s.mentioned_at, s.confidence, s.score, s.arms,
-             pgrecall_internal._relevance(
-               s.arms, idf_sum, message_sum, is_embedded),
+             pgrecall_internal._relevance(s.arms, idf_sum, is_embedded),
              s.proof_count, lower(s.occurred), upper(s.occurred),
              (select a.value -> 'via' from jsonb_each(s.arms) as a
               where  a.value ? 'via'

@@ -6,12 +6,12 @@
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
 -- (bench/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
-  arms jsonb, idf_sum double precision, message_idf_sum double precision, is_embedded boolean)
+  arms jsonb, idf_sum double precision, is_embedded boolean)
 returns double precision
 language sql immutable parallel safe
 -- One expression, so that it is inlined: calling it for every row would take longer than the rest.
 return case
-  when not is_embedded and num_nonnulls(idf_sum, message_idf_sum) = 0 and not arms ? 'key'
+  when not is_embedded and idf_sum is null and not arms ? 'key'
     then coalesce((arms -> 'temporal' ->> 'score')::double precision, 0)
   else 1 / (1 + exp(-(
     case
@@ -24,7 +24,7 @@ return case
       when arms ? 'key' then 1
       else least(1, greatest(
         coalesce((arms -> 'lexical' ->> 'score')::double precision / idf_sum, 0),
-        coalesce((arms -> 'message' ->> 'score')::double precision / message_idf_sum, 0)))
+        coalesce((arms -> 'message' ->> 'score')::double precision, 0)))
     end
     + 3 * coalesce((arms -> 'temporal' ->> 'score')::double precision, 0))))
 end;

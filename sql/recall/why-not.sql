@@ -178,8 +178,7 @@ begin
   answer := pgrecall_internal._answer(request, hits);
   place := (select a.rank from unnest(answer) as a where a.memory_id = _answer_steps.memory_id);
   likely := pgrecall_internal._relevance(
-    fused.arms, (request.memory_terms).idf_sum, (request.message_terms).idf_sum,
-    request.embedding is not null);
+    fused.arms, (request.memory_terms).idf_sum, request.embedding is not null);
   return query values (
     'answer',
     case when place > skip and place <= skip + top_k then 'returned' else 'left out' end,

@@ -267,7 +267,9 @@ def say(connection: Connection, *messages: str | dict[str, Any], bank: str = "b"
     return [row.message_id for row in rows]
 
 
-def test_messages_score_as_facts_of_the_same_texts_do(connection: Connection) -> None:
+def test_messages_score_as_facts_of_the_same_texts_over_the_idfs_of_the_query(
+    connection: Connection,
+) -> None:
     create(connection)
     texts = [f"ana {'sails ' * (n % 4)}boat {n}" for n in range(40)]
     message_ids = say(connection, *texts)
@@ -278,7 +280,12 @@ def test_messages_score_as_facts_of_the_same_texts_do(connection: Connection) ->
     memories = call(connection, "lexical_arm", bank="b", query="sails boat 7")
 
     as_messages = dict(zip(memory_ids, message_ids, strict=True))
-    assert messages == [(as_messages[row.memory_id], row.rank, row.score) for row in memories]
+    (idfs,) = connection.execute(
+        "select (pgrecall_internal._terms('b', 'message', '{sail,boat,7}')).idf_sum"
+    ).fetchone() or (0,)
+    assert messages == [
+        (as_messages[row.memory_id], row.rank, pytest.approx(row.score / idfs)) for row in memories
+    ]
     assert len(messages) == 40
 
 
