@@ -380,7 +380,7 @@ def test_near_duplicates_are_listed_merged_and_parted(run: Run, database: str) -
     assert re.search(r"Atlas is late +\d+ +Atlas is late +1\.00 +2 *$", listed, re.MULTILINE)
     assert "--apply" in listed
     assert merged[0]["proof_count"] == 2
-    assert run("consolidate", "b")[1] == "no two memories say the same\n"
+    assert run("consolidate", "b")[1] == "there are no near duplicates\n"
     assert run("consolidate", "b", "--undo")[1].count("Atlas is late") == 2
     assert run("consolidate", "b", "--undo")[1] == "there is nothing to undo\n"
 
@@ -429,7 +429,7 @@ def test_a_bank_is_not_dropped_without_a_yes(
 
     assert (code, err) == (
         1,
-        "error: dropping a bank erases all it holds\nhint: Add --yes if you mean it.\n",
+        "error: dropping a bank erases everything in it\nhint: Add --yes if you mean it.\n",
     )
 
 

@@ -92,7 +92,7 @@ def test_indexes_that_are_due_are_shown_and_built(run: Run, bank: Connection) ->
     assert (code, len(column(bank, VALID))) == (0, 1)
     assert "1 of 1 statements were run" in applied
     assert nearest(bank) == FACTS
-    assert run("index")[:2] == (0, "vector indexes are as they should be\n")
+    assert run("index")[:2] == (0, "no vector index is due\n")
 
 
 def test_a_plan_is_json_for_machines(run: Run, bank: Connection) -> None:
@@ -184,7 +184,7 @@ def test_who_interrupts_the_command_can_run_it_again(
     monkeypatch.undo()
 
     assert code == 1
-    assert "error: interrupted; every bank is usable\nhint: Run it again to go on.\n" in err
+    assert "error: interrupted; all banks can be used\nhint: Run it again to continue.\n" in err
     assert shown[0][0].startswith("waiting for writers")
     assert nearest(bank) == FACTS
     assert run("index", "--apply")[0] == 0
@@ -280,7 +280,7 @@ def test_a_bank_gets_another_model_and_its_indexes(
             " where indexname like 'embedding\\_hnsw%'",
         )
     assert predicates == [True]
-    assert run("index")[1] == "vector indexes are as they should be\n"
+    assert run("index")[1] == "no vector index is due\n"
     assert run("reembed", "b", "--model", new)[:2] == (0, out)
 
 
@@ -333,7 +333,7 @@ def test_a_reembedding_can_be_given_up(
         'error: bank "b" is not being re-embedded\n'
     )
     assert run("reembed", "b")[2] == (
-        "error: no model was named\nhint: Name it with --model, or give up with --cancel.\n"
+        "error: no model was given\nhint: Give it with --model, or cancel with --cancel.\n"
     )
 
 

@@ -564,7 +564,7 @@ def test_an_uncertain_gain_is_applied_only_by_force(
 
     assert code == 1
     assert "error: nothing was changed: the interval of the held-out gain includes 0\n" in err
-    assert "hint: Bring more questions, or add --force.\n" in err
+    assert "hint: Add more questions, or --force.\n" in err
     with Recall.connect(database) as recall:
         assert settings(recall).weights["lexical"] == 2
     code, out, _ = run("tune", "b", file, "--folds", "2", "--apply", "--force")

@@ -184,7 +184,7 @@ def test_an_unknown_language_is_an_error_that_names_the_known_ones() -> None:
         extract_temporal_constraint("heute", NOW, language="auto")
 
     assert str(caught.value) == (
-        'language "auto" is not known to the temporal grammar, only '
+        'the temporal grammar has no language "auto", only '
         '"de", "en", "es", "fr", "it", "nl", "pt"'
     )
 

@@ -1,1 +1,1 @@
-"""Adapters: pgrecall as the memory of other libraries. Each module imports its library alone."""
+"""Adapters to other libraries. Each module imports only its own library."""
