@@ -517,7 +517,7 @@ def test_doctor_warns_of_an_old_pgvector(
         ("delete from pgrecall.memory", "1 rows of pgrecall.mention belong to no memory"),
         (
             "delete from pgrecall_internal.statistics",
-            "there are no statistics of 2 memory texts",
+            "there are no statistics for 2 memory texts",
         ),
         (
             "drop index pgrecall.memory_bank_id_source_id_idx",
@@ -614,9 +614,9 @@ def test_doctor_notices_connections_that_run_out_and_sessions_that_are_stuck(
         waiter.join()
 
     assert f"idle in a transaction for 0 minutes or longer: {pids[0]}" in quiet
-    assert not any(re.search("are taken|waiting", text) for text in quiet)
+    assert not any(re.search("are used|waiting", text) for text in quiet)
     monkeypatch.setattr(doctor, "_CROWDED", 0.0)
-    assert any(text.endswith(" are taken") for text in found())
+    assert any(text.endswith(" are used") for text in found())
 
 
 def test_doctor_calls_a_server_that_is_too_old_bad() -> None:

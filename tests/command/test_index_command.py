@@ -108,7 +108,7 @@ def test_a_bank_that_is_gone_loses_its_indexes(run: Run, bank: Connection) -> No
     assert "the bank is gone" in run("index")[1]
     assert findings(run, "a dropped bank") == [
         (
-            "1 statements are due for its vector indexes: the bank is gone",
+            "1 statements for its vector indexes are due: the bank is gone",
             "Run: pgrecall index --apply",
         )
     ]
@@ -150,7 +150,7 @@ def test_an_index_left_half_built_is_built_anew(
     assert nearest(bank) == FACTS
     assert findings(run, 'bank "b"') == [
         (
-            "2 statements are due for its vector indexes: a build was interrupted",
+            "2 statements for its vector indexes are due: a build was interrupted",
             "Run: pgrecall index --apply",
         )
     ]
@@ -422,7 +422,7 @@ def test_doctor_names_what_another_model_left_behind(run: Run, bank: Connection)
             "Call until it returns 0: select pgrecall.reembed_clean('b');",
         ),
         (
-            "1 statements are due for its vector indexes: the bank is embedded with model"
+            "1 statements for its vector indexes are due: the bank is embedded with model"
             ' "new" now',
             "Run: pgrecall index --apply",
         ),

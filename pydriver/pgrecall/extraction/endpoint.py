@@ -1,4 +1,4 @@
-"""Facts by a language model behind an endpoint with the API of OpenAI."""
+"""Extract facts with a language model behind an endpoint with the OpenAI API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSTRUCTIONS = (
 class OpenAIExtractor:
     """Asks a model for facts as structured output, by the official client.
 
-    The client tries again what failed for a passing reason, and waits as long as it is told to.
+    The client retries transient failures and obeys rate limits.
     """
 
     def __init__(
@@ -38,17 +38,17 @@ class OpenAIExtractor:
         max_retries: int = 2,
         **settings: object,
     ) -> None:
-        """Choose a model; nothing is imported or sent yet.
+        """Choose a model; import and send nothing.
 
         Args:
-            model: Its name at the endpoint.
-            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
-                else that of OpenAI.
-            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
-            instructions: What the model is told; the schema says what it answers.
+            model: Name of the model at the endpoint.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL,
+                else OpenAI's own.
+            api_key: Default: OPENAI_API_KEY. Not required with a base_url.
+            instructions: Instructions for the model; the schema defines its answer.
             timeout: Seconds for one request.
-            max_retries: How often a request is tried again.
-            settings: What else the endpoint takes, such as temperature=0.
+            max_retries: How often a failed request is retried.
+            settings: Further parameters of the request, such as temperature=0.
 
         """
         self.model = model
@@ -63,10 +63,10 @@ class OpenAIExtractor:
         """Return the facts that the model finds in messages.
 
         Raises:
-            InvalidArgument: the package is missing, or no key is known.
-            ValueError: the answer is not what the schema says.
-            TimeoutError: the answer does not end.
-            Exception: what the client raises where the endpoint refuses or is out of reach.
+            InvalidArgument: the package or the key is missing.
+            ValueError: the answer does not match the schema.
+            TimeoutError: the answer takes too long.
+            Exception: the client's error if the endpoint fails or cannot be reached.
 
         """
         client = self._connected()
