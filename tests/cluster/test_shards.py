@@ -491,7 +491,7 @@ def test_what_cannot_be_added_is_said(
 
 def test_a_database_with_banks_or_without_plproxy_is_no_router(cluster: Cluster) -> None:
     with connect(cluster.shards["two"]) as shard:
-        with pytest.raises(InstallError, match="holds banks"):
+        with pytest.raises(InstallError, match="has banks"):
             shards.init(shard)
         with pytest.raises(InstallError, match="is not a router"):
             shards.banks(shard)

@@ -92,7 +92,7 @@ def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str
 def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
     code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
 
-    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were known already\n')
+    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were already known\n')
 
 
 def test_links_are_written_later(run: Run, facts: str) -> None:
@@ -748,7 +748,7 @@ def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
     for told in answered:  # in the first four
         assert re.search(r"✓ [1-4] ", told)
         assert re.search(r"\d+% sure; dates [\d.]+, embedding", told)
-    assert re.search(r"I do not know: \d+% sure, and 22% are wanted\.", unanswered)
+    assert re.search(r"I do not know: the confidence is \d+%, below 22%\.", unanswered)
     assert "via On 1 February 2026 we changed the pricing of Lantern" in answered[2]
     assert "via Rui Tavora → reports_to → Graça Monteverde → lives_in → Ilha do Pardal" in (
         " ".join(answered[3].split())

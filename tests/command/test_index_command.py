@@ -327,7 +327,7 @@ def test_a_reembedding_can_be_given_up(
 
     code, out, _ = run("reembed", "b", "--cancel")
 
-    assert (code, out) == (0, 'bank "b" stays with model "old-model"\n')
+    assert (code, out) == (0, 'bank "b" keeps model "old-model"\n')
     assert "Ana leads Atlas" in answer(run, models[0])[1]
     assert run("reembed", "b", "--cancel")[2].startswith(
         'error: bank "b" is not being re-embedded\n'
@@ -378,7 +378,7 @@ def test_a_bank_is_not_switched_to_indexes_that_find_too_little(
     code, _, err = run("reembed", "b", "--model", models[1])
 
     assert code == 1
-    assert "world: 50% of the nearest are found (world by an index)\n" in err
+    assert "world: recall 50% (world by an index)\n" in err
     assert err.endswith(
         'error: searches of world in bank "b" would find 50% of what is nearest, less than 90%\n'
         "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(), and go on;"

@@ -184,7 +184,7 @@ def test_a_server_that_cannot_start_says_where_the_reason_is(data: Path) -> None
     with pytest.raises(InstallError, match="does not start") as raised:
         embedded_server(path=data)
 
-    assert raised.value.hint == f"The reason should stand at the end of {data / 'log'}."
+    assert raised.value.hint == f"See the end of {data / 'log'}."
 
 
 def test_a_named_server_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
