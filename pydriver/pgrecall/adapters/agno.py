@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from agno.knowledge.document import Document
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[agno]'",
-        name=error.name,
-    ) from error
+    raise missing("agno", error) from error
 
 from pgrecall.adapters.conditions import all_of, of_mapping
 from pgrecall.client import Recall

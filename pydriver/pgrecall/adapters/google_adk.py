@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from google.adk.memory import BaseMemoryService
     from google.adk.memory.base_memory_service import SearchMemoryResponse
     from google.adk.memory.memory_entry import MemoryEntry
     from google.genai.types import Content, Part
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[google-adk]'",
-        name=error.name,
-    ) from error
+    raise missing("google-adk", error) from error
 
 from pgrecall.aio import AsyncRecall
 from pgrecall.errors import BankNotFound

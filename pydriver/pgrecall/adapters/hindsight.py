@@ -15,6 +15,8 @@ from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from hindsight_api.engine.db_utils import acquire_with_retry
     from hindsight_api.engine.memories.base import RecallArms
@@ -26,10 +28,9 @@ try:
     )
     from hindsight_api.engine.search.types import RetrievalResult
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[hindsight]'",
-        name=error.name,
-    ) from error
+    raise missing("hindsight", error) from error
+
+from pgrecall.importing.databases import CAUSAL
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ fact as (
              select jsonb_agg(jsonb_build_object('kind', l.link_type, 'to_key', l.to_unit_id))
              from   {{links}} l
              where  l.from_unit_id = c.id
-               and  l.link_type in ('causes', 'caused_by', 'enables', 'prevents')
+               and  l.link_type in {CAUSAL}
                and (exists (select from changed t where t.id = l.to_unit_id)
                     or exists (select from pgrecall.memory m
                                where  m.bank_id = $1 and m.fact_key = l.to_unit_id::text)))

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
     from langchain_core.documents import Document
@@ -13,9 +15,7 @@ try:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[langchain]'", name=error.name
-    ) from error
+    raise missing("langchain", error) from error
 
 from pgrecall.adapters.conditions import as_condition
 from pgrecall.client import Recall

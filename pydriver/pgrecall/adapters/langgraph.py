@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from langgraph.store.base import (
         BaseStore,
@@ -23,9 +25,7 @@ try:
     )
     from langgraph.store.base.embed import get_text_at_path, tokenize_path
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[langgraph]'", name=error.name
-    ) from error
+    raise missing("langgraph", error) from error
 
 from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.retrievers import BaseRetriever
@@ -21,10 +23,7 @@ try:
     )
     from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[llama-index]'",
-        name=error.name,
-    ) from error
+    raise missing("llama-index", error) from error
 
 from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import psycopg
 from typing_extensions import NotRequired, TypedDict
 
+from pgrecall.adapters import missing
+
 try:
     from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import ToolAnnotations
@@ -25,9 +27,7 @@ try:
         from mcp.server.fastmcp import FastMCP as MCPServer  # type: ignore
         from mcp.server.fastmcp.exceptions import ToolError  # type: ignore
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[mcp]'", name=error.name
-    ) from error
+    raise missing("mcp", error) from error
 
 from pgrecall._version import __version__
 from pgrecall.context import likely_hits, make_context

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
+from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder, Vector
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, makes_tokens
 from pgrecall.inference.time_order import Direction, time_order
@@ -43,24 +43,42 @@ class Pending(Generic[T]):
         return self.future.result()
 
 
-class EmbeddedBefore:
-    """An embedder that returns embeddings of queries made before, in one batch."""
+class EmbedderWrapper:
+    """An embedder made from another one, whose model, knowledge and prompts it has."""
 
     prompts: Mapping[str, str] = {}
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = embedder.model
+        self.makes_tokens = makes_tokens(embedder)
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Embed texts as passages."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        raise NotImplementedError
+
+    def known_words(self, text: str) -> float:
+        """Return the share of the words that the model knows, 0 to 1."""
+        return known_words(self._embedder, text)
+
+    def time_order(self, vector: Sequence[float]) -> Direction | None:
+        """Return which state a question asks for, by its embedding; None for neither or unsure."""
+        return time_order(self._embedder, vector)
+
+
+class EmbeddedBefore(EmbedderWrapper):
+    """An embedder that returns embeddings of queries made before, in one batch."""
 
     def __init__(
         self, embedder: Embedder, vectors: Mapping[str, Embedded], error: Exception | None
     ) -> None:
-        self.model = embedder.model
-        self.dimensions = None
-        self.makes_tokens = makes_tokens(embedder)
-        self._embedder = embedder
+        super().__init__(embedder)
         self._vectors = vectors
         self._error = error
-
-    def embed(self, texts: Sequence[str]) -> list[Embedded]:
-        """Embed texts as passages."""
-        return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> list[Embedded]:
         """Return one embedding per passage, in order; made now."""
@@ -73,14 +91,6 @@ class EmbeddedBefore:
         if self._error is not None:
             raise self._error
         return [self._vectors[text] for text in texts]
-
-    def known_words(self, text: str) -> float:
-        """Return the share of the words that the model knows, 0 to 1."""
-        return known_words(self._embedder, text)
-
-    def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return which state a question asks for, by its embedding; None for neither or unsure."""
-        return time_order(self._embedder, vector)
 
 
 def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:

@@ -12,6 +12,7 @@ from pgrecall.command.parameters import (
     CREATE,
     FACT_TYPE,
     FILTER,
+    INTERVAL,
     MODEL,
     NO_EMBED,
     OPTIONS,
@@ -431,13 +432,7 @@ Command(
     MODEL(),
     option("--batch-size", type=int, default=64, metavar="N", help="Texts per batch; 64."),
     flag("--watch", help="Then embed new facts as they arrive, until stopped."),
-    option(
-        "--interval",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="Time between two checks for new facts; 5.",
-    ),
+    INTERVAL(),
 )
 Command(
     top,

@@ -179,19 +179,21 @@ def SYNCING() -> tuple[click.Option, ...]:  # noqa: N802  named as the others
     """Return the options of commands that sync tables."""
     return (
         option(
-            "--batch-size", type=int, default=1000, metavar="N", help="Rows a transaction; 1000."
+            "--batch-size", type=int, default=1000, metavar="N", help="Rows per transaction; 1000."
         ),
         flag("--watch", help="Then follow changes, until stopped."),
-        option(
-            "--interval",
-            type=float,
-            default=5.0,
-            metavar="SECONDS",
-            help="Time between checks; 5.",
-        ),
+        INTERVAL(),
     )
 
 
+INTERVAL = partial(
+    option,
+    "--interval",
+    type=float,
+    default=5.0,
+    metavar="SECONDS",
+    help="Time between checks; 5.",
+)
 CREATE = partial(flag, "--create", help="Create the bank if it does not exist.")
 NO_EMBED = partial(flag, "--no-embed", help="Store no embeddings.")
 MODEL = partial(

@@ -13,15 +13,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgrecall.asking.embedding import EmbedderWrapper
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.inference.interfaces import Embedder, Role, Vector
-from pgrecall.inference.known_words import known_words
-from pgrecall.inference.late_interaction import Embedded, makes_tokens
+from pgrecall.inference.late_interaction import Embedded
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
-from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
@@ -497,27 +496,14 @@ def _name(memory_id: int, name: object) -> str:
     return f"\1{memory_id}" if name is None else str(name)
 
 
-class CachedEmbedder:
+class CachedEmbedder(EmbedderWrapper):
     """An embedder that embeds each text once."""
 
-    prompts: Mapping[str, str] = {}
-
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._known: dict[tuple[Role, str], Vector] = {}
-        self.model = embedder.model
-        self.makes_tokens = makes_tokens(embedder)
         earlier = getattr(embedder, "earlier", None)
         self.earlier = None if earlier is None else CachedEmbedder(earlier)
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding, as in the wrapped embedder."""
-        return self._embedder.dimensions
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Embed texts as passages."""
-        return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per passage, in order."""
@@ -526,14 +512,6 @@ class CachedEmbedder:
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per question, in order."""
         return self._embed("query", texts)
-
-    def known_words(self, text: str) -> float:
-        """Return the share of the words that the model knows, 0 to 1."""
-        return known_words(self._embedder, text)
-
-    def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return which state a question asks for, by its embedding; None for neither or unsure."""
-        return time_order(self._embedder, vector)
 
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
         new = [text for text in unique(texts) if (role, text) not in self._known]

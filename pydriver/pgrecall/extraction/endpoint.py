@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pgrecall.errors import InvalidArgument
 from pgrecall.extraction.schema import FACTS_SCHEMA, plain
 from pgrecall.extraction.talk import Message
-from pgrecall.inference.endpoints import bounded_client
+from pgrecall.inference.endpoints import openai_client
 
 INSTRUCTIONS = (
     "Read the conversation and list what is worth remembering, as facts. Each fact is understood"
@@ -101,18 +100,12 @@ class OpenAIExtractor:
         with self._lock:
             if self._client is None:
                 try:
-                    import openai
+                    self._client = openai_client(self._endpoint, self._limits)
                 except ImportError as error:
                     raise InvalidArgument(
                         f"an extractor behind an endpoint needs package {error.name}",
                         hint="Run: pip install 'pgrecall[openai]'",
                     ) from error
-                given = {name: value for name, value in self._endpoint.items() if value}
-                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
-                    given.setdefault("api_key", "none")
-                self._client = openai.OpenAI(
-                    **given, **self._limits, http_client=bounded_client(self._limits["timeout"])
-                )
             return self._client
 
 

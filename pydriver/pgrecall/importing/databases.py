@@ -18,7 +18,8 @@ from pgrecall.errors import InvalidArgument
 from pgrecall.importing.rows import Row, plain
 
 Columns = Mapping[str, Any]
-_CAUSAL = ("causes", "caused_by", "enables", "prevents")
+CAUSAL = ("causes", "caused_by", "enables", "prevents")
+"""The kinds of Hindsight's links that are causal, which the bank has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Source:
                 " where l.link_type = any (%(causal)s) order by 1, 3, 2"
             )
             for from_id, kind, to_id, weight in self.connection.execute(
-                query, {"causal": list(_CAUSAL)}
+                query, {"causal": list(CAUSAL)}
             ):
                 found.setdefault(from_id, []).append((kind, to_id, weight))
         return found

@@ -1,8 +1,8 @@
 """Embedders, which turn texts into vectors.
 
 The default comes with the driver and runs offline, on onnxruntime. So do earlier defaults, which
-banks filled with them go on using. Any object with a model name, a number of dimensions and
-``embed`` is accepted, and so is a function.
+banks filled with them go on using. Any object with a model name and ``embed`` is accepted, and so
+is a function.
 
 Some models embed questions and passages differently, mostly by a prompt before the text. Their
 embedders also have ``embed_query`` and ``embed_documents``. The prompts are part of the model's
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from mmap import ACCESS_READ, mmap
@@ -28,6 +27,7 @@ from pgrecall.inference.known_words import known_share
 from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import (
+    LoadedOnce,
     bounded,
     cannot_embed,
     limit_torch,
@@ -112,11 +112,6 @@ class PromptedEmbedder:
         self.model = prompted_name(self._embedder.model, self.prompts)
 
     @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding, as in the wrapped embedder."""
-        return self._embedder.dimensions
-
-    @property
     def makes_tokens(self) -> bool:
         """Whether the embedder makes token vectors."""
         return makes_tokens(self._embedder)
@@ -171,7 +166,7 @@ class _InRoles:
         return self.submit(with_prompts(self.prompts, "query", texts)).result().found
 
 
-class _OnnxEmbedder:
+class _OnnxEmbedder(LoadedOnce[tuple[Any, Any]]):
     """A model on onnxruntime, without torch, loaded on first use.
 
     The worker runs texts one by one on several threads. That is as fast as batches, needs no
@@ -189,9 +184,8 @@ class _OnnxEmbedder:
                 worker, one for each available core, at most 8.
 
         """
+        super().__init__()
         self._reader = Model(self._read, at_once=threads)
-        self._loaded: tuple[Any, Any] | None = None
-        self._lock = threading.Lock()
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
         """Let the worker of the process embed texts that already have their prompts."""
@@ -217,18 +211,6 @@ class _OnnxEmbedder:
         session, tokenizer = self.load()
         ids = tokenizer.encode(text).ids
         return cast("list[Any]", session.run(None, {"input_ids": array([ids], int64)}))
-
-    def load(self) -> tuple[Any, Any]:
-        """Load the session and the tokenizer, unless they are loaded.
-
-        Raises:
-            EmbedderUnavailable: a package or the weights are missing.
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
         try:
@@ -363,7 +345,7 @@ class PackagedEmbedder(SmallEmbedder):
         return _in_bits(_tensors(packaged_model() / _WEIGHTS))
 
 
-class SentenceTransformerEmbedder(_InRoles):
+class SentenceTransformerEmbedder(_InRoles, LoadedOnce["SentenceTransformer"]):
     """A sentence-transformers model, loaded on first use and never from the network.
 
     Questions and passages get the prompts of the model's configuration, as with ``encode_query``
@@ -392,10 +374,9 @@ class SentenceTransformerEmbedder(_InRoles):
         """
         self._name_or_path = name_or_path
         self._batch_size = batch_size
+        super().__init__()
         # Reading two batches at once and sorting by length needs less padding.
         self._reader = Model(self._read, batch_size=2 * batch_size, at_once=1)
-        self._loaded: SentenceTransformer | None = None
-        self._lock = threading.Lock()
         name = Path(name_or_path).name if name_or_path else _MINILM_MODEL
         own = own_prompts(name_or_path) if prompts is None and name_or_path else {}
         self.prompts = own if prompts is None else read_prompts(prompts)
@@ -406,16 +387,6 @@ class SentenceTransformerEmbedder(_InRoles):
             else None
         )
         """The same model without prompts, for banks filled before prompts were supported."""
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding; this loads the model.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return len(list(next(iter(self.embed(["dimensions"])))))
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
         """Let the worker embed texts that already have their prompts.
@@ -434,18 +405,6 @@ class SentenceTransformerEmbedder(_InRoles):
             prompt="" if self.prompts else None,
         )
         return cast("Sequence[Vector]", vectors)
-
-    def load(self) -> SentenceTransformer:
-        """Load the model unless it is loaded.
-
-        Raises:
-            EmbedderUnavailable: as embed().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> SentenceTransformer:
         path = self._name_or_path or packaged_model()
@@ -541,7 +500,7 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
         if not model:
             raise _nameless("the model of the endpoint")
         return OpenAIEmbedder(model, base_url=embedder)
-    if hasattr(embedder, "embed"):  # isinstance would read dimensions, which loads the model
+    if hasattr(embedder, "embed"):
         return cast("Embedder", embedder)
     name = model or getattr(embedder, "__name__", None)
     if not name or name == "<lambda>":

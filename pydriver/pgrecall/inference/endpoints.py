@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -74,6 +74,26 @@ def bounded_client(timeout: float) -> Any:
             )
 
     return Bounded(follow_redirects=False, timeout=timeout)
+
+
+def openai_client(endpoint: Mapping[str, str | None], limits: Mapping[str, Any]) -> Any:
+    """Make an OpenAI client whose answers are bounded.
+
+    Args:
+        endpoint: base_url and api_key; the client's own defaults replace empty ones.
+        limits: Further arguments, with a timeout.
+
+    Raises:
+        ImportError: a package is missing.
+        Exception: what the client raises, such as for a missing key.
+
+    """
+    import openai
+
+    given = {name: value for name, value in endpoint.items() if value}
+    if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
+        given.setdefault("api_key", "none")
+    return openai.OpenAI(**given, **limits, http_client=bounded_client(limits["timeout"]))
 
 
 class OpenAIEmbedder:
@@ -168,19 +188,10 @@ class OpenAIEmbedder:
         with self._lock:
             if self._client is None:
                 try:
-                    import openai
+                    self._client = openai_client(self._endpoint, self._limits)
                 except ImportError as error:
                     raise cannot_embed(error.name, "pip install 'pgrecall[openai]'") from error
-                given = {name: value for name, value in self._endpoint.items() if value}
-                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
-                    given.setdefault("api_key", "none")
-                try:
-                    self._client = openai.OpenAI(
-                        **given,
-                        **self._limits,
-                        http_client=bounded_client(self._limits["timeout"]),
-                    )
-                except openai.OpenAIError as error:
+                except Exception as error:  # such as a missing key
                     raise EmbedderUnavailable(
                         f'the embedder "{self.model}" cannot be used: {error}',
                         hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",

@@ -25,11 +25,6 @@ class Embedder(Protocol):
         """Name of the model; a bank accepts embeddings of one model only."""
         ...
 
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding; None if it is not known yet."""
-        ...
-
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per text, in order."""
         ...

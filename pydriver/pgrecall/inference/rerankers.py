@@ -9,14 +9,14 @@ import logging
 import math
 import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgrecall.errors import RerankerUnavailable
 from pgrecall.inference import packaged
@@ -24,7 +24,14 @@ from pgrecall.inference.endpoints import HttpReranker
 from pgrecall.inference.english import is_of_another_language
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.known_words import known_share
-from pgrecall.inference.runtime import bounded, limit_torch, onnx_session, quiet_loading, settled
+from pgrecall.inference.runtime import (
+    LoadedOnce,
+    bounded,
+    limit_torch,
+    onnx_session,
+    quiet_loading,
+    settled,
+)
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ _PARTS = 3  # maximum parts of a long text
 _OVERLAP = 24  # tokens shared by two parts
 CONTEXT = " (context: "
 
+T = TypeVar("T")
 Pair = tuple[str, str]
 """A query and a text."""
 
@@ -66,17 +74,17 @@ class FunctionReranker:
         return settled(self._function(query, texts))
 
 
-class _Model(ABC):
+class _Model(LoadedOnce[T]):
     """A cross-encoder, loaded on first use, with a cache of its last answers.
 
     It reads question and text together, so nothing can be cached for a text alone.
     """
 
     def __init__(self, name_or_path: str | Path, batch_size: int, at_once: int | None) -> None:
+        super().__init__()
         self.name_or_path = name_or_path
         self._reader = Model(self._read, batch_size=batch_size, at_once=at_once)
-        self._lock = threading.Lock()
-        self._memory_lock = threading.Lock()  # a lock of its own, since loading is slow
+        self._memory_lock = threading.Lock()
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -136,10 +144,6 @@ class _Model(ABC):
             is_enough=is_enough,
         )
 
-    @abstractmethod
-    def load(self) -> object:
-        """Load the model unless it is loaded."""
-
     def _begin(self, query: str) -> None:
         """Load the model; raise an error for a query that it cannot read."""
         self.load()
@@ -170,7 +174,7 @@ class _Model(ABC):
         )
 
 
-class CrossEncoderReranker(_Model):
+class CrossEncoderReranker(_Model["CrossEncoder"]):
     """A sentence-transformers cross-encoder, loaded on first use and never from the network."""
 
     def __init__(self, name_or_path: str | Path, *, batch_size: int = 16) -> None:
@@ -182,19 +186,6 @@ class CrossEncoderReranker(_Model):
 
         """
         super().__init__(name_or_path, batch_size, at_once=1)
-        self._loaded: CrossEncoder | None = None
-
-    def load(self) -> CrossEncoder:
-        """Load the model unless it is loaded.
-
-        Raises:
-            RerankerUnavailable: as scores().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _answers(self, pairs: list[Pair]) -> list[float]:
         from torch.nn import Identity
@@ -224,7 +215,7 @@ class CrossEncoderReranker(_Model):
         return model
 
 
-class OnnxReranker(_Model):
+class OnnxReranker(_Model[tuple[Any, Any]]):
     """A cross-encoder as an ONNX model on onnxruntime; by default the packaged one.
 
     The packaged model reads English and refuses queries that are certainly in another language.
@@ -247,19 +238,6 @@ class OnnxReranker(_Model):
 
         """
         super().__init__(path, 1, threads)
-        self._loaded: tuple[Any, Any] | None = None
-
-    def load(self) -> tuple[Any, Any]:
-        """Load the session and the tokenizer, unless they are loaded.
-
-        Raises:
-            RerankerUnavailable: as scores().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _begin(self, query: str) -> None:
         _, tokenizer = self.load()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pgrecall.errors import EmbedderUnavailable
 
@@ -18,10 +19,33 @@ T = TypeVar("T")
 
 THREADS = 8
 """Maximum number of texts that are read at once, however many cores there are."""
-
-
 FILE_BYTES = 2 * 1024**3
 """Maximum size of a file of a model. A graph cannot be larger, weights seldom are."""
+
+
+class LoadedOnce(ABC, Generic[T]):
+    """A model that is loaded on first use, once for all threads."""
+
+    def __init__(self) -> None:
+        self._loaded: T | None = None
+        self._loading = threading.Lock()
+
+    def load(self) -> T:
+        """Load the model unless it is loaded.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+            RerankerUnavailable: the same, of a reranker.
+
+        """
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    @abstractmethod
+    def _load(self) -> T:
+        """Load the model."""
 
 
 @contextmanager

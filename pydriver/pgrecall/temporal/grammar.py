@@ -460,13 +460,18 @@ def _days_after_month(scan: Scan, got: Group) -> Value:
     return [c, Item("t", "to", t.first, t.last), Item("C", last, d.first, d.last)]
 
 
+def _in_year(cycle: Cycle, year: int, confidence: float | None = None) -> Span | None:
+    """Return the days of a cycle in a year, which makes them a date."""
+    span = cycle.span(year)
+    if span:
+        span.weak, span.confidence = "", confidence or span.confidence
+    return span
+
+
 @rule(r"(?P<c>C)O?(?P<y>y)[-/][yn]")
 def _winter(scan: Scan, got: Group) -> Value:
     """Read "winter 2019/20"."""
-    span: Span | None = got["c"].span(got["y"]) if got["c"].kind == "season" else None
-    if span:
-        span.weak = ""
-    return span
+    return _in_year(got["c"], got["y"]) if got["c"].kind == "season" else None
 
 
 @rule(r"(?P<c>C)(?P<s>[,./-]{0,2}|O|i|,i)T?(?P<y>y)")
@@ -476,10 +481,7 @@ def _with_year(scan: Scan, got: Group) -> Value:
         return None
     if scan.counted(got.all()[-1]):
         return None
-    span: Span | None = cycle.span(got["y"])
-    if span:
-        span.weak, span.confidence = "", 1
-    return span
+    return _in_year(cycle, got["y"], 1)
 
 
 @rule(r"(?P<c>C)(?P<s>O?)(?P<y>n)(?!U)")
@@ -494,10 +496,7 @@ def _with_short_year(scan: Scan, got: Group) -> Value:
         and len(scan.words[last.first]) != 2
     ):
         return None
-    span: Span | None = cycle.span(scan.full_year(year))
-    if span:
-        span.weak = ""
-    return span
+    return _in_year(cycle, scan.full_year(year))
 
 
 @rule(r"(?P<y>y)[-/]?T?(?P<c>C)(?![,.]?y)")
@@ -505,10 +504,7 @@ def _year_first(scan: Scan, got: Group) -> Value:
     cycle = got["c"]
     if cycle.kind not in ("month", "quarter", "half"):
         return None
-    span: Span | None = cycle.span(got["y"])
-    if span:
-        span.weak, span.confidence = "", 1
-    return span
+    return _in_year(cycle, got["y"], 1)
 
 
 @rule(r"R?(?P<w>W)[,.]?[-;/]?(?:T|iT)?(?P<c>[CX])")
@@ -853,17 +849,21 @@ def _between(whole: Span, a: Item, b: Item) -> Span | None:
             if whole.kind != "month":
                 return None
             cycle = cal.day_of_month(item.value)
-        sizes = cal.SIZES
-        if cycle.kind not in sizes or whole.kind not in sizes:
-            return None
-        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
-            return None
-        end = cycle.within(whole)
+        end = _smaller_within(cycle, whole)
         if end is None:
             return None
         ends.append(end)
     first, last = ends
     return Span(first.start, last.end, "range", 0.9) if first.first < last.after else None
+
+
+def _smaller_within(cycle: Cycle, whole: Span) -> Span | None:
+    """Return the first occurrence of a cycle in a span of a larger unit."""
+    sizes = cal.SIZES
+    if cycle.kind not in sizes or whole.kind not in sizes:
+        return None
+    is_smaller = sizes.index(cycle.kind) < sizes.index(whole.kind)
+    return cycle.within(whole) if is_smaller else None
 
 
 @rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)|(?P<x3>X)iT?(?P<c3>C)")
@@ -882,12 +882,7 @@ def _cycle_in_span(scan: Scan, got: Group) -> Value:
             spans = [span for span in near if span]
             span = min(spans, key=lambda s: abs(s.first - whole.first)) if spans else None
     else:
-        sizes = cal.SIZES
-        if cycle.kind not in sizes or whole.kind not in sizes:
-            return None
-        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
-            return None
-        span = cycle.within(whole)
+        span = _smaller_within(cycle, whole)
     if span:
         span.weak, span.confidence = "", 0.95
     result: Span | None = span
