@@ -381,8 +381,8 @@ def test_a_bank_is_not_switched_to_indexes_that_find_too_little(
     assert "world: recall 50% (world by an index)\n" in err
     assert err.endswith(
         'error: searches of world in bank "b" would find 50% of what is nearest, less than 90%\n'
-        "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(), and go on;"
-        " or ask for less with --min-recall.\n"
+        "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
+        " and run it again; or lower --min-recall.\n"
     )
     assert "Ana leads Atlas" in answer(run, models[0])[1]
     assert run("reembed", "b", "--model", models[1], "--min-recall", "0.4")[0] == 0

@@ -71,7 +71,7 @@ def run(
     console.print(
         "Anybody with this link "
         + ("may read and write" if is_writable else "may read")
-        + "  what you may. Press Ctrl-C to stop.",
+        + " what you may. Press Ctrl-C to stop.",
         style="dim",
     )
     if is_opened:

@@ -90,8 +90,8 @@ def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> 
             raise ReembedRefused(
                 f'searches of {check.fact_type} in bank "{bank}" would find {check.recall:.0%} of'
                 f" what is nearest, less than {least_recall:.0%}",
-                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(),"
-                "  and run it again; or lower --min-recall.",
+                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
+                " and run it again; or lower --min-recall.",
             )
 
 

@@ -91,7 +91,7 @@ def detach(options: SimpleNamespace, console: Console) -> int:
 def _said(table: SyncedTable) -> str:
     counts = (
         f"{table.added:,} added, {table.changed:,} changed, {table.removed:,} removed,"
-        f"  {table.unchanged:,} unchanged"
+        f" {table.unchanged:,} unchanged"
     )
     return f"{table.relation}: {counts}" + (f", {table.failed:,} failed" * (table.failed > 0))
 
