@@ -14,7 +14,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -125,6 +125,13 @@ def clock(connection: psycopg.Connection[Any]) -> float:
         return int(path.read_text(encoding="ascii").split()[0]) / 1e6
     except OSError:
         return time.perf_counter() * 1000
+
+
+def seconds(work: Callable[..., object], *arguments: object, **options: object) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    work(*arguments, **options)
+    return time.perf_counter() - start
 
 
 def machine() -> str:

@@ -24,7 +24,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -57,21 +57,16 @@ class Timed:
         return vectors
 
 
-def seconds(work: Callable[..., object], *arguments: object) -> float:
-    start = perf_counter()
-    work(*arguments)
-    return perf_counter() - start
-
-
 def against_torch(texts: list[str], questions: list[str]) -> harness.Figures:
     own, onnx, torch = PackagedEmbedder(), MiniLMEmbedder(), SentenceTransformerEmbedder()
     embedders: tuple[Embedder, ...] = (own, onnx, torch)
     for embedder in embedders:
         embedder.embed(["loads the model"])
     taken = [
-        [seconds(embedder.embed, [question]) for embedder in embedders] for question in questions
+        [harness.seconds(embedder.embed, [question]) for embedder in embedders]
+        for question in questions
     ]
-    many = [seconds(embedder.embed, texts) for embedder in embedders]
+    many = [harness.seconds(embedder.embed, texts) for embedder in embedders]
     numbers = (
         [x for vector in embedder.embed(texts) for x in vector] for embedder in (onnx, torch)
     )
@@ -122,7 +117,7 @@ def known_facts(dsn: str, texts: list[str]) -> harness.Figures:
             taken = []
             for _ in range(2):
                 embedder.seconds = 0.0
-                taken.append((seconds(recall.retain, BANK, texts), embedder.seconds))
+                taken.append((harness.seconds(recall.retain, BANK, texts), embedder.seconds))
         finally:
             recall.drop_bank(BANK)
     (first, first_embedding), (again, again_embedding) = taken

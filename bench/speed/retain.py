@@ -33,12 +33,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -205,12 +204,6 @@ def copy(
         )
 
 
-def seconds(work: Callable[..., object], *arguments: object, **options: object) -> float:
-    start = perf_counter()
-    work(*arguments, **options)
-    return perf_counter() - start
-
-
 def rates(
     recall: Recall, facts: Facts, banks: Sequence[str], smoke: bool
 ) -> tuple[harness.Figures, dict[tuple[str, int], float]]:
@@ -221,7 +214,7 @@ def rates(
         taken: dict[str, list[float]] = {bank: [] for bank in banks}
         for bank in list(banks) * rounds:
             given = facts.take(batch)
-            taken[bank].append(seconds(recall.retain, bank, given, model=MODEL) / batch)
+            taken[bank].append(harness.seconds(recall.retain, bank, given, model=MODEL) / batch)
         for bank in banks:
             cost[bank, batch] = median(taken[bank])
             name = f"{bank}.facts_per_s_batch{batch}"
@@ -294,9 +287,9 @@ def hub(recall: Recall, facts: Facts, bank: str, rounds: int) -> harness.Figures
         named = n % 2 == 1
         (fact,) = facts.take(1, hub=named)
         question = f"{fact['text'][:60]} at {HUB if named else 'the Corporation Hub'}"
-        written[named].append(seconds(recall.retain, bank, [fact], model=MODEL))
+        written[named].append(harness.seconds(recall.retain, bank, [fact], model=MODEL))
         taken[named].append(
-            seconds(
+            harness.seconds(
                 recall.recall,
                 bank,
                 question,
@@ -347,7 +340,7 @@ def entity_links(connection: psycopg.Connection[Any], bank: str, sample: int) ->
             [bank, sample],
         )
     ]
-    took = seconds(
+    took = harness.seconds(
         connection.execute,
         """insert into entity_link
                select %(bank)s, s.memory_id, e.entity_id, t.memory_id, 1
@@ -372,7 +365,7 @@ def entity_links(connection: psycopg.Connection[Any], bank: str, sample: int) ->
     }
     for name, statement in EXPAND.items():
         taken = [
-            seconds(
+            harness.seconds(
                 connection.execute,
                 statement,
                 {"bank": bank, "seeds": newest[k :: len(newest) // 20][:20]},
@@ -425,7 +418,7 @@ def main() -> None:
     server_settings = SETTINGS if options.smoke else {**SETTINGS, "shared_buffers": "2GB"}
     with harness.database(server_settings) as dsn, Recall.connect(dsn) as recall:
         for bank, size in zip(banks, sizes_of, strict=True):
-            took = seconds(fill, recall, dsn, bank, facts, size)
+            took = harness.seconds(fill, recall, dsn, bank, facts, size)
             print(f"filled {bank} in {took:.0f} s", flush=True)
         figures, cost = rates(recall, facts, banks, options.smoke)
         for batch in sorted({batch for _, batch in cost}):

@@ -1,22 +1,21 @@
 """PostgreSQL as the memory of AI agents: the functions of pgrecall, from Python.
 
-What it offers is imported when it is first used, so that the help of the command and the words that
-a shell completes come at once.
+Names are imported on first use, so that the command's help and completion are fast.
 
 Beside the clients (``aio.py``, and ``client.py`` made from it), rows, errors, reports and context
 for a language model there are these rooms, each of which uses those above it:
 
-    temporal/    the time that a question is about, in seven languages
+    temporal/    dates in questions, in seven languages
     inference/   models, here and behind endpoints: embedders, rerankers, calibration
     calls/       every statement that is sent, and how its rows are read
-    connection/  retries, replicas, time limits, telemetry, pieces of work at once
-    asking/      a question: its embedding, its answer, reranking
-    retaining/   facts on their way in: embedded, in batches, linked
-    extraction/  facts from talk: by rules, by an endpoint, by any function
-    server/      the embedded server, the schema and its migrations, Citus
-    doctor/      checks of a server, a database and what is installed
+    connection/  retries, replicas, time limits, telemetry, concurrency
+    asking/      questions: embedding, answer, reranking
+    retaining/   preparing facts: embedding, batches, links
+    extraction/  facts from messages, by rules, an endpoint or any function
+    server/      the embedded server, installation and upgrades, Citus
+    doctor/      checks of a server, a database and packages
     evaluation/  measuring and tuning
-    importing/   other stores, and files
+    importing/   imports from other stores and files
     cluster/     a router and its shards
     console/     the console, and the pages of answers
     adapters/    other libraries
@@ -217,7 +216,7 @@ _HOMES = (
 
 
 def __getattr__(name: str) -> object:
-    """Import a name of this package, or one of its modules, on first use."""
+    """Import a name or a module of this package on first use."""
     if name in _HOMES:
         return import_module(f"{__name__}.{name}")
     if name not in __all__:

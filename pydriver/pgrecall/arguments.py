@@ -1,7 +1,7 @@
-"""Checks of what a caller passes, by the types that the signatures declare, before it is sent.
+"""Check the types of arguments, as declared by the signatures, before they are sent.
 
-Values and ranges are for the database to check. A wrong type would end in an error of Python or of
-the wire that names neither the argument nor what to do, as would an option that is misspelt.
+The database checks values and ranges. Without these checks, a wrong type or a misspelt option would
+raise an error that names neither the argument nor what to do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = {
 }
 _HINTS = {
     datetime: "Pass a datetime such as datetime.fromisoformat('2026-03-05T14:00+00:00').",
-    tuple: 'Pass (start, end), two datetimes; None leaves a side open. Text is window="this year".',
+    tuple: 'Pass (start, end), two datetimes or None. For a name use window="this year".',
     bool: "Pass True or False.",
     int: "Pass a whole number such as 10.",
     float: "Pass a number such as 0.5.",
@@ -43,9 +43,9 @@ _HINTS = {
     Sequence[str]: 'Pass a list, such as ["event"].',
     Sequence[int]: "Pass a list, such as [1, 2].",
 }
-# They have errors of their own class, which say more.
+# These have more specific errors.
 _UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))
-# Arguments of all functions that are sent; one name means one thing in every one of them.
+# Arguments of all functions; a name means the same in each.
 _SENT: dict[str, Any] = {
     **dict.fromkeys(
         ("bank", "new_bank", "query", "fact_key", "source_id", "entity", "name", "session"), str
@@ -87,7 +87,7 @@ def check_recall(bank: object, query: object, options: Mapping[str, object], kin
                     f'unknown option "{name}"',
                     hint=f"Did you mean {near[0]}? recall_options() lists them.",
                 )
-            continue  # a newer database may know it; it refuses what it does not know
+            continue  # a newer database may know it; otherwise the database refuses it
         if value is not None and name not in _UNCHECKED:
             check_type(name, value, known[name])
 
@@ -107,7 +107,7 @@ def check_type(name: str, value: object, hint: Any) -> None:
     """Check the type of a value.
 
     Raises:
-        InvalidArgument: it is not of that type; the message says which argument it is.
+        InvalidArgument: the value is of another type; the message names the argument.
 
     """
     if not _is_a(value, hint):
@@ -126,7 +126,7 @@ def _declared(kind: type) -> dict[str, Any]:
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """Name the classes that a type allows, as _WORDS has them."""
+    """Return the classes that a type allows, in the terms of _WORDS."""
     origin = typing.get_origin(hint)
     if origin in (Union, types.UnionType):
         return [kind for part in typing.get_args(hint) for kind in _kinds(part)]
@@ -139,7 +139,7 @@ def _kinds(hint: Any) -> list[Any]:
 
 
 def _is_a(value: object, hint: Any) -> bool:
-    """Tell whether a value is of a type, as far as the options use types."""
+    """Return whether a value is of a type, for the types that options use."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_is_a(value, part) for part in parts)
@@ -153,12 +153,12 @@ def _is_a(value: object, hint: Any) -> bool:
         return callable(value)
     if origin in (Sequence, Iterable):
         if isinstance(value, str):
-            return bool(parts == (str,))  # a text stands for a list of it
+            return bool(parts == (str,))  # a text is accepted as a list of one
         is_list = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
         return is_list and (
             not isinstance(value, Sequence) or all(_is_a(item, parts[0]) for item in value)
         )
-    if hint in (int, float):  # those of numpy as well
+    if hint in (int, float):  # also numpy's
         number = Integral if hint is int else Real
         return isinstance(value, number) and not isinstance(value, bool)
     return hint is object or isinstance(value, origin or hint)

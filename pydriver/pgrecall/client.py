@@ -108,19 +108,18 @@ Connection = psycopg.Connection[Any]
 
 
 class Pool(Protocol):
-    """A source of connections, such as psycopg_pool.ConnectionPool."""
+    """A connection pool, such as psycopg_pool.ConnectionPool."""
 
     def connection(self) -> AbstractContextManager[Connection]:
-        """Lend a connection; it is committed when it comes back without an error."""
+        """Lend a connection, which is committed when it is returned without an error."""
         ...
 
 
 class Recall:
     """The memory of AI agents in PostgreSQL.
 
-    Works on a connection, inside the transaction that the caller has open on it; or on a
-    pool, and then each method is a transaction of its own, and is repeated when it fails for a
-    passing reason, such as a deadlock.
+    Works on a connection, inside the caller's open transaction, or on a pool. On a pool each method
+    is a transaction of its own, and is retried after a transient failure such as a deadlock.
     """
 
     def __init__(
@@ -136,40 +135,40 @@ class Recall:
         max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> None:
-        """Keep the connection; nothing is sent, loaded or created yet.
+        """Keep the connection; send, load and create nothing.
 
         Args:
             connection: An open connection, or a pool.
-            embedder: Makes the embeddings; can be a function from texts to vectors, or the URL of
-                an endpoint with the API of OpenAI, of which model is the model. None to do without:
-                then only facts and queries that bring an embedding are searched by it.
-            reranker: "late-interaction", which compares token vectors where the embedder makes
-                them; "cross-encoder" for the packaged one; another cross-encoder: its directory or
-                name, the URL of a ``/rerank`` endpoint, an object, or a function from query and
-                texts to relevances from 0 to 1. None or "none" to keep the fused order. Default:
-                what PGRECALL_RERANKER names, or else late interaction, and the packaged
-                cross-encoder with an embedder without token vectors.
-            timezone: Where "today" is, and what times without a zone are in. Default: UTC.
-            model: Name of the model of embeddings that are handed over, or of the function.
-            next_embedder: Of the model that banks are re-embedded with: facts are then embedded
-                with both, and questions with the one that the bank has, before and after the
-                switch. A bank is asked for its models before each call.
-            replicas: Standbys to read from in turn: connection strings, to be opened when they
-                are needed, or pools. The primary answers where none is near enough or reachable,
-                and inside a transaction of the caller. It does all that writes.
-            max_lag: Seconds that a standby may be behind. None: however many.
+            embedder: Makes the embeddings. May be a function from texts to vectors, or the URL of
+                an endpoint with the OpenAI API, with its model in model. With None only facts and
+                queries that you pass with an embedding have one.
+            reranker: "late-interaction" compares token vectors; "cross-encoder" is the packaged
+                one. Another cross-encoder is given by its directory or name, the URL of a
+                ``/rerank`` endpoint, an object, or a function from query and texts to relevances
+                from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
+                late interaction, or the packaged cross-encoder if the embedder makes no token
+                vectors.
+            timezone: Time zone of "today" and of times without a zone. Default: UTC.
+            model: Name of the model of given embeddings, or of the embedder function.
+            next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
+                with both models, questions with the bank's current one. The bank is asked for its
+                models before each call.
+            replicas: Standbys to read from in turn: connection strings, opened when needed, or
+                pools. The primary answers if none is reachable and recent enough, inside a
+                transaction of the caller, and for all writes.
+            max_lag: Maximum lag of a standby in seconds; None for no limit.
             read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: there is no such time zone; the model of the embedder has no name; or
-                replicas or max_lag are unusable.
+            InvalidArgument: the time zone is unknown, the embedder's model has no name, or replicas
+                or max_lag are invalid.
 
         """
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
-        self._dsn: str | None = None  # of a source that connect() opened
+        self._dsn: str | None = None  # DSN of a source opened by connect()
         self._log: RecallLogWriter | None = None  # the same
-        self._turn = Lock()  # of the callers that share a connection
+        self._turn = Lock()  # for callers that share one connection
         self._replicas = Replicas(replicas, max_lag, read_your_writes)
         self._standbys: dict[int, Recall] = {}
         self._pool_size: int | None = None
@@ -190,27 +189,27 @@ class Recall:
         max_lag: float | None = MAX_LAG,
         read_your_writes: bool = True,
     ) -> Self:
-        """Open a connection in autocommit mode, to be closed by :meth:`close` or ``with``.
+        """Open a connection in autocommit mode; :meth:`close` or ``with`` closes it.
 
-        A connection that was lost is opened again.
+        A lost connection is reopened.
 
         Args:
-            dsn: Connection string. Default: PGRECALL_DSN, or else the embedded server, in which
-                pgrecall is installed where it is missing.
+            dsn: Connection string. Default: PGRECALL_DSN, else the embedded server, with pgrecall
+                installed.
             embedder: As for the class.
             reranker: As for the class.
             timezone: As for the class.
             model: As for the class.
             next_embedder: As for the class.
-            pool_size: Open a pool of at most so many connections instead, for calls that run at
-                once, and one for each replica; needs the extra ``pool``.
+            pool_size: Maximum size of a pool to open instead, for concurrent calls, and of one for
+                each replica. Needs the extra ``pool``.
             replicas: As for the class.
             max_lag: As for the class.
             read_your_writes: As for the class.
 
         Raises:
-            InstallError: the embedded server is needed and cannot be started, or the package for
-                a pool is missing.
+            InstallError: the embedded server cannot be started, or the package for a pool is
+                missing.
             InvalidArgument: pool_size is below 1, or as for the class.
 
         """
@@ -235,7 +234,7 @@ class Recall:
         return recall
 
     def close(self) -> None:
-        """Close what was opened here: by :meth:`connect`, and for replicas."""
+        """Close what the client opened: by :meth:`connect`, and for replicas."""
         while self._standbys:
             _, standby = self._standbys.popitem()
             standby.close()
@@ -256,13 +255,13 @@ class Recall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close what was opened here."""
+        """Close what the client opened."""
         self.close()
 
     def position(self) -> str:
         """Return a position in the log of the primary, past everything committed so far.
 
-        A client elsewhere that passes it to :meth:`read_after` reads all that was written before.
+        Another client that passes it to :meth:`read_after` sees everything written before.
         """
         return self._answered(calls.operations.log_position())
 
@@ -270,21 +269,21 @@ class Recall:
         """Read from replicas only once they have replayed the log up to a position.
 
         Args:
-            position: As :meth:`position` of any client of the same primary returned it.
+            position: Result of :meth:`position`, from any client of the same primary.
 
         Raises:
-            InvalidArgument: it is not such a position.
+            InvalidArgument: position is not such a result.
 
         """
         self._replicas.require(position)
 
     def bank(self, bank: str) -> BankHandle:
-        """Return a handle for a bank, whose methods are those of this client without its name.
+        """Return a handle for a bank, with the client's methods without the bank's name.
 
-        Nothing is sent, and there need be no such bank yet: ``bank.create()`` creates it.
+        Sends nothing. The bank need not exist yet: ``bank.create()`` creates it.
 
         Args:
-            bank: Its name.
+            bank: Name of the bank.
 
         """
         return BankHandle(self, bank)
@@ -303,17 +302,18 @@ class Recall:
         """Create an empty bank.
 
         Args:
-            bank: Its name, 1 to 200 characters.
+            bank: Name of the bank, 1 to 200 characters.
             text_search_config: Such as "english", the default; "simple" for mixed languages and
                 identifiers.
-            embedding_model: The one model it accepts. Default: that of the first embedding.
+            embedding_model: The only model that the bank accepts. Default: that of the first
+                embedding.
             embedding_dimensions: Length of each embedding. Default: that of the first one.
-            fact_types: Kinds of fact beside the six that every bank has.
+            fact_types: Fact types besides the six that every bank has.
             settings: Defaults of the bank, as for :meth:`configure_bank`.
-            exist_ok: Whether to leave a bank of that name as it is instead of raising.
+            exist_ok: Whether an existing bank with that name is accepted and not changed.
 
         Raises:
-            BankExists: a bank has that name.
+            BankExists: a bank with that name exists.
             InvalidArgument: an argument is out of its range.
 
         """
@@ -328,17 +328,17 @@ class Recall:
         )
         try:
             self._run(call)
-        except BankExists:  # somebody else was creating it
+        except BankExists:  # created concurrently
             if not (exist_ok and self._is_outside_transaction()):
                 raise
 
     def configure_bank(self, bank: str, settings: Mapping[str, object]) -> None:
-        """Change defaults of a bank; those not named stay.
+        """Change settings of a bank; others stay as they are.
 
         Args:
             bank: Name of an existing bank.
-            settings: Any option of a recall that a bank can have a default for, such as weights,
-                fusion or budget, and the columns of the table pgrecall.bank, such as bm25_k1.
+            settings: Defaults of options of a recall, such as weights, fusion or budget, and
+                columns of table pgrecall.bank, such as bm25_k1.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -367,7 +367,7 @@ class Recall:
         """Drop a bank with everything in it.
 
         Returns:
-            How many memories it held.
+            Number of its memories.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -376,28 +376,27 @@ class Recall:
         return self._run(calls.bank.drop_bank(bank))
 
     def clone_bank(self, bank: str, new_bank: str) -> int:
-        """Copy a bank with all it holds, ids and history included; the two are then independent.
+        """Copy a bank with everything in it, including ids and history; the copy is independent.
 
         Returns:
-            How many memories it holds.
+            Number of its memories.
 
         Raises:
             BankNotFound: no bank has that name.
-            BankExists: a bank has the new name.
-            InvalidArgument: the new name is unusable.
+            BankExists: a bank with the new name exists.
+            InvalidArgument: the new name is invalid.
 
         """
         return self._run(calls.bank.clone_bank(bank, new_bank))
 
     def export(self, bank: str, *, batch_size: int = STREAM_BATCH) -> Iterator[str]:
-        """Give all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
+        """Yield all rows of a bank, each as a line of JSON, for :meth:`import_rows`.
 
-        In a transaction of isolation level repeatable read the copy of a bank that is being
-        written is consistent.
+        For a consistent copy while the bank is written, use a repeatable read transaction.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: Rows that are read at once, 1 to 100,000.
+            batch_size: Rows per batch, 1 to 100,000.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -421,24 +420,24 @@ class Recall:
         batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> int:
-        """Store the rows of an export under the name of a bank: every column as it was.
+        """Store the rows of an export in a bank, with all columns unchanged.
 
-        What is there already is left out, so an import that broke off can be sent again.
+        Existing rows are skipped, so an interrupted import can be repeated.
 
         Args:
-            bank: Name of the bank, which does not exist, or holds a part of this export.
-            rows: What :meth:`export` gave, in that order.
-            batch_size: Rows that are stored at once, at least 1.
-            progress: Called with how many more rows have been sent.
+            bank: Name of a bank that does not exist yet, or that holds a part of this export.
+            rows: The rows of :meth:`export`, in order.
+            batch_size: Rows per batch, at least 1.
+            progress: Called with the number of further rows sent.
 
         Returns:
-            How many rows were stored.
+            Number of rows stored.
 
         Raises:
-            BankExists: the bank holds something else.
-            BankNotFound: no bank has that name, and the rows do not begin with its own.
-            InvalidFact: a row is not of an export.
-            InvalidArgument: the name is unusable, or batch_size below 1.
+            BankExists: the bank holds other data.
+            BankNotFound: no bank has that name, and the rows do not begin with the row of a bank.
+            InvalidFact: a row does not come from an export.
+            InvalidArgument: the name is invalid, or batch_size is below 1.
 
         """
         stored = 0
@@ -453,7 +452,7 @@ class Recall:
         return self._read(calls.bank.banks())
 
     def bank_options(self, bank: str) -> dict[str, object]:
-        """Return every option of a recall with its default in a bank.
+        """Return all options of a recall with their defaults in a bank.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -462,7 +461,7 @@ class Recall:
         return self._read(calls.bank.bank_options(bank))
 
     def recall_options(self) -> list[RecallOption]:
-        """List the options of a recall: type, default, range and what each does."""
+        """List the options of a recall with type, default, range and description."""
         return self._read(calls.recall.recall_options())
 
     def arms(self) -> list[Arm]:
@@ -480,34 +479,33 @@ class Recall:
         progress: Progress | None = None,
         strict: bool = False,
     ) -> list[Retained]:
-        """Remember facts: all of them or, when one is malformed, none. Known ones stay as they are.
+        """Store facts: all of them or, if one is malformed, none. Known facts are not changed.
 
         Args:
             bank: Name of an existing bank.
-            facts: Mappings in the documented format, or texts; one alone will do. Facts without
-                embedding are embedded here, unless the bank knows the fact. Times without a zone
-                are UTC.
-            model: Name of the model of the embeddings that are handed over.
+            facts: One or more mappings in the documented format, or texts. Facts without an
+                embedding are embedded, unless the bank knows them. Times without a zone are UTC.
+            model: Name of the model of given embeddings.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
-            replace: Which older facts these end from when they were said: "key" those of the same
-                fact_key, "relation" those that lead the same relation of the same entity
-                elsewhere, "both", or "none". Default: as the bank has it.
-            progress: Called with how many more facts have been embedded.
-            strict: Whether to raise what the embedder raises, and store nothing. Default: where it
-                fails, facts are stored without embedding, and their rows say so.
+            replace: Which older facts end when these were mentioned: "key" for those with the same
+                fact_key, "relation" for those whose same relation leads from the same entity to
+                another one, "both", or "none". Default: the bank's setting.
+            progress: Called with the number of further facts embedded.
+            strict: Whether to raise errors of the embedder and store nothing. Default: if it fails,
+                facts are stored without embedding, and their rows say so.
 
         Returns:
-            One row a fact, in order.
+            One row per fact, in order.
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidFact: a fact is malformed; the message says which one and which field.
+            InvalidFact: a fact is malformed; the message names the fact and the field.
             UnknownFactType: the bank has no such fact type.
             DimensionMismatch: an embedding does not have the bank's number of dimensions.
             ModelMismatch: the embeddings are not of the bank's model.
             InvalidEmbedding: an embedding is empty, all zeros, or not finite.
-            InvalidArgument: link or replace is not among these words.
-            Exception: what the embedder raised, such as EmbedderUnavailable, and strict was given.
+            InvalidArgument: link or replace has another value.
+            Exception: with strict, what the embedder raised, such as EmbedderUnavailable.
 
         """
         with telemetry.operation("retain", bank):
@@ -527,7 +525,7 @@ class Recall:
             return rows
 
     def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
-        """Embed the words of relations that have no embedding yet; questions find them by it."""
+        """Embed the words of relations without an embedding, by which questions find relations."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
@@ -548,10 +546,10 @@ class Recall:
         progress: Progress | None = None,
         strict: bool = False,
     ) -> Retention:
-        """Remember a long stream of facts, batch by batch.
+        """Store a stream of facts, batch by batch.
 
-        When a batch is refused, the batches before it stay; since known facts are skipped, the
-        whole stream can be sent again.
+        If a batch is refused, earlier batches stay. Since known facts are skipped, the whole stream
+        can be sent again.
 
         Args:
             bank: As for :meth:`retain`.
@@ -559,7 +557,7 @@ class Recall:
             model: As for :meth:`retain`.
             link: As for :meth:`retain`.
             replace: As for :meth:`retain`.
-            batch_size: Facts in one call, at least 1.
+            batch_size: Facts per batch, at least 1.
             progress: As for :meth:`retain`.
             strict: As for :meth:`retain`.
 
@@ -597,33 +595,32 @@ class Recall:
         refused: bulk.Refused | None = None,
         strict: bool = False,
     ) -> BulkRetention:
-        """Load a bank: several batches at once, then indexes and links once all facts are stored.
+        """Load many facts: several batches concurrently, then indexes and links.
 
-        A batch is kept, and found by every arm, as soon as it is written. A load that broke off is
-        started again as it was: what is stored is neither embedded nor written twice, and indexes
-        and links go on from where they were. Needs a client of :meth:`connect`, or a pool.
+        Each batch is committed, and all arms find its facts at once. An interrupted load can be run
+        again: stored facts are neither embedded nor written again, and indexes and links continue.
+        Needs a client from :meth:`connect`, or a pool.
 
         Args:
             bank: As for :meth:`retain`.
-            facts: As for :meth:`retain_many`. In memory are a batch for each worker and one more.
+            facts: As for :meth:`retain_many`. One batch per worker and one more are held in memory.
             model: As for :meth:`retain`.
             link: "now", or "deferred" to leave vector indexes to :meth:`index_plan` and links to
-                :meth:`link_pending`, such as between the files of a load.
-            replace: As for :meth:`retain`. Unless "none" is given, batches with facts that have
-                a key or relations are written in order, one at a time.
-            workers: Connections that write at once, at most the size of the pool.
-                Default: 4.
+                :meth:`link_pending`, such as between several files.
+            replace: As for :meth:`retain`. Unless it is "none", batches with keys or relations are
+                written in order, one at a time.
+            workers: Concurrent connections, at most the size of the pool. Default: 4.
             batch_size: As for :meth:`retain_many`.
-            progress: Called with "retain", "index", "link" or "maintain", and of how many more that
-                is done.
-            refused: Called with the position of a fact that is refused, and with the error, which
-                :meth:`retain` would have raised. The fact is left out. Default: it is raised.
+            progress: Called with the task, "retain", "index", "link" or "maintain", and the number
+                done.
+            refused: Called with the position of a refused fact and its error; the fact is skipped.
+                Default: the error is raised.
             strict: As for :meth:`retain`.
 
         Raises:
             RecallError: as :meth:`retain_many`.
-            InvalidArgument: workers or batch_size is below 1, or the client has one connection
-                which the caller opened.
+            InvalidArgument: workers or batch_size is below 1, or the client uses the caller's
+                connection.
 
         """
         load = bulk.Load(
@@ -649,7 +646,7 @@ class Recall:
 
                     for batch in load.batches(facts):
                         work.start(partial(write, batch))
-                        if batch.start == 0:  # it fixes the model, and how long texts are
+                        if batch.start == 0:  # the first batch fixes the model and the mean length
                             work.idle()
                 self._embed_relations(self._settings_for(bank), bank, strict)
                 due = [] if link == "deferred" else self._index_and_link(load, clients, bank)
@@ -661,7 +658,7 @@ class Recall:
                     client.close()
 
     def _bulk_clients(self, workers: int | None) -> list[Recall]:
-        """Make clients that send at the same time."""
+        """Make clients for concurrent work."""
         check_type("workers", workers, int | None)
         if workers is not None and workers < 1:
             raise InvalidArgument(f"workers must be at least 1, not {workers}")
@@ -670,7 +667,7 @@ class Recall:
             return [self] * min(workers or bulk.WORKERS, most)
         if self._dsn is None:
             raise InvalidArgument(
-                "a bulk load opens connections of its own, and this client has one of the caller",
+                "a bulk load opens its own connections, but this client uses the caller's",
                 hint="Make the client with Recall.connect(dsn), or on a pool.",
             )
         clients: list[Recall] = []
@@ -695,7 +692,7 @@ class Recall:
         replace: str | None,
         strict: bool,
     ) -> None:
-        """Embed and write a batch; of one with a fact that is refused what is before and behind."""
+        """Embed and write a batch; if a fact is refused, write those before and after it."""
         settings = self._settings_for(bank)
         parts = [batch]
         while parts:
@@ -719,8 +716,8 @@ class Recall:
                 load.stored(part, rows)
 
     def _index_and_link(self, load: bulk.Load, clients: Sequence[Recall], bank: str) -> list[str]:
-        """Build indexes, then write links by them, then count; return what could not be built."""
-        # Links without an index would compare each fact with all others.
+        """Build indexes, write links, then count; return the statements that could not be run."""
+        # Without an index, linking compares each fact with all others.
         while True:
             steps = self._run(calls.operations.index_plan(bank))
             if not steps and not self._run(calls.operations.index_builds()):
@@ -732,7 +729,7 @@ class Recall:
             except psycopg.errors.InsufficientPrivilege:
                 return [step.statement for step in self._run(calls.operations.index_plan(bank))]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                steps = []  # another load was faster
+                steps = []  # another load has done it
             if not steps:
                 time.sleep(bulk.POLL_SECONDS)
         with BoundedWork(len(clients)) as work:
@@ -752,7 +749,7 @@ class Recall:
         return []
 
     def _build(self, statement: str) -> None:
-        """Run a statement that needs a transaction of its own, however long it takes."""
+        """Run a statement outside a transaction, without a time limit."""
         with self._connection(Trace()) as connection:
             was_autocommit = connection.autocommit
             connection.set_autocommit(True)
@@ -769,18 +766,18 @@ class Recall:
     def retain_messages(
         self, bank: str, messages: Iterable[Mapping[str, object]]
     ) -> list[RetainedMessage]:
-        """Store raw messages: all of them or, when one is malformed, none.
+        """Store raw messages: all of them or, if one is malformed, none.
 
         Args:
             bank: Name of an existing bank.
             messages: Mappings in the documented format.
 
         Returns:
-            One row a message, in order.
+            One row per message, in order.
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidFact: a message is malformed; the message says which one and which field.
+            InvalidFact: a message is malformed; the error names the message and the field.
 
         """
         return self._run(calls.retain.retain_messages(bank, messages))
@@ -793,12 +790,12 @@ class Recall:
         batch_size: int = STREAM_BATCH,
         progress: Progress | None = None,
     ) -> Retention:
-        """Store a long stream of raw messages, batch by batch.
+        """Store a stream of raw messages, batch by batch.
 
         Args:
             bank: Name of an existing bank.
             messages: As for :meth:`retain_messages`.
-            batch_size: Messages in one call, at least 1.
+            batch_size: Messages per batch, at least 1.
             progress: Called with how many more messages have been stored.
 
         Raises:
@@ -833,18 +830,18 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             messages: As for :meth:`retain_messages`.
-            extract: Makes facts in retain's format of messages: any function, a
+            extract: A function from messages to facts in retain's format, such as a
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
-                :class:`~pgrecall.extraction.OpenAIExtractor`. Facts get the session as source_id
-                and the time of the last message as mentioned_at where they name none.
-            messages_at_once: How many messages, of one session, it is given at most.
+                :class:`~pgrecall.extraction.OpenAIExtractor`. The session and the time of the last
+                message are the defaults of source_id and mentioned_at.
+            messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
-            progress: Called with how many more messages were read.
+            progress: Called with the number of further messages read.
 
         Raises:
             BankNotFound: no bank has that name.
             InvalidFact: a message is malformed; then nothing is stored.
-            InvalidArgument: messages_at_once is below 1, or replace is not among its words.
+            InvalidArgument: messages_at_once is below 1, or replace has another value.
 
         """
         if messages_at_once < 1:
@@ -862,7 +859,7 @@ class Recall:
                     kept += self._retain_apart(bank, facts, replace)
                     break
                 except (InvalidFact, UnknownFactType) as error:
-                    # One at a time, until those are left that can be stored.
+                    # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
             if progress:
@@ -872,14 +869,14 @@ class Recall:
     def _retain_apart(
         self, bank: str, facts: Iterable[Fact], replace: str | None
     ) -> list[Retained]:
-        """Retain facts so that the caller's transaction can go on if they are refused."""
+        """Retain facts so that a refusal does not abort the caller's transaction."""
         if self._is_outside_transaction():
             return self.retain(bank, facts, replace=replace)
         with cast("Connection", self._source).transaction():
             return self.retain(bank, facts, replace=replace)
 
     def get(self, bank: str, memory_id: int) -> Memory:
-        """Return a memory, also one that no longer holds.
+        """Return a memory, even one that has ended.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -908,20 +905,20 @@ class Recall:
         before_id: int | None = None,
         top_k: int | None = None,
     ) -> list[Memory]:
-        """List the memories that meet all conditions given, latest stored first.
+        """List the memories that meet all given conditions, latest stored first.
 
         Args:
             bank: Name of an existing bank.
-            filter: A condition, as of a recall.
+            filter: A filter, as for a recall.
             fact_types: Only facts of these types.
             tags: Only facts with any of these tags.
-            during: Only what occurred in (start, end) or, without a time of occurrence, was said
-                then; either may be None.
-            entity: Only what mentions an entity of this name.
-            as_of: Only what holds at that time. Default: now.
-            is_ended_too: Whether to list what no longer holds as well.
+            during: Only what occurred in (start, end) or, if that is unknown, was mentioned then.
+                Either may be None.
+            entity: Only memories that mention an entity with this name.
+            as_of: Only memories valid at that time. Default: now.
+            is_ended_too: Whether to list ended memories as well.
             before_id: For the next page, the last memory_id of the page before.
-            top_k: Upper bound on the number of memories, 1 to 100,000. Default: 50.
+            top_k: Maximum number of memories, 1 to 100,000. Default: 50.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -949,12 +946,12 @@ class Recall:
         )
 
     def history(self, bank: str, memory_id: int, *, top_k: int | None = None) -> list[Memory]:
-        """List the versions of a fact, oldest first, whichever correction made them.
+        """List all versions of a fact, oldest first.
 
         Args:
             bank: Name of an existing bank.
-            memory_id: Any version of it.
-            top_k: Upper bound on their number, 1 to 1000. Default: 100.
+            memory_id: Any version of the fact.
+            top_k: Maximum number of versions, 1 to 1000. Default: 100.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -967,25 +964,25 @@ class Recall:
     def update(
         self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
     ) -> Memory:
-        """Replace a memory by a version of it with other fields; the old one is its history.
+        """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded and linked. What is not given stays, but of entities and relations
-        only those that a new text still names; the result tells which have ended.
+        A new text is embedded and linked. Other fields are kept, except entities and relations that
+        a new text no longer names; the result lists these.
 
         Args:
             bank: Name of an existing bank.
             memory_id: The memory.
-            model: Name of the model of an embedding that is handed over.
-            changes: Fields of a fact, as for :meth:`retain`; None takes one away.
+            model: Name of the model of a given embedding.
+            changes: Fields of a fact, as for :meth:`retain`; None removes a field.
 
         Returns:
-            The new version, or the memory itself where nothing changes.
+            The new version, or the memory itself if nothing changes.
 
         Raises:
             BankNotFound: no bank has that name.
             MemoryNotFound: the bank has no such memory.
             InvalidFact: a field is unknown or malformed.
-            InvalidArgument: no field is given, or the memory no longer holds.
+            InvalidArgument: no field is given, or the memory has ended.
             RecallError: as :meth:`retain`.
 
         """
@@ -1003,23 +1000,23 @@ class Recall:
         source_id: str | None = None,
         dry_run: bool | None = None,
     ) -> int:
-        """Erase memories, with their embeddings, mentions and links, by id or by what they are.
+        """Erase memories with their embeddings, mentions and links, by id or by conditions.
 
         Args:
             bank: Name of an existing bank.
-            memory_ids: The memories; or else all that meet the conditions below.
-            filter: A condition, as of a recall.
-            fact_key: Their key; what no longer holds under it is erased as well.
+            memory_ids: The memories, if no conditions are given.
+            filter: A filter, as for a recall.
+            fact_key: Their key; ended memories with this key are erased as well.
             source_id: The document or conversation they came from.
-            dry_run: True to only count what meets the conditions. Default: False.
+            dry_run: True to only count matching memories. Default: False.
 
         Returns:
-            How many were erased.
+            Number of memories or messages erased.
 
         Raises:
             BankNotFound: no bank has that name.
             InvalidFilter: the filter is not understood.
-            InvalidArgument: there are ids and conditions, or neither.
+            InvalidArgument: both ids and conditions are given, or neither.
 
         """
         if memory_ids is None:
@@ -1045,20 +1042,20 @@ class Recall:
         during: Period | None = None,
         dry_run: bool | None = None,
     ) -> int:
-        """Erase the raw messages that meet all conditions given; facts made of them stay.
+        """Erase the raw messages that meet all given conditions; facts made of them stay.
 
-        A session that is left without messages is erased, too.
+        A session without remaining messages is erased as well.
 
         Args:
             bank: Name of an existing bank.
-            message_ids: Only these.
-            session: Only those of this session.
-            during: Only those sent in [start, end); None leaves a side open. Times without a zone
-                are in the client's.
+            message_ids: Only these messages.
+            session: Only messages of this session.
+            during: Only messages sent in [start, end), either of which may be None. Times without a
+                zone are in the client's.
             dry_run: True to only count them. Default: False.
 
         Returns:
-            How many were erased.
+            Number of memories or messages erased.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1085,23 +1082,23 @@ class Recall:
         reach: str | None = None,
         dry_run: bool | None = None,
     ) -> list[Corrected]:
-        """End a memory's validity, keeping it for questions about the time before.
+        """End a memory; it still answers questions about earlier times.
 
         Args:
             bank: Name of an existing bank.
-            memory_id: The memory that no longer holds.
-            superseded_by: The memory that takes its place.
+            memory_id: The memory to end.
+            superseded_by: The memory that replaces it.
             at: When it ends. Default: now.
-            reach: "copies" to end what :meth:`near_copies` lists, too. Default: "memory".
-            dry_run: True to only say what would end. Default: False.
+            reach: "copies" to also end what :meth:`near_copies` lists. Default: "memory".
+            dry_run: True to only return what would end. Default: False.
 
         Returns:
-            What ended, this memory first.
+            The ended memories, this one first.
 
         Raises:
             BankNotFound: no bank has that name.
             MemoryNotFound: the bank has no such memory.
-            InvalidArgument: the memory would supersede itself, or reach is not among these words.
+            InvalidArgument: the memory would supersede itself, or reach has another value.
 
         """
         at = self._settings.moment(at)
@@ -1120,14 +1117,14 @@ class Recall:
         min_similarity: float | None = None,
         as_of: datetime | None = None,
     ) -> list[NearCopy]:
-        """List the memories that say nearly the same as one, nearest first.
+        """List the memories that say nearly the same as a memory, nearest first.
 
         Args:
             bank: Name of an existing bank.
             memory_id: The memory.
-            superseded_by: Its successor; memories nearer to that are left out.
-            min_similarity: Least similarity, 0 to 1. Default: 0.85.
-            as_of: Only those that hold at that time. Default: now.
+            superseded_by: Its successor; memories nearer to the successor are left out.
+            min_similarity: Minimum similarity, 0 to 1. Default: 0.85.
+            as_of: Only memories valid at that time. Default: now.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1147,19 +1144,19 @@ class Recall:
         )
 
     def unsupersede(self, bank: str, memory_id: int) -> list[Corrected]:
-        """Revert the last correction of a memory, and of those corrected with it.
+        """Revert the last correction of a memory, and of the memories corrected with it.
 
         Args:
             bank: Name of an existing bank.
             memory_id: A memory that was superseded, replaced or merged.
 
         Returns:
-            What was restored, this memory first.
+            The restored memories, this one first.
 
         Raises:
             BankNotFound: no bank has that name.
             MemoryNotFound: the bank has no such memory.
-            InvalidArgument: nothing corrected it, or another memory says the same by now.
+            InvalidArgument: the memory was not corrected, or another one says the same now.
 
         """
         return self._run(calls.memories.unsupersede(bank, memory_id))
@@ -1177,8 +1174,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             dry_run: False to merge them. Default: True, which only lists what would be merged.
-            min_similarity: Least similarity of different texts, 0 to 1. Default: 0.95.
-            top_k: How many to merge at most, 1 to 100,000. Default: 1000.
+            min_similarity: Minimum similarity of different texts, 0 to 1. Default: 0.95.
+            top_k: Maximum number of memories to merge, 1 to 100,000. Default: 1000.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1192,34 +1189,34 @@ class Recall:
         )
 
     def unconsolidate(self, bank: str) -> list[Corrected]:
-        """Undo the latest :meth:`consolidate` that still stands.
+        """Undo the latest :meth:`consolidate` that is not undone yet.
 
         Returns:
-            What was restored; nothing where there is nothing to undo.
+            The restored memories; empty if there is nothing to undo.
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidArgument: another memory says the same as one of them by now.
+            InvalidArgument: another memory says the same as one of them now.
 
         """
         return self._run(calls.memories.unconsolidate(bank))
 
     def quarantine(self, bank: str, source: str, *, dry_run: bool | None = None) -> list[Corrected]:
-        """Take the facts of a source out of every recall, and take no more of it.
+        """Remove the facts of a source from all recalls, and refuse new ones.
 
-        What they had ended holds again. :meth:`release` undoes it.
+        Memories that they had ended are valid again. :meth:`release` undoes it.
 
         Args:
             bank: Name of an existing bank.
-            source: A source_id, or a prefix with an asterisk, "web:*".
-            dry_run: Only lists what would change. Default: False.
+            source: A source_id, or a prefix with an asterisk, such as "web:*".
+            dry_run: True to only list what would change. Default: False.
 
         Returns:
-            The memories that change, as they are then.
+            The changed memories.
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidArgument: source names none.
+            InvalidArgument: source is not a source_id or prefix.
 
         """
         return self._run(calls.memories.quarantine(bank, source, dry_run=dry_run))
@@ -1229,15 +1226,15 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            source: As it was given.
+            source: The source, as given to :meth:`quarantine`.
 
         Returns:
-            What was restored; memories that were corrected again since stay as they are.
+            The restored memories; those corrected again since are not changed.
 
         Raises:
             BankNotFound: no bank has that name.
-            InvalidArgument: the source is not in quarantine, or another memory says by now what one
-                of them says.
+            InvalidArgument: the source is not in quarantine, or another memory says the same as one
+                of them now.
 
         """
         return self._run(calls.memories.release(bank, source))
@@ -1250,16 +1247,16 @@ class Recall:
         source: str | None = None,
         top_k: int | None = None,
     ) -> list[Audited]:
-        """List who stored, ended and replaced which memories, the latest first.
+        """List who stored, ended and replaced which memories, latest first.
 
-        Forgotten memories and reverted corrections are not in it.
+        Forgotten memories and reverted corrections are not listed.
 
         Args:
             bank: Name of an existing bank.
-            since: Only what was done from then on. Default: all.
-            source: Only memories of it: a source_id, or a prefix with an asterisk,
+            since: Only actions from this time on. Default: all.
+            source: Only memories of this source: a source_id, or a prefix with an asterisk, such as
                 "web:*". Default: all.
-            top_k: How many at most. Default: 1000.
+            top_k: Maximum number of rows. Default: 1000.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1280,9 +1277,9 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            session: The conversation's name.
+            session: Name of the conversation.
             started_at: Default: now.
-            ended_at: None while it goes on.
+            ended_at: None while the conversation goes on.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1292,11 +1289,11 @@ class Recall:
         self._run(calls.retain.log_session(bank, session, started_at=started_at, ended_at=ended_at))
 
     def last_session_end(self, bank: str, *, before: datetime | None = None) -> datetime | None:
-        """Return when the last conversation ended; None where there was none.
+        """Return when the last conversation ended; None if there was none.
 
         Args:
             bank: Name of an existing bank.
-            before: The moment to look back from. Default: now.
+            before: The time to look back from. Default: now.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1305,7 +1302,7 @@ class Recall:
         return self._read(calls.retain.last_session_end(bank, before=self._settings.moment(before)))
 
     def refresh_statistics(self, bank: str, *, is_full: bool | None = None) -> None:
-        """Refresh the word counts of a bank, on which BM25 weights are based.
+        """Refresh the word counts of a bank, on which BM25 is based.
 
         Args:
             bank: Name of an existing bank.
@@ -1318,7 +1315,7 @@ class Recall:
         self._run(calls.operations.refresh_statistics(bank, is_full=is_full))
 
     def bank_statistics(self, bank: str) -> list[BankStatistics]:
-        """Return the BM25 statistics of a bank, and how many documents they do not count yet.
+        """Return the BM25 statistics of a bank, and the number of documents not counted yet.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1341,11 +1338,11 @@ class Recall:
             bank: Name of an existing bank.
             memory_id: A memory of that bank.
             query: The query.
-            start_mark: Put before each word or run of words that matches. Default: <mark>.
-            end_mark: Put after it. Default: </mark>.
+            start_mark: Inserted before each matching word or run of words. Default: <mark>.
+            end_mark: Inserted after it. Default: </mark>.
 
         Returns:
-            The text, with nothing else changed and nothing escaped.
+            The text, otherwise unchanged and not escaped.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1378,14 +1375,14 @@ class Recall:
         self._run(calls.operations.snapshot_vocabulary(bank))
 
     def link_pending(self, bank: str, *, batch_size: int | None = None) -> int:
-        """Write links of facts that were retained with ``link="deferred"``.
+        """Link facts that were retained with ``link="deferred"``.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: How many facts to link at most, 1 to 100,000. Default: 1000.
+            batch_size: Maximum number of facts to link, 1 to 100,000. Default: 1000.
 
         Returns:
-            How many facts were linked; 0 when none is left.
+            Number of facts linked; 0 if none is left.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1399,14 +1396,14 @@ class Recall:
     ) -> list[Maintained]:
         """Do work that ``retain`` left pending: count, weigh and link documents.
 
-        One bounded piece; call it until it returns nothing.
+        The work per call is bounded; call it until the result is empty.
 
         Args:
-            bank: Name of an existing bank; all banks in turn where it is left out.
-            batch_size: How many documents of each task at most, 1 to 100,000. Default: 500.
+            bank: Name of an existing bank. Default: all banks in turn.
+            batch_size: Maximum number of documents per task, 1 to 100,000. Default: 500.
 
         Returns:
-            What was done; empty when nothing is left.
+            What was done; empty if nothing is left.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1429,23 +1426,23 @@ class Recall:
         apply: str | None = None,
         is_history_kept: bool | None = None,
     ) -> AttachedTable:
-        """Make the rows of a table of your own memories of a bank.
+        """Attach your own table to a bank, whose memories its rows become.
 
-        Triggers note its changes from now on. Nothing is copied yet: call :meth:`sync_table`.
+        From now on triggers record its changes. Call :meth:`sync_table` to copy rows.
 
         Args:
             bank: Name of an existing bank.
-            relation: The table, which the role of the connection owns.
-            key: The column that tells rows apart: an integer, a text or a uuid.
-            text: The column with the text; rows without one have no memory.
-            fact_type: Fact type of its memories. Default: "world".
-            occurred: A column of times, dates or ranges of them.
-            entities: Columns with a name, with several, or with JSON as ``retain`` takes it.
-            fields: Columns for other fields: ``{"context": "title", "tags": ["labels"]}``.
-            apply: "later" for changes to wait for ``sync_table``, "commit" for them to reach the
-                bank as their transaction commits, alone in the bank meanwhile. Default: "later".
-            is_history_kept: Whether the former text of a changed row is kept as history, for
-                recalls as of an earlier time. Default: true.
+            relation: The table, owned by the role of the connection.
+            key: The column that identifies rows: an integer, a text or a uuid.
+            text: The column with the text; rows without text have no memory.
+            fact_type: Fact type of the memories. Default: "world".
+            occurred: A column with times, dates or ranges.
+            entities: Columns with one or more names, or with JSON as for ``retain``.
+            fields: Columns for other fields, such as ``{"context": "title", "tags": ["labels"]}``.
+            apply: "later" leaves changes to ``sync_table``; "commit" applies them when their
+                transaction commits, with exclusive access to the bank. Default: "later".
+            is_history_kept: Whether the old text of a changed row stays in the history, for recalls
+                as of an earlier time. Default: true.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1476,16 +1473,17 @@ class Recall:
         batch_size: int | None = None,
         progress: Progress | None = None,
     ) -> list[SyncedTable]:
-        """Bring changed rows of attached tables, and those not copied yet, into a bank.
+        """Copy new and changed rows of attached tables to a bank.
 
-        Afterwards it holds what was committed before. On a pool or in autocommit mode each batch
-        is kept. New texts have no embedding: call :meth:`embed_pending`.
+        Afterwards the bank holds everything committed before the call. On a pool or in autocommit
+        mode each batch is committed. New texts have no embedding: call :meth:`embed_pending`.
 
         Args:
             bank: Name of an existing bank.
-            relation: An attached table, with or without its schema. Default: all of the bank.
-            batch_size: Rows and changes of a table that are read at once. Default: 1000.
-            progress: Called with how many more rows have been looked at.
+            relation: An attached table, with or without its schema. Default: all tables of the
+                bank.
+            batch_size: Rows and changes of a table per batch. Default: 1000.
+            progress: Called with the number of further rows read.
 
         Returns:
             What was done to each table.
@@ -1493,7 +1491,7 @@ class Recall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidArgument: batch_size is out of its range.
-            RecallError: the table is not attached, or cannot be read as it was.
+            RecallError: the table is not attached, or has changed so that it cannot be read.
 
         """
         done: dict[str, SyncedTable] = {}
@@ -1507,7 +1505,7 @@ class Recall:
                 return list(done.values())
 
     def attached_tables(self, bank: str) -> list[AttachedTable]:
-        """List the tables that are attached to a bank, and how far behind each is.
+        """List the tables attached to a bank, and how far behind each one is.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1516,11 +1514,11 @@ class Recall:
         return self._read(calls.operations.attached_tables(bank))
 
     def detach_table(self, bank: str, relation: str, *, is_forgotten: bool | None = None) -> int:
-        """Take the triggers off a table; its memories stay as ordinary ones.
+        """Detach a table; its memories stay as ordinary ones.
 
         Args:
             bank: Name of an existing bank.
-            relation: An attached table, with or without its schema; it may be gone.
+            relation: An attached table, with or without its schema; it may be dropped already.
             is_forgotten: Whether to erase its memories as well.
 
         Returns:
@@ -1537,15 +1535,15 @@ class Recall:
     def recall_stats(
         self, bank: str | None = None, *, since: datetime | None = None
     ) -> list[RecallTimes]:
-        """Say how many recalls banks had, and how long they took, from a sample of them.
+        """Return the number and the times of recalls of banks, from a sample.
 
-        Recalls are sampled where the bank says so: ``configure_bank(bank, {"log_share": 0.01})``.
-        Those of a client that :meth:`connect` opened are written to the table recall_log, a few
-        seconds later, on another connection; those of :meth:`recall_many` are not.
+        ``configure_bank(bank, {"log_share": 0.01})`` turns sampling on. A client from
+        :meth:`connect` writes its sample to the table recall_log a few seconds later, over another
+        connection. Recalls of :meth:`recall_many` are not sampled.
 
         Args:
             bank: Name of an existing bank. Default: all banks.
-            since: Only recalls from then on. Default: those of the last day.
+            since: Only recalls from this time on. Default: the last day.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1570,19 +1568,19 @@ class Recall:
         from_id: int = 0,
         progress: Progress | None = None,
     ) -> int:
-        """Embed the memories that have no embedding, such as those retained in SQL.
+        """Embed memories without an embedding, such as those retained in SQL.
 
-        With an embedder that makes token vectors also those that have none of these. Goes on where
-        it was interrupted. On a pool or in autocommit mode each batch is kept.
+        If the embedder makes token vectors, also embed memories without token vectors. On a pool or
+        in autocommit mode each batch is committed, so an interrupted call can be repeated.
 
         Args:
             bank: Name of an existing bank.
-            batch_size: Texts that are embedded and stored at once, at least 1.
+            batch_size: Texts per batch, at least 1.
             from_id: Only memories from this id on.
-            progress: Called with how many more texts have been embedded.
+            progress: Called with the number of further texts embedded.
 
         Returns:
-            How many embeddings or token vectors were stored.
+            Number of embeddings or token vectors stored.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1615,17 +1613,17 @@ class Recall:
     def calibrate_bank(
         self, bank: str, calibration: Calibration | Mapping[str, object] | None
     ) -> int:
-        """Give the model of a bank, or its next one, constants for its similarities.
+        """Set the constants of the model of a bank, or of its next model.
 
-        What :func:`pgrecall.calibrate` measured: then floors, links and relevance mean the same as
-        with the packaged model. Stored embeddings are rewritten in place.
+        With the constants that :func:`pgrecall.calibrate` measures, floors, links and relevance
+        mean the same as with the packaged model. Stored embeddings are rewritten in place.
 
         Args:
             bank: Name of an existing bank.
-            calibration: The constants; None to take them back.
+            calibration: The constants; None to remove them.
 
         Returns:
-            How many facts :meth:`maintain` has to link again.
+            Number of facts that :meth:`maintain` has to relink.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1647,25 +1645,26 @@ class Recall:
         rate: float | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Make a second set of embeddings with another model, beside the one that is searched.
+        """Make a second set of embeddings with another model, beside the current one.
 
-        Begins, or continues after an interruption, until nothing is pending; then the bank can be
-        switched by :meth:`reembed_finish`. On a pool or in autocommit mode each batch is kept.
+        Begins, or continues after an interruption, until nothing is pending. Then
+        :meth:`reembed_finish` can switch the bank. On a pool or in autocommit mode each batch is
+        committed.
 
         Args:
             bank: Name of an existing bank.
-            embedder: Makes the new embeddings; its name is the bank's next model.
-            batch_size: Texts that are embedded and stored at once, at least 1.
-            rate: Texts a second at most. Default: as many as it can.
-            progress: Called with how many more texts have been embedded.
+            embedder: Makes the new embeddings; its model is the bank's next model.
+            batch_size: Texts per batch, at least 1.
+            rate: Maximum texts per second. Default: no limit.
+            progress: Called with the number of further texts embedded.
 
         Returns:
-            How many embeddings were made.
+            Number of embeddings made.
 
         Raises:
             BankNotFound: no bank has that name.
-            ReembedRefused: the bank has that model already, has no embeddings, or another model
-                is under way; or this one was cancelled meanwhile.
+            ReembedRefused: the bank already has that model, has no embeddings, or is changing to
+                another model; or this change was cancelled meanwhile.
             DimensionMismatch: the embedder changed the length of its embeddings.
             InvalidArgument: batch_size or rate is out of its range.
             EmbedderUnavailable: the embedder's package or model is missing.
@@ -1684,7 +1683,7 @@ class Recall:
         return refill.stored
 
     def reembed_status(self, bank: str) -> Reembedding:
-        """Return the progress of the re-embedding of a bank; counts its embeddings.
+        """Return the progress of re-embedding a bank; this counts its embeddings.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1697,11 +1696,12 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            is_lossy: Whether questions that were retained without their text may be lost.
+            is_lossy: Whether hypothetical questions without text may be lost.
 
         Raises:
             BankNotFound: no bank has that name.
-            ReembedRefused: something is pending or would be lost, or nothing is under way.
+            ReembedRefused: something is pending or would be lost, or the bank is not being
+                re-embedded.
 
         """
         self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
@@ -1711,10 +1711,10 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            batch_size: How many memories to process at most, 1 to 100,000. Default: 100.
+            batch_size: Maximum number of memories to process, 1 to 100,000. Default: 100.
 
         Returns:
-            How many memories had such embeddings; 0 when none is left.
+            Number of memories that had such embeddings; 0 if none is left.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1728,18 +1728,18 @@ class Recall:
 
         Raises:
             BankNotFound: no bank has that name.
-            ReembedRefused: nothing is under way.
+            ReembedRefused: the bank is not being re-embedded.
 
         """
         self._run(calls.reembed.reembed_cancel(bank))
 
     def index_plan(self, bank: str | None = None) -> list[IndexStep]:
-        """List the statements that create and drop vector indexes and are due, in order.
+        """List the statements that are due to create or drop vector indexes, in order.
 
         Each runs outside a transaction block; ``pgrecall index --apply`` runs them.
 
         Args:
-            bank: Name of an existing bank. Default: all banks, and dropped ones.
+            bank: Name of an existing bank. Default: all banks, including dropped ones.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1760,14 +1760,14 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            sample: How many of the bank's own vectors to search with, 1 to 10,000. Default: 100.
-            k: How many nearest vectors to compare, 1 to 1000. Default: 20.
-            depth: How deep to search, from k to 10,000. Default: 100.
-            is_next: Whether to search by the model that the bank is being re-embedded with.
+            sample: Number of the bank's own vectors to search with, 1 to 10,000. Default: 100.
+            k: Number of nearest vectors to compare, 1 to 1000. Default: 20.
+            depth: Depth of the search, from k to 10,000. Default: 100.
+            is_next: Whether to search by the bank's next model.
 
         Raises:
             BankNotFound: no bank has that name.
-            ReembedRefused: the bank is not being re-embedded, and is_next was given.
+            ReembedRefused: is_next is given, but the bank is not being re-embedded.
             InvalidArgument: an argument is out of its range.
 
         """
@@ -1776,7 +1776,7 @@ class Recall:
         )
 
     def query_entities(self, bank: str, query: str) -> list[QueryEntity]:
-        """List the people, places, projects, ... that a query names.
+        """List the entities that a query names.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1796,13 +1796,13 @@ class Recall:
     def message_context(
         self, bank: str, message_id: int, *, before: int | None = None, after: int | None = None
     ) -> list[Turn]:
-        """Return a message with those said before and after it in its conversation.
+        """Return a message with the messages before and after it in its session.
 
         Args:
             bank: Name of an existing bank.
             message_id: The memory_id of a hit of kind "message".
-            before: At most how many of those before, 0 to 1000. Default: 2.
-            after: At most how many of those after, 0 to 1000. Default: 2.
+            before: Maximum number of messages before it, 0 to 1000. Default: 2.
+            after: Maximum number of messages after it, 0 to 1000. Default: 2.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1815,15 +1815,15 @@ class Recall:
         )
 
     def merge_entities(self, bank: str, entity_id: int, others: Iterable[int]) -> int:
-        """Merge other entities into an entity, which takes over their names as aliases.
+        """Merge other entities into an entity, which gets their names as aliases.
 
         Args:
             bank: Name of an existing bank.
-            entity_id: The entity that stays.
+            entity_id: The entity to keep.
             others: Entities to merge into it; missing ones are skipped.
 
         Returns:
-            How many were merged.
+            Number of entities merged.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1833,21 +1833,22 @@ class Recall:
         return self._run(calls.graph.merge_entities(bank, entity_id, others))
 
     def split_entity(self, bank: str, entity_id: int, memory_ids: Iterable[int], name: str) -> int:
-        """Split an entity: these memories then mention a new one instead.
+        """Split an entity: some memories then mention a new entity instead.
 
         Args:
             bank: Name of an existing bank.
-            entity_id: The entity that stands for two.
-            memory_ids: Memories that are about the new one; some others must name the old.
-            name: The name of the new one.
+            entity_id: The entity to split.
+            memory_ids: Memories about the new entity; others must still mention the old one.
+            name: Name of the new entity.
 
         Returns:
-            Key of the new entity, also when this was done before.
+            Key of the new entity, even if it was split before.
 
         Raises:
             BankNotFound: no bank has that name.
             EntityNotFound: the bank has no such entity.
-            InvalidArgument: none of the memories names it, or no other, or the name is unusable.
+            InvalidArgument: none of the memories mentions the entity, no other does, or the name is
+                invalid.
 
         """
         return self._run(calls.graph.split_entity(bank, entity_id, memory_ids, name))
@@ -1864,11 +1865,11 @@ class Recall:
         self._run(calls.graph.rename_entity(bank, entity_id, name))
 
     def duplicate_entities(self, bank: str, *, top_k: int | None = None) -> list[DuplicateEntities]:
-        """List pairs of entities that may be the same, likeliest first.
+        """List pairs of possible duplicate entities, likeliest first.
 
         Args:
             bank: Name of an existing bank.
-            top_k: Upper bound on the number of pairs, 1 to 10,000. Default: 50.
+            top_k: Maximum number of pairs, 1 to 10,000. Default: 50.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1898,11 +1899,11 @@ class Recall:
             DimensionMismatch: the embedding does not have the bank's number of dimensions.
             ModelMismatch: the embedding is not of the bank's model.
             InvalidEmbedding: the embedding is empty, all zeros, or not finite.
-            OutOfTime: the timeout passed before the database had answered.
-            ArmFailed: an arm failed, and strict was given.
-            Exception: what the embedder, the reranker or the function of a hypothetical answer
-                raised, such as EmbedderUnavailable or RerankerUnavailable, and strict was given.
-            InstallError: the database has no pgrecall, or another version than the driver needs.
+            OutOfTime: the timeout passed before the database answered.
+            ArmFailed: with strict, an arm failed.
+            Exception: with strict, what the embedder, the reranker or the function of a
+                hypothetical answer raised, such as EmbedderUnavailable or RerankerUnavailable.
+            InstallError: the database has no pgrecall, or another version.
 
         """
         return list((self.recall_report(bank, query, **options)).hits)
@@ -1910,7 +1911,7 @@ class Recall:
     def recall_report(
         self, bank: str, query: str, **options: Unpack[RecallOptions]
     ) -> RecallReport:
-        """Find what answers a query, and report on the same run: arms, times, what was left out.
+        """Find what answers a query, with a report on the run: arms, times, what was left out.
 
         Args:
             bank: Name of an existing bank.
@@ -1928,26 +1929,27 @@ class Recall:
             except ModelMismatch:
                 if not self._settings.depends_on_bank or not self._is_outside_transaction():
                     raise
-            # The bank was switched to its next model between the two statements.
+            # The bank switched to its next model between two statements.
             return done(self._answer(bank, query, options, began))
 
     def recall_many(
         self, bank: str, queries: Iterable[str], **options: Unpack[RecallOptions]
     ) -> list[RecallReport]:
-        """Find what answers many queries, with as many round trips as one query takes.
+        """Find what answers many queries, with the round trips of one.
 
-        They are embedded in one go, and asked in one statement, in one snapshot of the bank.
+        They are embedded in one batch and asked in one statement, in one snapshot of the bank.
 
         Args:
             bank: Name of an existing bank.
             queries: The questions, at most 1,000.
-            options: As for :meth:`recall`, the same for each; timeout is that of all.
+            options: As for :meth:`recall`, for every query; timeout is for all together.
 
         Returns:
-            A report on each, in order; the times of embedding and of the database are those of all.
+            One report per query, in order; times of embedding and of the database are for all
+            together.
 
         Raises:
-            RecallError: as :meth:`recall`; what is wrong with one fails all.
+            RecallError: as :meth:`recall`; an error in one query fails all.
 
         """
         began = perf_counter()
@@ -1960,7 +1962,7 @@ class Recall:
         if len(questions) > MOST_QUERIES:
             raise InvalidArgument(
                 f"there are {len(questions)} queries, more than {MOST_QUERIES}",
-                hint="Ask them in several calls.",
+                hint="Split them into several calls.",
             )
         trace = questions[0].trace
         for question in questions:
@@ -1989,21 +1991,20 @@ class Recall:
         count_tokens: CountTokens | None = None,
         **options: Unpack[RecallOptions],
     ) -> Context:
-        """Find what answers a query, written for a language model within a budget.
+        """Write what answers a query for a language model, within a budget.
 
-        Facts are dated, numbered for citation and marked where another contradicts them; the text
-        ends where the scores say that nothing more helps. The best hit is always in it.
+        Facts are dated, numbered for citation, and marked if another contradicts them. The text
+        ends when the scores show that more would not help. The best hit is always in it.
 
         Args:
             bank: Name of an existing bank.
             query: The question, at most 100,000 characters.
-            max_tokens: The budget, for the whole text.
-            count_tokens: Counts the tokens of a text, as the model does. Default: an estimate on
-                the high side.
-            options: As for :meth:`recall`; top_k is by default as many as the budget may hold.
+            max_tokens: Maximum number of tokens of the whole text.
+            count_tokens: Counts the tokens of a text as the model does. Default: a high estimate.
+            options: As for :meth:`recall`. The default of top_k is what the budget can hold.
 
         Raises:
-            InvalidArgument: the budget is too small for a line of the best hit.
+            InvalidArgument: the budget is too small for one line.
             RecallError: as :meth:`recall`.
 
         """
@@ -2025,7 +2026,7 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             query: The question, at most 100,000 characters.
-            is_run: False to only plan the recall: which arms would run, and why. Default: True.
+            is_run: False to only report which arms would run, and why. Default: True.
             options: As for :meth:`recall`.
 
         Raises:
@@ -2037,7 +2038,7 @@ class Recall:
         return self._read(question.explain_call(is_run))
 
     def arm_hits(self, bank: str, query: str, **options: Unpack[RecallOptions]) -> list[ArmFinding]:
-        """List what each arm finds before fusion, whatever its weight.
+        """List the hits of each arm before fusion, regardless of weights.
 
         Args:
             bank: Name of an existing bank.
@@ -2054,7 +2055,7 @@ class Recall:
     def why_not(
         self, bank: str, query: str, memory_id: int, **options: Unpack[RecallOptions]
     ) -> list[RecallStep]:
-        """Say why a memory is not in an answer, or where in it.
+        """Explain why a memory is not in an answer, or its place in it.
 
         Args:
             bank: Name of an existing bank.
@@ -2063,7 +2064,7 @@ class Recall:
             options: As for :meth:`recall`.
 
         Returns:
-            A row for each step of the recall, in order; the last is the answer.
+            One row per step of the recall, in order; the last one is the answer.
 
         Raises:
             MemoryNotFound: the bank has no such memory.
@@ -2096,7 +2097,7 @@ class Recall:
         is_strict: bool = False,
         began: float | None = None,
     ) -> Question:
-        """Make a question: read its time and embed its texts."""
+        """Prepare a question: read its time and embed its texts."""
         question = Question(self._settings, bank, query, options, on_this_thread, began)
         if question.needs_preparation:
             call = question.preparation_call()
@@ -2106,7 +2107,7 @@ class Recall:
         return question
 
     def _rerank(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
-        """Rerank answers; what late interaction says of them is ordered in one statement."""
+        """Rerank answers; one statement orders all that used late interaction."""
         for question, answer in zip(questions, answers, strict=True):
             for pending in question.rerank(answer):
                 _settled(pending)
@@ -2115,7 +2116,7 @@ class Recall:
             return
         try:
             found = self._read(together([*late.values()]), questions[0].trace)
-        except Exception as error:  # whatever it is, the fused order is an answer
+        except Exception as error:  # the fused order is still an answer
             for question in late:
                 question.keep_order(error)
             return
@@ -2123,14 +2124,14 @@ class Recall:
             question.order(rows)
 
     def _settings_for(self, bank: str) -> Settings:
-        """Choose between two embedders, where there are two, by what the bank needs."""
+        """Return the settings with the embedders that the bank needs."""
         if not self._settings.depends_on_bank:
             return self._settings
         models = self._run(calls.bank.bank_models(bank))
         return self._settings.for_bank(models)
 
     def _is_outside_transaction(self) -> bool:
-        """Tell whether statements can be sent after one that failed."""
+        """Return whether a failed statement does not abort a transaction of the caller."""
         connection = self._source
         return not isinstance(connection, psycopg.Connection) or (owns_transaction(connection))
 
@@ -2142,7 +2143,7 @@ class Recall:
             self._replicas.wrote()
 
     def _read(self, call: Call[Row, T], trace: Trace | None = None) -> T:
-        """Send a call that only reads: to a replica that is near enough, else to the primary."""
+        """Send a call that only reads, to a recent enough replica or else to the primary."""
         trace = trace or Trace()
         order = self._replicas.order() if self._is_outside_transaction() else []
         if order and (unseen := self._replicas.unseen()):
@@ -2158,12 +2159,12 @@ class Recall:
                 if late is not None:
                     raise late from error
                 if isinstance(error, psycopg.errors.QueryCanceled):
-                    raise  # it would take too long elsewhere, too
+                    raise  # it would take as long elsewhere
                 self._replicas.note(place, error, trace)
         return self._answered(call, trace)
 
     def _standby(self, place: int, trace: Trace) -> Recall:
-        """Return a replica, opened when it is first read from."""
+        """Return a replica, opened on first use."""
         if place not in self._standbys:
             source = self._replicas.sources[place]
             dsn = replica_dsn(source) if isinstance(source, str) else None
@@ -2174,11 +2175,11 @@ class Recall:
             opened = Recall(cast("Pool", source), embedder=None, reranker=None)
             opened._dsn = dsn
             if self._standbys.setdefault(place, opened) is not opened:
-                opened.close()  # another caller was faster
+                opened.close()  # another caller has opened it
         return self._standbys[place]
 
     def _answered(self, call: Call[Row, T], trace: Trace | None = None) -> T:
-        """Send a call to the primary, and retry it after a delay where that may help."""
+        """Send a call to the primary, and retry it if that may help."""
         trace = trace or Trace()
         for repetitions, delay in enumerate(retry_delays()):
             owner = True
@@ -2220,11 +2221,11 @@ class Recall:
         trace: Trace,
         gate: Call[Any, Any] | None = None,
     ) -> T:
-        """Send a call, behind a gate that may refuse it, within what is left of the time."""
+        """Send a call within the time left, after a gate that may refuse it."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
             cursor = connection.cursor(row_factory=call.row_factory)
             adapt(cursor.adapters)
-            # Never prepared: a pooler hands the next statement to another server process.
+            # Never prepared, since a pooler may send the next statement to another server process.
             text = call.sql.encode()
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
@@ -2241,14 +2242,14 @@ class Recall:
 
     @contextmanager
     def _connection(self, trace: Trace, at_most: float | None = None) -> Iterator[Connection]:
-        """Lend a connection; wait for one of a pool at_most so many seconds."""
+        """Lend a connection; wait at_most so many seconds for one of a pool."""
         if self._is_closed:
             raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
         source = self._source
         if isinstance(source, psycopg.Connection):
-            with self._turn:  # a pipeline would take in what others send meanwhile
+            with self._turn:  # otherwise a pipeline would include statements of others
                 source = cast("Connection", self._source)
                 if self._dsn is not None and not is_alive(source):
                     self._source = _connected(self._dsn, trace.left)
@@ -2267,8 +2268,8 @@ class Recall:
 class BankHandle:
     """One bank of a client: the client's methods without the name of the bank.
 
-    What a method does stands there: ``bank.retain(facts)`` is ``memory.retain("agent", facts)``.
-    Names lose the word bank: ``bank.create()`` is ``memory.create_bank("agent")``.
+    ``bank.retain(facts)`` is ``memory.retain("agent", facts)``; see there. The word bank is dropped
+    from names: ``bank.create()`` is ``memory.create_bank("agent")``.
 
     Attributes:
         memory: The client.
@@ -2277,7 +2278,7 @@ class BankHandle:
     """
 
     def __init__(self, memory: Recall, name: str) -> None:
-        """Keep both; nothing is sent."""
+        """Keep client and name; send nothing."""
         self.memory = memory
         self.name = name
 
@@ -2351,13 +2352,13 @@ class BankHandle:
 
 
 def _connected(dsn: str, seconds: float | None = None) -> Connection:
-    """Open a connection, within a time limit that libpq counts in seconds."""
+    """Open a connection within a time limit, rounded to whole seconds for libpq."""
     limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
     return psycopg.Connection.connect(limited, autocommit=True)
 
 
 def _pool(dsn: str, size: int) -> Pool:
-    """Open a pool, whose connections are looked at before each use."""
+    """Open a pool that checks its connections before each use."""
     try:
         from psycopg_pool import ConnectionPool
     except ImportError as error:
@@ -2366,13 +2367,13 @@ def _pool(dsn: str, size: int) -> Pool:
         ) from error
     if size < 1:
         raise InvalidArgument(
-            f"pool_size must be at least 1, not {size}", hint="Leave it out for one connection."
+            f"pool_size must be at least 1, not {size}", hint="Omit it for a single connection."
         )
 
     def look(connection: Connection) -> None:
         check_alive(connection)
 
-    (_connected(dsn)).close()  # what is wrong is said at once, not after a time limit
+    (_connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = ConnectionPool(
         dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
     )
@@ -2381,14 +2382,14 @@ def _pool(dsn: str, size: int) -> Pool:
 
 
 def _settled(pending: Pending[Any]) -> None:
-    """Wait until it has come to a result, an error or its time limit; it keeps that."""
+    """Wait for a result, an error or the time limit, which pending keeps."""
     try:
         with suppress(Exception):
             pending.future.result(pending.seconds)
     finally:
-        pending.future.cancel()  # the worker need not go on with what nobody waits for
+        pending.future.cancel()  # so that the worker stops
 
 
 def _compute(function: Callable[..., T], *arguments: object) -> T:
-    """Run a long computation that sends nothing."""
+    """Run a slow computation that sends nothing."""
     return function(*arguments)

@@ -1,9 +1,8 @@
-"""What a language model is given of an answer: context, not rows.
+"""Write an answer for a language model.
 
-Facts stand under the day they are about, oldest day first, each with the number of its rank, by
-which a reply can cite it. What says the same again is left out, what another fact contradicts is
-marked, and so is the source of what is trusted less. The list ends where the scores say that
-nothing more helps, or the budget does.
+Facts are grouped by day, oldest first, and numbered by rank for citation. Repetitions are left out.
+Contradicted facts and less trusted sources are marked. The list ends when the scores show that more
+would not help, or when the budget is used up.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CountTokens = Callable[[str], int]
 
 MAX_TOKENS = 2000
 HELPS_FROM = 0.1
-"""Share of the best hit's relevance below which the rest helps no more: see bench/README.md."""
+"""Share of the best hit's relevance below which hits do not help; see bench/README.md."""
 
 _HEAD = "Memories, by the day they are about. Cite them by number."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
@@ -32,14 +31,14 @@ _ELLIPSIS = "…"
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text, on the high side, without knowing the tokenizer.
 
-    A word costs a token for each five letters begun, outside of ASCII one for each letter and a
-    half; three digits cost one, as does every sign, line break and further space.
+    A word counts one token per five letters, outside of ASCII one per one and a half letters; three
+    digits count one, as does each sign, line break and further space.
     """
     count = 0
     before = ""
     for piece in _PIECES.findall(text):
         if piece == " " and before != " ":
-            cost = 0  # it belongs to the word behind it
+            cost = 0  # belongs to the next word
         elif piece[0].isdigit():
             cost = -(-len(piece) // 3)
         elif piece.isascii():
@@ -67,7 +66,7 @@ class Answered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One hit as it stands in the context."""
+    """One hit in the context."""
 
     number: int
     hit: Hit
@@ -76,7 +75,7 @@ class _Line:
 
 
 def likely_hits(max_tokens: int) -> int:
-    """Return how many hits a budget may hold, to ask for."""
+    """Return the number of hits that a budget can hold."""
     return min(max(max_tokens // 12, 20), 1000)
 
 
@@ -90,12 +89,11 @@ def make_context(
 
     Args:
         report: The answer.
-        max_tokens: The budget, for all that is sent.
-        count_tokens: Counts the tokens of a text, as the model does. Default: an estimate on the
-            high side.
+        max_tokens: Maximum number of tokens of the whole text.
+        count_tokens: Counts the tokens of a text as the model does. Default: a high estimate.
 
     Raises:
-        InvalidArgument: the budget is too small for a line of the best hit.
+        InvalidArgument: the budget is too small for one line.
 
     """
     count = count_tokens or estimate_tokens
@@ -113,7 +111,7 @@ def make_context(
         if not chosen or spent + cost <= max_tokens:
             chosen.append(line)
             spent += cost
-    # Days are shared and tokens span lines: what counts is the whole, as it is sent.
+    # Count the whole text, since lines share days and tokens can span lines.
     fits = _most(len(chosen), lambda n: count(_written(head, chosen[:n])) <= max_tokens)
     is_shortened = fits == 0
     if is_shortened:
@@ -131,7 +129,7 @@ def make_context(
 
 
 def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Leave out what says the same as a better hit about the same time."""
+    """Remove repetitions of a better hit about the same time."""
     seen = set()
     kept = []
     for hit in hits:
@@ -143,7 +141,7 @@ def _distinct(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:
-    """End where the rest helps no more: nothing behind is relevant beside the best."""
+    """Remove the rest once no further hit is relevant compared with the best."""
     shares = [hit.relevance * hit.trust for hit in hits]
     floor = HELPS_FROM * max(shares, default=0.0)
     last = max((n for n, share in enumerate(shares) if n == 0 or share >= floor), default=-1)
@@ -178,7 +176,7 @@ def _said_at(hit: Hit) -> datetime:
 
 
 def _day(hit: Hit) -> str:
-    """Write when a hit happened, else when it was said, in UTC."""
+    """Format when a hit happened or, if unknown, was mentioned, in UTC."""
     start, end = hit.occurred or (None, None)
     if start is None and end is None:
         return f"said {_date(hit.mentioned_at)}" if hit.mentioned_at else "undated"
@@ -193,7 +191,7 @@ def _date(moment: datetime | None) -> str:
 
 
 def _written(head: Sequence[str], lines: Sequence[_Line]) -> str:
-    """Write lines under their days, in the order of time."""
+    """Write lines grouped by day, in order of time."""
     ordered = sorted(lines, key=lambda line: (_said_at(line.hit), line.day, line.number))
     written = [*head, _HEAD]
     for day, group in groupby(ordered, key=lambda line: line.day):
@@ -202,7 +200,7 @@ def _written(head: Sequence[str], lines: Sequence[_Line]) -> str:
 
 
 def _shortened(line: _Line, head: Sequence[str], max_tokens: int, count: CountTokens) -> _Line:
-    """Cut the text of the best hit to what the budget takes."""
+    """Truncate the text of the best hit to fit the budget."""
 
     def cut(length: int) -> _Line:
         return _Line(line.number, line.hit, line.day, line.text[:length].rstrip() + _ELLIPSIS)
@@ -220,7 +218,7 @@ def _shortened(line: _Line, head: Sequence[str], max_tokens: int, count: CountTo
 
 
 def _most(limit: int, does_fit: Callable[[int], bool]) -> int:
-    """Find the greatest number up to a limit that fits; 0 where none does."""
+    """Return the greatest number up to a limit that fits; 0 if none does."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,11 +1,11 @@
-"""The errors of pgrecall, and which SQLSTATE each one stands for.
+"""The errors of pgrecall and their SQLSTATEs.
 
 Every error of pgrecall is a :class:`RecallError` with a message that says what is wrong with
 which value and, mostly, a hint that says what to do. Other errors of the database (a
 lost connection, a privilege that PostgreSQL itself finds missing) pass unchanged as psycopg errors.
 """
 
-# ruff: noqa: N818  the names say what is wrong; that it is an error is plain
+# ruff: noqa: N818  names say what is wrong, without the suffix Error
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class BankNotFound(RecallError):
 
 
 class BankExists(RecallError):
-    """A bank of that name exists already."""
+    """A bank with that name already exists."""
 
 
 class InvalidFact(RecallError):
-    """A fact or message is malformed; the message names which one and which field."""
+    """A fact or message is malformed; the message names it and the field."""
 
 
 class DimensionMismatch(RecallError):
@@ -91,19 +91,19 @@ class EntityNotFound(RecallError):
 
 
 class ReembedRefused(RecallError):
-    """The bank is not ready for that step of re-embedding: none or another is under way."""
+    """The bank is not ready for this step of re-embedding."""
 
 
 class UntrustedSource(RecallError):
-    """A source is in quarantine, or a fact of it would end one of a source trusted more."""
+    """A source is in quarantine, or its fact would end one of a more trusted source."""
 
 
 class InvalidFilter(RecallError):
-    """A filter is not one that pgrecall understands; the message names the part."""
+    """A filter cannot be parsed; the message names the part."""
 
 
 class InstallError(RecallError):
-    """pgrecall is not installed, installed already, or of another version than needed."""
+    """pgrecall is not installed, is already installed, or has another version."""
 
 
 class InvalidArgument(RecallError):
@@ -111,11 +111,11 @@ class InvalidArgument(RecallError):
 
 
 class NotPermitted(RecallError):
-    """The role may not write, or not create that bank; the hint names the roles that may."""
+    """The role may not write or not create the bank; the hint names roles that may."""
 
 
 class ClientClosed(RecallError):
-    """The client was closed before."""
+    """The client is closed."""
 
 
 class EmbedderUnavailable(RecallError):
@@ -127,11 +127,11 @@ class RerankerUnavailable(RecallError):
 
 
 class ArmFailed(RecallError):
-    """An arm failed, and the recall was not to answer without it."""
+    """An arm failed in a strict recall."""
 
 
 class OutOfTime(RecallError):
-    """The timeout of a recall passed before the database had answered."""
+    """The timeout of a recall passed before the database answered."""
 
 
 _BY_SQLSTATE: dict[str, type[RecallError]] = {
@@ -150,12 +150,12 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "RC013": EntityNotFound,
     "RC014": ReembedRefused,
     "RC015": UntrustedSource,
-    "22003": InvalidArgument,  # a number that no column of its type can hold
-    "22004": InvalidArgument,  # null where a value is needed
+    "22003": InvalidArgument,  # a number out of its type's range
+    "22004": InvalidArgument,  # null for a required value
     "22023": InvalidArgument,
-    "42501": NotPermitted,  # where it has a hint: it is ours
+    "42501": NotPermitted,  # ours, if it has a hint
 }
-_NOT_INSTALLED = {  # what the database says when there is no pgrecall in it
+_NOT_INSTALLED = {  # messages of a database without pgrecall
     "3F000": 'schema "pgrecall" does not exist',
     "42P01": 'relation "pgrecall.bank_overview" does not exist',
 }
@@ -165,10 +165,10 @@ _Error = TypeVar("_Error", bound=RecallError)
 
 
 def from_database(error: psycopg.Error) -> RecallError | None:
-    """Turn what the database raised into our error.
+    """Convert an error of the database to one of ours.
 
     Returns:
-        The error with the database's message and hint, or None where it is not one of ours.
+        The error with the database's message and hint, or None if it is not one of ours.
 
     """
     message = error.diag.message_primary or str(error)
@@ -195,14 +195,14 @@ def may_be_version(error: psycopg.Error) -> bool:
 
 
 def other_version(error: psycopg.Error, schema: str | None) -> InstallError | None:
-    """Name the side to upgrade, where a statement failed since the versions differ.
+    """Name the side to upgrade if a statement failed because the versions differ.
 
     Args:
-        error: What the database raised; one of which :func:`may_be_version` is true.
-        schema: Version of the schema; None where it could not be asked.
+        error: An error for which :func:`may_be_version` is true.
+        schema: Version of the schema; None if unknown.
 
     Returns:
-        The error to raise, or None where the versions are equal: then they are not the cause.
+        The error to raise; None if the versions are equal, so that they are not the cause.
 
     """
     message = error.diag.message_primary or str(error)
@@ -225,7 +225,7 @@ def other_version(error: psycopg.Error, schema: str | None) -> InstallError | No
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise our errors in place of the psycopg errors that stand for them."""
+    """Convert psycopg errors to ours where there is one."""
     try:
         yield
     except psycopg.Error as error:
@@ -236,7 +236,7 @@ def translated() -> Iterator[None]:
 
 
 def moved(error: _Error, offset: int) -> _Error:
-    """Copy an error about one batch, counting its position from the start of all batches.
+    """Copy an error about a batch, with the position counted from the first batch.
 
     Args:
         error: An error whose message may start with ``facts[3]``.

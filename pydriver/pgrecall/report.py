@@ -19,7 +19,7 @@ class RecallReport:
         timings: Where the time went.
         temporal: The time that was read out of the query, or None.
         facts: Plain statements for a prompt, such as which dates "last week" stands for.
-        degradations: What was left out and why; empty where nothing was.
+        degradations: What was left out and why; empty if nothing was.
         arms: Report on each arm of this recall.
         confidence: How likely the best of the hits answers the question: their greatest
             relevance, 0 to 1; 0 without hits.

@@ -1,4 +1,4 @@
-"""What pgrecall returns: frozen rows, without behaviour beyond reading them."""
+"""The rows that pgrecall returns: frozen classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 Period = tuple[datetime | None, datetime | None]
-"""A half-open stretch of time, [start, end); None leaves a side open."""
+"""A half-open period, [start, end); either side may be None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ArmHit:
     Attributes:
         rank: Place in the arm's own ranking, 1 is best.
         score: The arm's own score, on its own scale; larger is better.
-        contribution: The part of the fused score that came from this arm.
+        contribution: The arm's part of the fused score.
 
     """
 
@@ -36,40 +36,40 @@ class Hit:
 
     Attributes:
         rank: Place in the answer, 1 is best.
-        memory_id: Key of the memory; of the message where kind is "message".
+        memory_id: Key of the memory, or of the message if kind is "message".
         kind: "memory" or "message".
-        fact_type: Kind of fact, such as "world" or "preference"; None for a message.
+        fact_type: Fact type, such as "world" or "preference"; None for a message.
         text: The remembered text, exactly as stored.
         context: Where it came from, or None.
-        fact_key: Exact key under which it can be looked up, or None.
+        fact_key: Exact key of the fact, or None.
         source_id: Document or conversation it came from, or None.
         tags: Tags as given.
         metadata: Metadata as given.
-        occurred: When it happened, half-open; None where unknown.
+        occurred: When it happened, half-open; None if unknown.
         mentioned_at: When it was said.
         confidence: 0 to 1.
-        score: The fused score; the contributions of the arms add up to it.
-        arms: Rank and score in each arm that found it, by name of the arm.
+        score: The fused score, the sum of the contributions of the arms.
+        arms: Rank and score in each arm that found it, by name.
         fused_rank: Place in the fused ranking, before any reranking.
-        rerank_score: Score of the reranker, 0 to 1; None where it was not reranked.
-        final_score: What the answer is ordered by. Reranked: the rerank score, which "blend" lowers
-            by the fused score and for what likelier sessions say, times its boosts, or what the
-            best hit behind it has, where its path holds it in its place; 0 behind the candidates
-            that were reranked. Else the fused score.
-        relevance: How likely it answers the question, by the arms' scores, 0 to 1.
-        boost: What reranking multiplied by, for recency, for proximity to the time asked about and
-            for the number of sources.
-        proof_count: How many independent sources state it; None for a message.
+        rerank_score: Relevance from the reranker, 0 to 1; None if it was not reranked.
+        final_score: The score that orders the answer. Without reranking it is the fused score. With
+            reranking it is the rerank score, which "blend" changes by the fused score and the
+            session, times the boosts; for a hit that its path keeps in place, the final score of
+            the best hit behind it; and 0 for hits behind the reranked candidates.
+        relevance: Probability that it answers the question, by the arms' scores, 0 to 1.
+        boost: Product of the boosts for recency, proximity to the time asked about, and number of
+            sources.
+        proof_count: Number of independent sources; None for a message.
         via: The path of relations, causes or a rare entity that led to it: names of entities, kinds
-            of relations, ids of facts, "path" (names and relations as one line), "text" (what the
-            facts before it say); None where no arm followed one.
-        conflicts_with: Keys of memories, found or not, that contradict it: under the same key, or
-            by a relation of which there can be but one.
-        written_by: Role of the database that stored it; None for a message, and where not known.
-        stored_at: When that was.
-        trust: That of its source, 0 to 1; see source_trust of the bank.
-        tokens: The vectors of the text's tokens where with_tokens asks for them, as for late
-            interaction; else None.
+            of relations, ids of facts, "path" (names and relations in one line), "text" (texts of
+            the facts before it). None without a path.
+        conflicts_with: Keys of memories, found or not, that contradict it: with the same fact_key,
+            or by a relation that is possible only once.
+        written_by: Database role that stored it; None for a message, or if unknown.
+        stored_at: When it was stored.
+        trust: Trust of its source, 0 to 1; see setting source_trust.
+        tokens: Token vectors of the text if option with_tokens is set, as for late interaction;
+            else None.
 
     """
 
@@ -109,9 +109,9 @@ class Reranked:
     Attributes:
         memory_id: Key of the memory or message.
         rank: Its place, 1 is best.
-        relevance: That which counted; None where none did.
-        final_score: What the order is by.
-        boost: What the final score was multiplied by.
+        relevance: The relevance that counted; None if none did.
+        final_score: The score that determines the order.
+        boost: The factor of the final score.
         trust: How much the relevances counted, 0 to 1; the same for all.
 
     """
@@ -131,9 +131,9 @@ class Retained:
     Attributes:
         index: Position of the fact in the batch, from 0.
         memory_id: Key of the memory.
-        is_new: False where the bank held the fact already.
-        is_embedded: False where it has no embedding, or where the embedder failed at a question of
-            it. Retain the same fact again, with an embedder, to give it one.
+        is_new: False if the bank already had the fact.
+        is_embedded: False if it has no embedding, or if the embedder failed for one of its
+            questions. Retain the fact again with an embedder to add it.
 
     """
 
@@ -150,9 +150,9 @@ class NearCopy:
     Attributes:
         memory_id: Key of the memory.
         text: What it says.
-        similarity: How similar the two are, 0 to 1.
+        similarity: Similarity of the two, 0 to 1.
         shared_entities: Names of the entities that both mention.
-        is_same_source: Whether both came from one source.
+        is_same_source: Whether both have the same source.
 
     """
 
@@ -165,14 +165,14 @@ class NearCopy:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A memory after a correction, or after its undoing.
+    """A memory after a correction or its undoing.
 
     Attributes:
         memory_id: Key of the memory.
         text: What it says.
-        valid_from: Known from then on.
-        valid_to: It no longer holds from then on; None where it holds.
-        superseded_by: Key of the memory in its place, or None.
+        valid_from: When it became valid.
+        valid_to: When it ended; None if it is valid.
+        superseded_by: Key of the memory that replaced it, or None.
 
     """
 
@@ -189,29 +189,29 @@ class Memory:
 
     Attributes:
         memory_id: Key of the memory.
-        fact_type: Kind of fact, such as "world" or "preference".
+        fact_type: Fact type, such as "world" or "preference".
         text: The remembered text.
         context: Where it came from, or None.
-        fact_key: Exact key under which it can be looked up, or None.
+        fact_key: Exact key of the fact, or None.
         source_id: Document or conversation it came from, or None.
         tags: Tags as given.
         metadata: Metadata as given.
-        occurred: When it happened, half-open; None where unknown.
+        occurred: When it happened, half-open; None if unknown.
         mentioned_at: When it was said.
         confidence: 0 to 1.
         proof_count: How many independent sources state it.
-        valid_from: Known from then on.
-        valid_to: It no longer holds from then on; None where it holds.
-        superseded_by: Key of the memory in its place, or None.
+        valid_from: When it became valid.
+        valid_to: When it ended; None if it is valid.
+        superseded_by: Key of the memory that replaced it, or None.
         entities: Names of the entities that it mentions.
         created_at: When it was stored.
         ended_by: What ended it: "supersede", "update", "consolidate", "quarantine" or "retain";
-            None where it holds, or has expired.
-        ended_entities: Of update() alone: the entities that the version before mentioned and
-            this one does not.
-        ended_relations: Of update() alone: the relations that it no longer states, as
-            "Maya leads Atlas".
-        written_by: Role of the database that stored it; None where not known.
+            None if it is valid or has expired.
+        ended_entities: Only from update(): entities of the earlier version that this one no longer
+            mentions.
+        ended_relations: Only from update(): relations that it no longer states, such as "Maya leads
+            Atlas".
+        written_by: Database role that stored it; None if unknown.
 
     """
 
@@ -240,16 +240,15 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What was done to a memory.
+    """An action on a memory.
 
     Attributes:
-        at: When; None where not known.
-        by: Role of the database that did it; None where not known.
-        action: "retain" (stored), "supersede", "update", "replace" or "consolidate" (ended so), or
-            "quarantine".
+        at: Time of the action; None if unknown.
+        by: Database role that did it; None if unknown.
+        action: "retain", "supersede", "update", "replace", "consolidate" or "quarantine".
         memory_id: Key of the memory.
         source_id: Document or conversation it came from, or None.
-        other_id: Key of the memory that it was ended for, or None.
+        other_id: Key of the memory that replaced it, or None.
         text: What it says.
 
     """
@@ -270,10 +269,10 @@ class Consolidated:
     Attributes:
         kept_id: Key of the memory that stays.
         memory_id: Key of the one that ends.
-        kept_text: What stays.
-        text: What ends.
+        kept_text: Text of the memory that stays.
+        text: Text of the memory that ends.
         similarity: How similar the two are, 0 to 1; 1 for the same text.
-        proof_count: Number of sources of the one that stays, those of all merged ones included.
+        proof_count: Number of sources of the one that stays, including those of merged memories.
 
     """
 
@@ -292,7 +291,7 @@ class RetainedMessage:
     Attributes:
         index: Position of the message in the batch, from 0.
         message_id: Key of the message.
-        is_new: False where the bank held the message already.
+        is_new: False if the bank already had the message.
 
     """
 
@@ -303,12 +302,12 @@ class RetainedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How a long stream of facts or messages was retained.
+    """The result of retaining a stream of facts or messages.
 
     Attributes:
-        total: How many were given.
-        new: How many of them the bank did not hold before.
-        unembedded: How many facts have no embedding, or lack one of a question.
+        total: Number given.
+        new: Number that the bank did not have.
+        unembedded: Number of facts without an embedding, or without that of a question.
 
     """
 
@@ -319,18 +318,18 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class BulkRetention:
-    """How a bulk load went.
+    """The result of a bulk load.
 
     Attributes:
-        total: How many facts were given.
-        new: How many of them the bank did not hold before.
-        known: How many it held, or were given twice.
-        refused: How many were refused.
-        unembedded: How many have no embedding, or lack one of a question.
-        linked: How many facts were linked, those of an earlier load that broke off included.
-        indexed: How many statements were run that build vector indexes.
-        due: Those that could not be, since the role does not own the tables. The facts are linked
-            once they were run.
+        total: Number of facts given.
+        new: Number that the bank did not have.
+        known: Number that it had, or that were given twice.
+        refused: Number refused.
+        unembedded: Number without an embedding, or without that of a question.
+        linked: Number of facts linked, including those of an earlier, interrupted load.
+        indexed: Number of statements run to build vector indexes.
+        due: Statements that could not be run, since the role does not own the tables. Facts are
+            linked after they have been run.
 
     """
 
@@ -346,15 +345,15 @@ class BulkRetention:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """One bank at a glance.
+    """An overview of a bank.
 
     Attributes:
         bank_id: The bank's name.
         memories: Number of memories.
         messages: Number of raw messages.
-        entities: Number of people, places, projects, ...
-        embedding_model: The model all embeddings are made with; None until one is pinned.
-        embedding_dimensions: Length of each embedding; None until one is pinned.
+        entities: Number of entities.
+        embedding_model: The model of all embeddings; None until it is fixed.
+        embedding_dimensions: Length of each embedding; None until it is fixed.
         text_search_config: Text search configuration, such as "english" or "simple".
         created_at: When the bank was created.
 
@@ -375,9 +374,9 @@ class BankModels:
     """The embedding models of a bank.
 
     Attributes:
-        embedding_model: The model it is searched by; None where it has no name yet.
+        embedding_model: The model of searches; None if it has no name yet.
         embedding_dimensions: Length of each embedding; None while there are none.
-        next_model: The model it is being re-embedded with; None while it is not.
+        next_model: The model that it is being re-embedded with; None otherwise.
 
     """
 
@@ -388,16 +387,16 @@ class BankModels:
 
 @dataclass(frozen=True, slots=True)
 class RecallOption:
-    """An option of a recall, as the database declares it.
+    """An option of a recall.
 
     Attributes:
         name: Its name.
         type: boolean, integer, number, text, interval, text[], object or embedding.
-        default_value: Its value when it is not given.
-        range: The values it takes, in words; None where any do.
+        default_value: Its default.
+        range: Allowed values, in words; None for any.
         description: What it does.
-        choices: The values of a text option; None where any do.
-        is_bank_default: Whether a bank can have a default of its own for it.
+        choices: Allowed values of a text option; None for any.
+        is_bank_default: Whether a bank can have its own default.
 
     """
 
@@ -412,12 +411,12 @@ class RecallOption:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A retrieval arm, as the database registers it.
+    """A retrieval arm in the registry.
 
     Attributes:
         arm: Its name.
-        place: Its position in the order of running, 1 is first.
-        weight: Its weight in the fusion, unless a bank or a recall sets another.
+        place: Its position in the order in which arms run, 1 is first.
+        weight: Its default weight in the fusion.
         description: How it finds memories.
 
     """
@@ -433,15 +432,15 @@ class Reembedding:
     """Progress of the re-embedding of a bank.
 
     Attributes:
-        model: The model the bank is searched by; None where it has no name.
+        model: The model of searches; None if it has no name.
         dimensions: Length of each of its embeddings; None while there are none.
-        next_model: The model it is being re-embedded with; None while it is not.
+        next_model: The model that it is being re-embedded with; None otherwise.
         next_dimensions: Length of that model's embeddings.
-        previous_model: The model before, while its embeddings are still to be removed.
-        vectors: How many embeddings the bank is searched by.
-        pending: How many of them the next model lacks.
-        textless: How many questions it cannot get, since they were retained without text.
-        leftover: How many memories have embeddings of yet another model.
+        previous_model: The previous model, while its embeddings are not removed yet.
+        vectors: Number of embeddings of the current model.
+        pending: Number of embeddings that the next model lacks.
+        textless: Number of questions without text, which cannot be embedded.
+        leftover: Number of memories with embeddings of another model.
 
     """
 
@@ -458,17 +457,17 @@ class Reembedding:
 
 @dataclass(frozen=True, slots=True)
 class IndexStep:
-    """One statement that is due for the vector indexes of a bank.
+    """A statement that is due for the vector indexes of a bank.
 
     Attributes:
-        bank_id: The bank's name; None where the index is left over of one which is gone.
-        fact_type: The kind of fact whose vectors the index holds; None where that is gone.
+        bank_id: Name of the bank; None if the bank of the index was dropped.
+        fact_type: Fact type of the vectors in the index; None if it was dropped.
         action: "create", "drop" or "rename".
-        statement: What to run, outside a transaction block.
+        statement: Statement to run outside a transaction block.
         reason: Why it is due.
         index_name: Name of the index.
-        estimated_bytes: About how large it will be, where it is to be created.
-        estimated_seconds: About how long that takes on one core.
+        estimated_bytes: Estimated size of a new index.
+        estimated_seconds: Estimated time of its build on one core.
 
     """
 
@@ -487,12 +486,12 @@ class RecallCheck:
     """Recall of vector searches against exact search, for one fact type.
 
     Attributes:
-        fact_type: The kind of fact.
-        path: The index used, or that the search was exact.
-        questions: How many vectors were searched with.
-        recall: The share of the nearest that was found, 0 to 1.
-        milliseconds: What one search took.
-        exact_milliseconds: What it took to compare with every vector.
+        fact_type: The fact type.
+        path: The index used, or a note that the search was exact.
+        questions: Number of searches.
+        recall: Share of the nearest vectors that was found, 0 to 1.
+        milliseconds: Time of one search.
+        exact_milliseconds: Time of one exact search.
 
     """
 
@@ -509,11 +508,11 @@ class StoredEmbedding:
     """A stored embedding of a fact.
 
     Attributes:
-        index: Position of the fact among those that were asked about, from 0.
-        kind: "text", or "question" for one that the fact answers.
+        index: Position of the fact in the request, from 0.
+        kind: "text", or "question" for a hypothetical question.
         ordinal: Which question, from 0.
-        model: Name of the model; empty when that is not known.
-        embedding: As the connection reads it: a vector's text, or an object of pgvector's.
+        model: Name of the model; empty if unknown.
+        embedding: A vector as text or as an object of pgvector, depending on the connection.
         tokens: The vectors of the text's tokens, or None.
 
     """
@@ -528,11 +527,11 @@ class StoredEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class PendingText:
-    """A text that has still to be embedded with the next model.
+    """A text that is not embedded with the next model yet.
 
     Attributes:
         memory_id: Key of the memory.
-        kind: "text", or "question" for one that the memory answers.
+        kind: "text", or "question" for a hypothetical question.
         ordinal: Which question, from 0.
         text: What to embed.
 
@@ -550,10 +549,10 @@ class BankStatistics:
 
     Attributes:
         kind: "memory" or "message".
-        document_count: How many of them are counted.
+        document_count: Number of documents counted.
         average_length: Their average number of words.
-        lexeme_count: How many different words they hold.
-        waiting: How many are not counted yet.
+        lexeme_count: Number of different words.
+        waiting: Number of documents not counted yet.
         refreshed_at: When they were counted.
         is_weighed: False while :meth:`~pgrecall.Recall.maintain` has weights to compute.
 
@@ -570,13 +569,13 @@ class BankStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """Pending work of a bank that was done.
+    """Pending work that was done in a bank.
 
     Attributes:
         bank_id: Name of the bank.
         task: "count", "weigh", "link" or "prune".
         kind: "memory", "message" or "recall".
-        documents: How many were counted, weighed, linked, or deleted from the log.
+        documents: Number of documents counted, weighed, linked, or deleted from the log.
 
     """
 
@@ -588,22 +587,22 @@ class Maintained:
 
 @dataclass(frozen=True, slots=True)
 class AttachedTable:
-    """A table of your own whose rows are memories of a bank.
+    """An attached table, whose rows are memories of a bank.
 
     Attributes:
         bank_id: Name of the bank.
         relation: Schema and name of the table.
         status: "copying" while the first pass over the rows is not done, "current", "behind" while
             changes wait, or "broken".
-        key: The column that tells rows apart.
-        columns: The columns by field of a fact.
+        key: The column that identifies rows.
+        columns: Columns by field of a fact.
         apply: "later" or "commit": when changes reach the bank.
-        memories: How many were made of its rows.
-        table_rows: How many rows the server reckons it has; None when not known.
-        pending: How many changes wait.
-        failed: How many rows cannot be stored.
-        problem: Why it is broken, or one of the rows cannot be stored.
-        pending_for: How long the oldest change waits.
+        memories: Number of its memories.
+        table_rows: Estimated number of its rows; None if unknown.
+        pending: Number of waiting changes.
+        failed: Number of rows that cannot be stored.
+        problem: Why it is broken, or why one of the rows cannot be stored.
+        pending_for: Age of the oldest waiting change.
 
     """
 
@@ -623,15 +622,15 @@ class AttachedTable:
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """What was done to bring a table's rows into a bank.
+    """The result of copying changes of a table to a bank.
 
     Attributes:
         bank_id: Name of the bank.
         relation: Schema and name of the table.
-        added: Rows that have a memory now.
-        changed: Rows whose memory says something else now.
-        removed: Rows that are gone, or have no text any more.
-        unchanged: Rows that the bank held as they are, or that have no text.
+        added: Rows with a new memory.
+        changed: Rows whose memory has changed.
+        removed: Rows that were deleted or have no text any more.
+        unchanged: Rows that were already up to date, or that have no text.
         failed: Rows that could not be stored; :meth:`~pgrecall.Recall.attached_tables` says why.
         is_complete: Whether nothing is left to do.
 
@@ -648,11 +647,11 @@ class SyncedTable:
 
     @property
     def looked_at(self) -> int:
-        """How many rows that were."""
+        """The number of rows read."""
         return self.added + self.changed + self.removed + self.unchanged + self.failed
 
     def after(self, other: SyncedTable | None) -> SyncedTable:
-        """Return what was done with what had been done before."""
+        """Return the sum of an earlier result and this one."""
         if other is None:
             return self
         names = ("added", "changed", "removed", "unchanged", "failed")
@@ -661,20 +660,20 @@ class SyncedTable:
 
 @dataclass(frozen=True, slots=True)
 class RecallTimes:
-    """How long the recalls of a bank took, from a sample of them; all times in milliseconds.
+    """Times of the recalls of a bank in milliseconds, from a sample.
 
     Attributes:
         bank_id: Name of the bank.
-        samples: How many recalls were logged.
-        recalls: How many they stand for.
+        samples: Number of logged recalls.
+        recalls: Estimated number of all recalls.
         p50_ms: Median of the whole time, from the call to its return.
         p95_ms: 95th percentile of it.
         p99_ms: 99th percentile of it.
         max_ms: The longest.
         wait_p95_ms: 95th percentile of waiting for a connection.
-        embed_p95_ms: Of embedding the question.
-        database_p95_ms: Of the answer of the database, network included.
-        rerank_p95_ms: Of reranking.
+        embed_p95_ms: The same of embedding the question.
+        database_p95_ms: The same of the database's answer, including the network.
+        rerank_p95_ms: The same of reranking.
         without_hits: Samples that found nothing.
         degraded: Samples from which an arm, the embedder or the reranker was left out.
 
@@ -702,9 +701,9 @@ class QueryEntity:
     Attributes:
         entity_id: Key of the entity.
         name: The entity's name.
-        kind: person, place, project, ...; None where unknown.
-        matched: The words of the query that named it.
-        confidence: Certainty that they do, 0 to 1.
+        kind: person, place, project, ...; None if unknown.
+        matched: The words of the query that name it.
+        confidence: Certainty of that, 0 to 1.
 
     """
 
@@ -717,17 +716,17 @@ class QueryEntity:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is needed of a bank before a query is embedded.
+    """What a bank knows about a query before it is embedded.
 
     Attributes:
         embedded_text: The query without the names of entities, unless the bank embeds them.
-        time_settings: Arguments of extract_temporal_constraint(), by name, that the bank sets.
+        time_settings: The bank's arguments for extract_temporal_constraint(), by name.
         last_session_end: When the last conversation ended; None when there was none.
         latest_words: Words of the bank that ask for the latest state.
         former_words: Words of the bank that ask for a former state.
-        log_share: The share of its recalls that is to be logged, 0 to 1.
-        embedding_model: The model it is searched by; None where it has no name yet.
-        next_model: The model it is being re-embedded with; None while it is not.
+        log_share: Share of its recalls to log, 0 to 1.
+        embedding_model: The model of searches; None if it has no name yet.
+        next_model: The model that it is being re-embedded with; None otherwise.
 
     """
 
@@ -743,14 +742,14 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEntities:
-    """Two entities that may be the same.
+    """Two entities that may be duplicates.
 
     Attributes:
-        entity_id: Key of the one that facts name more often.
+        entity_id: Key of the entity that is mentioned more often.
         name: Its name.
         other_id: Key of the other.
         other_name: The other's name.
-        score: How likely they are the same, 0 to 1.
+        score: Probability that they are the same, 0 to 1.
         reason: The evidence, in words.
 
     """
@@ -769,14 +768,14 @@ class ArmReport:
 
     Attributes:
         arm: Name of the arm.
-        status: "ran", "gated", "skipped" or "failed"; "planned" where it would run.
+        status: "ran", "gated", "skipped" or "failed"; "planned" if it would run.
         reason: Why it was skipped, gated or failed, or which path it took.
         rows: Number of rows it found.
         best_score: Its best score, on its own scale; None without rows.
-        milliseconds: Time it took; None where it did not run.
-        indexes: Names of the indexes it scanned, with commas between; None for none, and where
-            the option explain was not set.
-        hint: What to do where something was left out or failed; None where nothing was.
+        milliseconds: Time it took; None if it did not run.
+        indexes: Names of the indexes that it scanned, separated by commas; None for none, or
+            without option explain.
+        hint: What to do about a failure or something left out; None if there was none.
 
     """
 
@@ -813,15 +812,15 @@ class ArmFinding:
 
 @dataclass(frozen=True, slots=True)
 class RecallStep:
-    """Where a step of a recall has one memory or message, or why it has not.
+    """The place of a memory or message in a step of a recall, or why it has none.
 
     Attributes:
         step: "reach" (whether the recall may find it at all), the name of an arm, "fusion",
-            "candidates" where a reranker reads them, or "answer".
+            "candidates" with a reranker, or "answer".
         status: "found", "missed", "left out" or "returned"; of an arm also "skipped", "gated" or
             "failed".
-        rank: Its place in the step, 1 is best; None where it has none.
-        score: Its score there; of an arm that missed it the one that it gets alone.
+        rank: Its place in the step, 1 is best; None if it has none.
+        score: Its score there; for an arm that missed it, the score that it would get.
         reason: Why, in words, or None.
 
     """
@@ -838,7 +837,7 @@ class TypeHint:
     """A fact type that the words of a query ask for.
 
     Attributes:
-        fact_type: The type; None where the answer may be of any.
+        fact_type: The type; None for any.
         matched: The first word that implies it.
 
     """
@@ -849,14 +848,14 @@ class TypeHint:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A raw message beside another.
+    """A raw message in the context of another.
 
     Attributes:
-        place: 0 is the message asked for, -1 the one before, 1 the one after.
+        place: 0 for the message itself, -1 for the one before, 1 for the one after.
         message_id: Key of the message.
         session_id: Its conversation; None for none.
         role: user, assistant, system or tool.
-        speaker: Who said it; None where unknown.
+        speaker: Who said it; None if unknown.
         text: What was said.
         sent_at: When.
 
@@ -873,13 +872,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionFailure:
-    """Messages that no fact was made of, or a fact that could not be stored.
+    """Messages from which no facts were extracted, or a fact that could not be stored.
 
     Attributes:
         first: Position of the first of the messages, from 0.
         last: Position of the last of them.
-        problem: What the extractor raised, or what is wrong with the fact.
-        fact: The fact; None where the extractor failed.
+        problem: The error of the extractor, or what is wrong with the fact.
+        fact: The fact; None if the extractor failed.
 
     """
 
@@ -891,12 +890,12 @@ class ExtractionFailure:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What came of a conversation.
+    """The result of retaining a conversation.
 
     Attributes:
-        messages: A row for each message; all are stored.
-        facts: A row for each fact that was made of them.
-        failures: What no fact was made of; the messages are found all the same.
+        messages: One row per message; all are stored.
+        facts: One row per extracted fact.
+        failures: Messages and facts that failed; the messages can still be found.
 
     """
 
@@ -907,7 +906,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """Part of a recall that was left out; the answer was made without it.
+    """A part that was left out of a recall.
 
     Attributes:
         what: "arm", "embedder", "reranker", or the option whose function failed, such as
@@ -932,7 +931,7 @@ class Timings:
         wait: Waiting for a connection.
         database: The database's answer, network included.
         rerank: Reranking.
-        queue: Waiting for models, which read the texts of other callers.
+        queue: Waiting for models that other callers use.
         driver: Everything else.
 
     """
@@ -947,22 +946,21 @@ class Timings:
 
     @property
     def total(self) -> float:
-        """All stages together: from the call to its return, in milliseconds."""
+        """All stages together, from the call to its return, in milliseconds."""
         return float(sum(getattr(self, stage.name) for stage in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """An answer as it is written for a language model.
+    """An answer written for a language model.
 
     Attributes:
-        text: What to send: facts under the day they are about, numbered, marks of what is outdated.
-        tokens: How many tokens it has, as they were counted.
-        citations: The memory or message that each number stands for.
-        left_out: How many hits are not in it: repetitions, what helps no more, what the budget did
-            not suffice for.
-        is_shortened: Whether the budget did not even suffice for the text of the best hit, of
-            which only the beginning is in it.
+        text: The text to send: facts grouped by day and numbered; outdated ones are marked.
+        tokens: Its number of tokens, as counted.
+        citations: The id of the memory or message for each number.
+        left_out: Number of hits left out: repetitions, hits that would not help, and hits beyond
+            the budget.
+        is_shortened: Whether even the best hit was truncated to fit the budget.
         hits: The hits in it, in the order of their numbers.
 
     """
@@ -977,13 +975,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCount:
-    """How many memories of a type belong to a stretch of time.
+    """The number of memories of a type in a period.
 
     Attributes:
-        starts_at: When it begins.
+        starts_at: Start of the period.
         fact_type: The type.
-        memories: How many there are.
-        current_memories: How many of them hold now.
+        memories: Number of memories.
+        current_memories: Number of those valid now.
 
     """
 
@@ -995,15 +993,15 @@ class MemoryCount:
 
 @dataclass(frozen=True, slots=True)
 class ListedEntity:
-    """An entity at a glance.
+    """An overview of an entity.
 
     Attributes:
         entity_id: Key of the entity.
         name: Its name.
-        kind: person, place, project, ...; None where unknown.
+        kind: person, place, project, ...; None if unknown.
         aliases: All its names, in normalised form.
-        mention_count: How many memories mention it.
-        created_at: When it was first named.
+        mention_count: Number of memories that mention it.
+        created_at: When it was first mentioned.
 
     """
 
@@ -1017,14 +1015,14 @@ class ListedEntity:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDetail:
-    """What hangs on a memory.
+    """Everything that refers to a memory.
 
     Attributes:
         mentions: The entities that it mentions: entity_id, name, kind, confidence.
-        relations: Those that it states: from_id, from, kind, to_id, to, confidence, valid_from,
-            valid_to.
+        relations: The relations that it states: from_id, from, kind, to_id, to, confidence,
+            valid_from, valid_to.
         embeddings: model, kind, dimensions and text of each.
-        corrections: Those that can be undone, the latest last.
+        corrections: The corrections that can be undone, latest last.
         is_linked: Whether it has its links.
 
     """
@@ -1061,19 +1059,19 @@ class GraphEdge:
     """An edge of the graph around an entity or a memory.
 
     Attributes:
-        hop: How far from the beginning it was met.
+        hop: Distance from the start.
         from_kind: "entity" or "memory".
-        from_id: Key of that.
+        from_id: Key of the entity or memory.
         from_name: Its name, or the beginning of its text.
-        from_mentions: Of an entity, how many memories mention it at least.
-        kind: That of a relation or link, or "mentions".
+        from_mentions: Minimum number of memories that mention the entity.
+        kind: Kind of the relation or link, or "mentions".
         to_kind: As from_kind.
         to_id: As from_id.
         to_name: As from_name.
         to_mentions: As from_mentions.
         weight: 0 to 1.
         memory_id: The memory that states a relation or mentions an entity; None for a link.
-        from_rarity: Of an entity, how much it tells, 0 to 1.
+        from_rarity: Rarity of the entity, 0 to 1.
         to_rarity: As from_rarity.
 
     """
@@ -1096,16 +1094,16 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class RelationSize:
-    """How large a table is.
+    """Size of a table.
 
     Attributes:
         relation: Its name.
-        live_rows: About how many rows it has.
-        dead_rows: About how many of them wait for vacuum.
+        live_rows: Estimated number of rows.
+        dead_rows: Estimated number of dead rows, which wait for vacuum.
         table_bytes: Its size.
-        index_bytes: That of its indexes.
-        vacuumed_at: When it was vacuumed last; None for never.
-        analysed_at: When it was analysed last; None for never.
+        index_bytes: Size of its indexes.
+        vacuumed_at: Time of the last vacuum; None for never.
+        analysed_at: Time of the last analyze; None for never.
 
     """
 
@@ -1120,16 +1118,16 @@ class RelationSize:
 
 @dataclass(frozen=True, slots=True)
 class IndexBuild:
-    """A build of a vector index that runs.
+    """A running build of a vector index.
 
     Attributes:
         index_name: Its name; None until it is in the catalog.
         relation: The table.
-        phase: What the build does now.
-        done: What part of the table has been read, 0 to 1; None in phases that do not tell.
-        rows_done: How many rows are in the index.
-        started_at: When the build began; None where the role may not see it.
-        waits_for: Number of the process that the build waits for; None for none.
+        phase: Current phase.
+        done: Share of the table that has been read, 0 to 1; None in phases without progress.
+        rows_done: Number of rows in the index.
+        started_at: Start of the build; None if the role may not see it.
+        waits_for: Process id that the build waits for; None for none.
 
     """
 
@@ -1148,9 +1146,9 @@ class Standby:
 
     Attributes:
         name: Its name.
-        state: What its connection does; None where the role may not see it.
-        behind_bytes: How much of the log it has not replayed.
-        behind_seconds: How far it is behind in time; None where nothing was written lately.
+        state: State of its connection; None if the role may not see it.
+        behind_bytes: Bytes of the log that it has not replayed.
+        behind_seconds: Its lag in seconds; None if nothing was written lately.
 
     """
 
@@ -1162,18 +1160,18 @@ class Standby:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecall:
-    """A recall of the log; times are milliseconds.
+    """A recall in the log; times are in milliseconds.
 
     Attributes:
         bank_id: Name of the bank.
-        asked_at: When it began.
+        asked_at: Start of the recall.
         total_ms: From the call to its return.
-        wait_ms: Of these, waiting for a connection.
+        wait_ms: Waiting for a connection.
         embed_ms: Embedding the question.
         database_ms: The answer of the database, network included.
         rerank_ms: Reranking.
-        hits: How many rows were returned.
-        left_out: What failed or was left out; empty for a whole recall.
+        hits: Number of rows returned.
+        left_out: What failed or was left out; empty if nothing was.
 
     """
 

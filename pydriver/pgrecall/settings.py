@@ -1,4 +1,4 @@
-"""What a client embeds and reranks with, and where its days begin."""
+"""Settings of a client: embedders, reranker, time zone."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Settings:
     """How a client embeds, reranks and reads times.
 
     Attributes:
-        embedder: Makes embeddings of texts; None to do without.
-        reranker: Reorders the candidates; None to keep the fused order.
-        timezone: Where "today" is, and what times without a zone are in.
-        model: Name of the model of embeddings that callers bring along.
-        next_embedder: The one that a bank is being re-embedded with; None for none.
+        embedder: Makes embeddings of texts; None for no embeddings.
+        reranker: The reranker; None to keep the fused order.
+        timezone: Time zone of "today" and of times without a zone.
+        model: Name of the model of given embeddings.
+        next_embedder: The embedder of the next model of banks; None for none.
 
     """
 
@@ -53,15 +53,15 @@ class Settings:
 
     @property
     def depends_on_bank(self) -> bool:
-        """Whether the models of a bank say which embedder there is for it."""
+        """Whether the choice of embedders depends on the bank's models."""
         return self.next_embedder is not None or any(earlier_embedders(self.embedder))
 
     def for_bank(self, models: BankModels | Preparation) -> Settings:
-        """Keep the embedders that fit a bank of this model and this next model.
+        """Return settings with the embedders that fit the models of a bank.
 
-        The next embedder becomes the embedder once the bank was switched to it, and is left out
-        while the bank is not being re-embedded with it. A bank that was filled by an earlier one of
-        an embedder, without its prompts or with a default of before, goes on with that.
+        The next embedder becomes the embedder once the bank has switched, and is left out unless
+        the bank is being re-embedded with it. A bank filled by an earlier embedder, such as one
+        without prompts or an earlier default, keeps it.
         """
         current, following = models.embedding_model, models.next_model
         new = self.next_embedder
@@ -71,7 +71,7 @@ class Settings:
         if new is None:
             return self
         if new.model == following:
-            # A bank whose model has no name gets that of the embedder, as its first one does.
+            # A bank whose model has no name yet gets the embedder's.
             name = self.embedder.model if self.embedder and current is None else None
             return replace(self, model=self.model or name)
         if new.model != current:
@@ -80,7 +80,7 @@ class Settings:
         return replace(self, embedder=new, next_embedder=None, model=None if is_old else self.model)
 
     def moment(self, time: datetime | None) -> datetime | None:
-        """Give a time without a zone the client's; calls refuse what is not a time."""
+        """Add the client's zone to a time without one; calls refuse other types."""
         if not isinstance(time, datetime) or time.tzinfo is not None:
             return time
         return time.replace(tzinfo=self.timezone)

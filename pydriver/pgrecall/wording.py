@@ -1,4 +1,4 @@
-"""How the command, the console and the doctor write things for people."""
+"""Format values for the command, the console and the doctor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TEXT_LENGTH = 240
 
 
 def line(text: str, length: int = TEXT_LENGTH) -> str:
-    """Put a text on one line, without control characters, and cut it when it is long."""
+    """Return a text as one line without control characters, truncated if it is long."""
     clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
     return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
 
 
 def path(hit: Hit) -> str:
-    """Write the path to a hit on one line; empty where no arm followed one."""
+    """Return the path to a hit as one line; empty if there is none."""
     via = hit.via or {}
     entities = via.get("entities")
     names = entities if isinstance(entities, list) else []
@@ -28,7 +28,7 @@ def path(hit: Hit) -> str:
 
 
 def size(count: int) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     amount, unit = float(count), ""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if amount < 1024 or unit == "TB":
@@ -38,10 +38,10 @@ def size(count: int) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Write a command as a shell reads it."""
+    """Quote a command for a shell."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def own_command(*words: str) -> str:
-    """Write a command of this program, for advice that can be run as it stands."""
+    """Return a command line of this program, for advice that can be run as it is."""
     return command_line(["pgrecall", *words])

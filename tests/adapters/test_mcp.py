@@ -355,7 +355,7 @@ def test_the_reasons_of_the_server_stay_there(database: str) -> None:
 
     said = run(body)
 
-    assert "the memory cannot be reached or used now" in said
+    assert "the memory is not available now" in said
     assert "relation" not in said
 
 
@@ -479,7 +479,7 @@ def test_init_keeps_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert toml.startswith('model = "o"\n\n[mcp_servers.x]\ncommand = "y"\n\n[mcp_servers.pgrecall')
     assert toml.count("[mcp_servers.pgrecall]") == 1
     assert "added to" in first
-    assert second.count('names a "pgrecall" already') == 2
+    assert second.count('already has an entry "pgrecall"') == 2
     assert {path: path.read_text() for path in written} == written
 
 
@@ -492,7 +492,7 @@ def test_init_leaves_a_file_that_it_cannot_read(
     code = main(["init", "claude-code", "--bank", "b", "--directory", str(tmp_path)])
 
     assert code == 1
-    assert "was left as it is" in capsys.readouterr().err
+    assert "was not changed" in capsys.readouterr().err
     assert (tmp_path / ".mcp.json").read_text() == text
 
 
@@ -610,7 +610,7 @@ def test_names_and_pages_of_others_are_refused_and_so_is_too_much(filled: str) -
         (
             ["--host", "0.0.0.0", "--no-token"],
             "",
-            "without a token whoever reaches 0.0.0.0 could use the memory",
+            "without a token anybody who can reach 0.0.0.0 could use the memory",
         ),
         (["--token"], "short", "PGRECALL_MCP_TOKEN has 5 characters, not 32 or more"),
     ],

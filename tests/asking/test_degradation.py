@@ -361,9 +361,7 @@ def test_a_timeout_ends_the_statement_and_leaves_the_connection_clean(
         with pytest.raises(OutOfTime) as caught, connection.transaction():
             recall.recall("b", "who leads Atlas", timeout=0.3)
 
-        assert caught.value.message == (
-            "the timeout of 0.3 s passed before the database had answered"
-        )
+        assert caught.value.message == ("the timeout of 0.3 s passed before the database answered")
         assert isinstance(caught.value.__cause__, psycopg.errors.QueryCanceled)
         assert connection.execute("select current_setting('statement_timeout')").fetchone() == (
             "0",

@@ -123,7 +123,7 @@ def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
         CrossEncoderReranker(path).load()
 
     assert caught.value.message == f'the reranker "{path}" has 3 outputs, not 1'
-    assert caught.value.hint == "Give a cross-encoder that was trained to score relevance."
+    assert caught.value.hint == "Use a cross-encoder that was trained to score relevance."
 
 
 def test_a_recall_is_reranked_by_the_model_that_the_environment_names(
@@ -208,7 +208,7 @@ def test_the_packaged_reranker_declines_what_it_cannot_read(query: str) -> None:
         OnnxReranker().scores(query, ["Maya leitet Atlas"])
 
     assert caught.value.message == (
-        "the packaged reranker reads English, and the query is of another language"
+        "the packaged reranker reads English, and the query is in another language"
     )
 
 
@@ -702,7 +702,7 @@ def test_candidates_there_is_no_time_for_stay_behind_in_fused_order(
     assert [(d.what, d.why, d.hint) for d in report.degradations] == [
         (
             "reranker",
-            "1 of 2 candidates were read in 0.25 s; the others keep their order behind them",
+            "1 of 2 candidates were read in 0.25 s; the others follow in fused order",
             "Allow more time with rerank_seconds=..., or ask for fewer candidates=...",
         )
     ]

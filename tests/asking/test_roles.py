@@ -227,7 +227,7 @@ def test_prompts_have_the_names_of_sentence_transformers(
 
 @pytest.mark.parametrize("prompts", [{"question": "Q: "}, {"query": 5}])
 def test_a_prompt_for_no_role_is_refused(prompts: Any) -> None:
-    with pytest.raises(InvalidArgument, match="is not the name of a role") as caught:
+    with pytest.raises(InvalidArgument, match="is not a role") as caught:
         PromptedEmbedder(toy_embed, prompts)
 
     assert caught.value.hint == 'Pass {"query": "query: ", "document": "passage: "}, for example.'

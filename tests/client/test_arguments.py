@@ -57,7 +57,7 @@ def recall() -> Recall:
         ({"as_of": "2026-03-05"}, "as_of must be a datetime, not '2026-03-05'", "fromisoformat"),
         ({"as_of": date(2026, 3, 5)}, "as_of must be a datetime, not", "fromisoformat"),
         ({"reference_time": "today"}, "reference_time must be a datetime, not 'today'", "datetime"),
-        ({"during": "2026"}, "during must be a pair (start, end), not '2026'", "None leaves"),
+        ({"during": "2026"}, "during must be a pair (start, end), not '2026'", "datetimes or None"),
         ({"during": ("2026-01-01", None)}, "during must be a pair (start, end), not", "datetimes"),
         ({"during": (None,)}, "during must be a pair (start, end), not (None,)", "datetimes"),
         ({"anchors": 5}, "anchors must be a mapping or a function, not 5", "dict"),

@@ -306,7 +306,7 @@ def test_a_language_that_is_not_known_is_an_error(recall: Recall) -> None:
     with pytest.raises(InvalidArgument, match="xx") as error:
         recall.recall("b", "what changed?", language="xx")
 
-    assert error.value.hint == "Pass temporal=False to read no time out of the query."
+    assert error.value.hint == "Pass temporal=False to leave the times in the query unread."
 
 
 def test_a_period_that_is_given_is_not_read_out_of_the_query(recall: Recall) -> None:

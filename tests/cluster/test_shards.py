@@ -473,7 +473,7 @@ def test_what_cannot_be_moved_is_said(routed: Connection, cluster: Cluster, bank
     ("name", "dsn", "error", "message"),
     [
         ("One", "dbname=three", InvalidArgument, "is not a name for a shard"),
-        ("one", "dbname=x", InvalidArgument, "or one of this DSN already"),
+        ("one", "dbname=x", InvalidArgument, "or one with this DSN"),
         ("new", "dbname=x user=me", InvalidArgument, "names a user or password"),
         ("new", "dbname=postgres", InstallError, "has no pgrecall"),
     ],
@@ -491,7 +491,7 @@ def test_what_cannot_be_added_is_said(
 
 def test_a_database_with_banks_or_without_plproxy_is_no_router(cluster: Cluster) -> None:
     with connect(cluster.shards["two"]) as shard:
-        with pytest.raises(InstallError, match="holds banks"):
+        with pytest.raises(InstallError, match="has banks"):
             shards.init(shard)
         with pytest.raises(InstallError, match="is not a router"):
             shards.banks(shard)

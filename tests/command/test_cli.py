@@ -92,7 +92,7 @@ def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str
 def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
     code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
 
-    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were known already\n')
+    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were already known\n')
 
 
 def test_links_are_written_later(run: Run, facts: str) -> None:
@@ -380,7 +380,7 @@ def test_near_duplicates_are_listed_merged_and_parted(run: Run, database: str) -
     assert re.search(r"Atlas is late +\d+ +Atlas is late +1\.00 +2 *$", listed, re.MULTILINE)
     assert "--apply" in listed
     assert merged[0]["proof_count"] == 2
-    assert run("consolidate", "b")[1] == "no two memories say the same\n"
+    assert run("consolidate", "b")[1] == "there are no near duplicates\n"
     assert run("consolidate", "b", "--undo")[1].count("Atlas is late") == 2
     assert run("consolidate", "b", "--undo")[1] == "there is nothing to undo\n"
 
@@ -429,7 +429,7 @@ def test_a_bank_is_not_dropped_without_a_yes(
 
     assert (code, err) == (
         1,
-        "error: dropping a bank erases all it holds\nhint: Add --yes if you mean it.\n",
+        "error: dropping a bank erases everything in it\nhint: Add --yes if you mean it.\n",
     )
 
 
@@ -517,7 +517,7 @@ def test_doctor_warns_of_an_old_pgvector(
         ("delete from pgrecall.memory", "1 rows of pgrecall.mention belong to no memory"),
         (
             "delete from pgrecall_internal.statistics",
-            "there are no statistics of 2 memory texts",
+            "there are no statistics for 2 memory texts",
         ),
         (
             "drop index pgrecall.memory_bank_id_source_id_idx",
@@ -614,9 +614,9 @@ def test_doctor_notices_connections_that_run_out_and_sessions_that_are_stuck(
         waiter.join()
 
     assert f"idle in a transaction for 0 minutes or longer: {pids[0]}" in quiet
-    assert not any(re.search("are taken|waiting", text) for text in quiet)
+    assert not any(re.search("are used|waiting", text) for text in quiet)
     monkeypatch.setattr(doctor, "_CROWDED", 0.0)
-    assert any(text.endswith(" are taken") for text in found())
+    assert any(text.endswith(" are used") for text in found())
 
 
 def test_doctor_calls_a_server_that_is_too_old_bad() -> None:
@@ -748,7 +748,7 @@ def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
     for told in answered:  # in the first four
         assert re.search(r"✓ [1-4] ", told)
         assert re.search(r"\d+% sure; dates [\d.]+, embedding", told)
-    assert re.search(r"I do not know: \d+% sure, and 22% are wanted\.", unanswered)
+    assert re.search(r"I do not know: the confidence is \d+%, below 22%\.", unanswered)
     assert "via On 1 February 2026 we changed the pricing of Lantern" in answered[2]
     assert "via Rui Tavora → reports_to → Graça Monteverde → lives_in → Ilha do Pardal" in (
         " ".join(answered[3].split())

@@ -91,7 +91,7 @@ def test_help_says_how_to_begin_and_what_the_exit_status_means(
     shown = capsys.readouterr().out
     assert code == 0
     assert "pgrecall retain facts.jsonl --bank mine --create" in shown
-    assert "Exit status: 0 it went well, 1 it did not" in shown
+    assert "Exit status: 0 for success, 1 for an error" in shown
     assert all(re.search(rf"^  {name.split()[0]} ", shown, re.M) for name in COMMANDS)
     assert "..." not in shown.split("Commands:")[1]  # no summary is cut
 
@@ -374,4 +374,4 @@ def test_a_sample_that_is_none_is_refused(
     sample.write_text('{"text": "one"}\n{"title": "two"}\n')
 
     assert main(["calibrate", "all-MiniLM-L6-v2", str(sample)]) == 1
-    assert f'{sample}, line 2: it has no "text"' in capsys.readouterr().err
+    assert f'{sample}, line 2: "text" is missing' in capsys.readouterr().err

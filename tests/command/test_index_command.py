@@ -92,7 +92,7 @@ def test_indexes_that_are_due_are_shown_and_built(run: Run, bank: Connection) ->
     assert (code, len(column(bank, VALID))) == (0, 1)
     assert "1 of 1 statements were run" in applied
     assert nearest(bank) == FACTS
-    assert run("index")[:2] == (0, "vector indexes are as they should be\n")
+    assert run("index")[:2] == (0, "no vector index is due\n")
 
 
 def test_a_plan_is_json_for_machines(run: Run, bank: Connection) -> None:
@@ -108,7 +108,7 @@ def test_a_bank_that_is_gone_loses_its_indexes(run: Run, bank: Connection) -> No
     assert "the bank is gone" in run("index")[1]
     assert findings(run, "a dropped bank") == [
         (
-            "1 statements are due for its vector indexes: the bank is gone",
+            "1 statements for its vector indexes are due: the bank is gone",
             "Run: pgrecall index --apply",
         )
     ]
@@ -150,7 +150,7 @@ def test_an_index_left_half_built_is_built_anew(
     assert nearest(bank) == FACTS
     assert findings(run, 'bank "b"') == [
         (
-            "2 statements are due for its vector indexes: a build was interrupted",
+            "2 statements for its vector indexes are due: a build was interrupted",
             "Run: pgrecall index --apply",
         )
     ]
@@ -184,7 +184,7 @@ def test_who_interrupts_the_command_can_run_it_again(
     monkeypatch.undo()
 
     assert code == 1
-    assert "error: interrupted; every bank is usable\nhint: Run it again to go on.\n" in err
+    assert "error: interrupted; all banks can be used\nhint: Run it again to continue.\n" in err
     assert shown[0][0].startswith("waiting for writers")
     assert nearest(bank) == FACTS
     assert run("index", "--apply")[0] == 0
@@ -280,7 +280,7 @@ def test_a_bank_gets_another_model_and_its_indexes(
             " where indexname like 'embedding\\_hnsw%'",
         )
     assert predicates == [True]
-    assert run("index")[1] == "vector indexes are as they should be\n"
+    assert run("index")[1] == "no vector index is due\n"
     assert run("reembed", "b", "--model", new)[:2] == (0, out)
 
 
@@ -327,13 +327,13 @@ def test_a_reembedding_can_be_given_up(
 
     code, out, _ = run("reembed", "b", "--cancel")
 
-    assert (code, out) == (0, 'bank "b" stays with model "old-model"\n')
+    assert (code, out) == (0, 'bank "b" keeps model "old-model"\n')
     assert "Ana leads Atlas" in answer(run, models[0])[1]
     assert run("reembed", "b", "--cancel")[2].startswith(
         'error: bank "b" is not being re-embedded\n'
     )
     assert run("reembed", "b")[2] == (
-        "error: no model was named\nhint: Name it with --model, or give up with --cancel.\n"
+        "error: no model was given\nhint: Give it with --model, or cancel with --cancel.\n"
     )
 
 
@@ -378,11 +378,11 @@ def test_a_bank_is_not_switched_to_indexes_that_find_too_little(
     code, _, err = run("reembed", "b", "--model", models[1])
 
     assert code == 1
-    assert "world: 50% of the nearest are found (world by an index)\n" in err
+    assert "world: recall 50% (world by an index)\n" in err
     assert err.endswith(
         'error: searches of world in bank "b" would find 50% of what is nearest, less than 90%\n'
-        "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(), and go on;"
-        " or ask for less with --min-recall.\n"
+        "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
+        " and run it again; or lower --min-recall.\n"
     )
     assert "Ana leads Atlas" in answer(run, models[0])[1]
     assert run("reembed", "b", "--model", models[1], "--min-recall", "0.4")[0] == 0
@@ -422,7 +422,7 @@ def test_doctor_names_what_another_model_left_behind(run: Run, bank: Connection)
             "Call until it returns 0: select pgrecall.reembed_clean('b');",
         ),
         (
-            "1 statements are due for its vector indexes: the bank is embedded with model"
+            "1 statements for its vector indexes are due: the bank is embedded with model"
             ' "new" now',
             "Run: pgrecall index --apply",
         ),

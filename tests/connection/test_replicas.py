@@ -434,7 +434,7 @@ def test_tasks_read_from_a_replica_too(pair: tuple[str, str], standby: Connectio
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"replicas": "host=a"}, "replicas is a text, not a list"),
+        ({"replicas": "host=a"}, "replicas is a string, not a list"),
         ({"replicas": 5}, "replicas must be a list"),
         ({"max_lag": -1}, "max_lag must be at least 0, not -1"),
         ({"max_lag": float("nan")}, "max_lag must be at least 0, not nan"),

@@ -208,7 +208,7 @@ def test_a_console_writes_only_where_it_was_started_to(
 
     answered = reader.post(path, {**form, "bank": "b", "form_token": token})
 
-    assert (answered.status, "only reads" in answered.text) == (403, True)
+    assert (answered.status, "is read-only" in answered.text) == (403, True)
     assert before == (
         memory.list_memories("b", is_ended_too=True),
         memory.query_entities("b", "Ana"),
@@ -306,7 +306,7 @@ def test_a_right_that_is_missing_is_said(connection: Connection, memory: Recall)
     ("path", "asked", "status", "said"),
     [
         ("/facts", {"bank": "nowhere"}, 404, 'bank "nowhere" does not exist'),
-        ("/facts", {}, 400, "about no bank"),
+        ("/facts", {}, 400, "no bank is selected"),
         ("/fact", {"bank": "b", "id": 0}, 404, "has no memory 0"),
         ("/entity", {"bank": "b", "id": 0}, 404, "has no entity 0"),
         ("/fact", {"bank": "b", "id": "1; drop"}, 400, "must be a whole number"),

@@ -419,7 +419,7 @@ def test_the_command_measures(run: Run, qrels: str) -> None:
     assert "harbour (10)" in out
     assert "lexical alone" in out
     assert "plain RRF" in out
-    assert "All arms together are worse than the best arm alone, lexical: nDCG@10 -0." in out
+    assert "Fusion is worse than the best arm alone, lexical: nDCG@10 -0." in out
     assert max(len(line) for line in out.splitlines()) <= 100
 
 
@@ -432,7 +432,7 @@ def test_questions_from_before_anything_was_said_find_nothing_and_say_why(
     _, out, _ = run("eval", "b", file)
     code, _, err = run("tune", "b", file, "--folds", "2")
 
-    assert "sees only what had been said by then" in " ".join(out.split())
+    assert "sees only what had been mentioned by then" in " ".join(out.split())
     assert code == 1
     assert "error: no arm finds anything for any of the questions\nhint: A question with" in err
 
@@ -451,7 +451,7 @@ def test_the_command_names_ids_that_are_not_there(run: Run, tmp_path: Path) -> N
 
     _, out, _ = run("eval", "b", file)
 
-    assert "No memory has as fact_key, and so none was found for: gone (1 ids)." in out
+    assert "Not in the bank as fact_key: gone (1 ids)." in out
 
 
 def test_the_command_reads_what_trec_has(run: Run, tmp_path: Path) -> None:
@@ -499,7 +499,7 @@ def test_a_bad_line_is_named_with_file_and_line(
 @pytest.mark.parametrize(
     ("topic", "line", "problem"),
     [
-        ("q2 no tab", "q1 0 a 1", "topics.tsv, line 2: no question after a tab"),
+        ("q2 no tab", "q1 0 a 1", "topics.tsv, line 2: there is no tab and question"),
         ("q2\ttext", "q1 0 a", "qrels.txt, line 2: 3 fields, not 4"),
         ("q2\ttext", "q1 0 a x", 'qrels.txt, line 2: the grade "x" is not a number'),
         ("q2\ttext", "q3 0 a 1", 'topics.tsv has no question "q3"'),
@@ -535,7 +535,7 @@ def test_the_command_tunes_boosts(run: Run, tmp_path: Path) -> None:
 
     assert code == 0
     assert out.count("held-out nDCG@10") == 2
-    assert "Reranked, with boosts recency 0, period 0, proof 0: for each recall" in out
+    assert "Reranked, with boosts recency 0, period 0, proof 0 in each recall" in out
 
 
 def test_what_was_found_is_applied_when_asked_for(run: Run, qrels: str, database: str) -> None:
@@ -564,7 +564,7 @@ def test_an_uncertain_gain_is_applied_only_by_force(
 
     assert code == 1
     assert "error: nothing was changed: the interval of the held-out gain includes 0\n" in err
-    assert "hint: Bring more questions, or add --force.\n" in err
+    assert "hint: Add more questions, or --force.\n" in err
     with Recall.connect(database) as recall:
         assert settings(recall).weights["lexical"] == 2
     code, out, _ = run("tune", "b", file, "--folds", "2", "--apply", "--force")

@@ -434,7 +434,7 @@ def test_a_small_sample_is_refused(
 def test_a_sample_of_nothing_alike_is_refused() -> None:
     apart = FunctionEmbedder(lambda texts: [[1.0, *rest(len(t))] for t in texts], "apart")
 
-    with pytest.raises(InvalidArgument, match="the sample does not tell"):
+    with pytest.raises(InvalidArgument, match="the cosines of the sample"):
         calibrate(apart, SAMPLE, reference=REST)
 
 

@@ -273,7 +273,7 @@ def test_a_connection_of_the_caller_cannot_be_multiplied(looked: Connection) -> 
     with pytest.raises(InvalidArgument, match=r"Recall\.connect") as caught:
         Recall(looked, embedder=None).retain_bulk("b", ["Ana"])
 
-    assert "opens connections of its own" in caught.value.message
+    assert "opens its own connections" in caught.value.message
 
 
 # Going on

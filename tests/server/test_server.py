@@ -87,7 +87,7 @@ def test_a_directory_that_the_server_may_not_enter_is_refused_and_left_alone(dat
     with pytest.raises(InstallError, match=f"may not enter {closed}") as raised:
         embedded_server(path=closed / "data")
 
-    assert "as another user than root" in str(raised.value.hint)
+    assert "Do not run it as root" in str(raised.value.hint)
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 
@@ -184,7 +184,7 @@ def test_a_server_that_cannot_start_says_where_the_reason_is(data: Path) -> None
     with pytest.raises(InstallError, match="does not start") as raised:
         embedded_server(path=data)
 
-    assert raised.value.hint == f"The reason should stand at the end of {data / 'log'}."
+    assert raised.value.hint == f"See the end of {data / 'log'}."
 
 
 def test_a_named_server_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,8 @@
-"""Adapters: pgrecall as the memory of other libraries. Each module imports its library alone."""
+"""Adapters to other libraries. Each module imports only its own library."""
+
+
+def missing(extra: str, error: ImportError) -> ImportError:
+    """Return the error for a missing package, with the command that installs it."""
+    return ImportError(
+        f"package {error.name} is missing. Run: pip install 'pgrecall[{extra}]'", name=error.name
+    )

@@ -1,4 +1,4 @@
-"""Agno: a bank as the knowledge of an agent, which recalls from it and retains into it."""
+"""Agno: a bank as the knowledge base of an agent, to read from and write to."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from agno.knowledge.document import Document
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[agno]'",
-        name=error.name,
-    ) from error
+    raise missing("agno", error) from error
 
 from pgrecall.adapters.conditions import all_of, of_mapping
 from pgrecall.client import Recall
 
 
 class PgrecallKnowledge:
-    """What agno's protocol of a knowledge asks for: ``Agent(knowledge=PgrecallKnowledge(...))``.
+    """A bank behind agno's knowledge protocol: ``Agent(knowledge=PgrecallKnowledge(...))``.
 
-    The agent is given two tools, recall_memories and retain_memory. With
-    ``add_knowledge_to_context=True`` its questions bring along what the bank has for them.
+    The agent gets two tools, recall_memories and retain_memory. With
+    ``add_knowledge_to_context=True`` agno also puts what the bank knows about a question into the
+    prompt.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class PgrecallKnowledge:
         """Keep the client, the bank and the options.
 
         Args:
-            memory: The client; made by connect() with a pool_size, it answers calls at once.
+            memory: The client. Give connect() a pool_size so that it can answer calls concurrently.
             bank: Name of an existing bank.
-            top_k: Upper bound on the number of documents of a question.
-            max_tokens: Budget of what the tool recall_memories returns.
-            may_retain: Whether the agent has the tool retain_memory.
+            top_k: Maximum number of documents for a question.
+            max_tokens: Maximum length of what the tool recall_memories returns.
+            may_retain: Whether the agent gets the tool retain_memory.
             options: Further arguments of every recall, such as min_relevance=0.2.
 
         """
@@ -55,9 +55,9 @@ class PgrecallKnowledge:
 
     def build_context(self, **_kwargs: Any) -> str:
         """Tell the agent about its tools."""
-        told = "You have a memory. Ask it by recall_memories before you answer from it."
+        told = "You have a memory. Call recall_memories before you answer from it."
         if self._may_retain:
-            told += " Keep what will matter later by retain_memory, one fact at a time."
+            told += " Call retain_memory for what will matter later, one fact at a time."
         return told
 
     def get_tools(self, **_kwargs: Any) -> list[Callable[..., str]]:
@@ -97,11 +97,11 @@ class PgrecallKnowledge:
 
         Args:
             query: The question.
-            max_results: Upper bound on the number of documents. Default: top_k.
-            filters: Metadata that they have, as a mapping of names to values.
+            max_results: Maximum number of documents. Default: top_k.
+            filters: Metadata that the documents must have, as a mapping of names to values.
 
         Raises:
-            ValueError: filters is something else.
+            ValueError: filters is not a mapping.
 
         """
         if filters is not None and not isinstance(filters, Mapping):
@@ -125,5 +125,5 @@ class PgrecallKnowledge:
         ]
 
     async def aretrieve(self, query: str, **kwargs: Any) -> list[Document]:
-        """Do the same on another thread."""
+        """Run retrieve() on another thread."""
         return await asyncio.to_thread(self.retrieve, query, **kwargs)

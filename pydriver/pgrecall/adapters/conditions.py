@@ -1,4 +1,4 @@
-"""Filters as other libraries write them, as conditions of pgrecall."""
+"""Convert the filters of other libraries to conditions of pgrecall."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _OPERATORS = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
 def all_of(conditions: list[Condition]) -> Condition | None:
-    """Join conditions; None for none."""
+    """Join conditions by "and"; None if there are none."""
     if len(conditions) < 2:
         return conditions[0] if conditions else None
     return ["and", *conditions]
 
 
 def any_of(name: str, values: Iterable[object]) -> Condition:
-    """Ask for any of some values, of whatever kinds.
+    """Make a condition for any of several values, of mixed types.
 
     Raises:
-        ValueError: values is a text.
+        ValueError: values is a string.
 
     """
     if isinstance(values, str):
@@ -33,24 +33,24 @@ def any_of(name: str, values: Iterable[object]) -> Condition:
 
 
 def unless(name: str, condition: Condition) -> Condition:
-    """Ask for what does not meet a condition; where there is no value, it does not."""
+    """Negate a condition on a field; a missing value meets the negation."""
     return ["or", ["is null", name], ["not", condition]]
 
 
 def plain(value: object) -> object:
-    """Write a value as metadata are compared: numbers as such, all else as text."""
+    """Convert a value to what metadata is compared with: booleans are compared as text."""
     return json.dumps(value) if isinstance(value, bool) else value
 
 
 def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
-    """Read {"field": value} and {"field": {"$gt": value}}.
+    """Convert {"field": value} and {"field": {"$gt": value}} to conditions.
 
     Args:
         given: The filter.
         place: Where the fields are, such as "metadata".
 
     Raises:
-        ValueError: an operator is unknown, or a list is a text.
+        ValueError: an operator is unknown, or a string is given for a list.
 
     """
     found: list[Condition] = []
@@ -80,5 +80,5 @@ KNOWN = ", ".join([*_OPERATORS, "$ne", "$in", "$nin"])
 
 
 def as_condition(given: object, place: str = "metadata") -> object:
-    """Read a mapping as above; what is in the notation of pgrecall stays as it is."""
+    """Convert a mapping as of_mapping() does; pass a filter of pgrecall through."""
     return all_of(of_mapping(given, place)) if isinstance(given, Mapping) else given

@@ -1,4 +1,4 @@
-"""Google ADK: banks as the memory service of a runner, one for each user of an app."""
+"""Google ADK: a memory service with one bank for each user of an app."""
 
 from __future__ import annotations
 
@@ -6,41 +6,40 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
 
+from pgrecall.adapters import missing
+
 try:
     from google.adk.memory import BaseMemoryService
     from google.adk.memory.base_memory_service import SearchMemoryResponse
     from google.adk.memory.memory_entry import MemoryEntry
     from google.genai.types import Content, Part
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[google-adk]'",
-        name=error.name,
-    ) from error
+    raise missing("google-adk", error) from error
 
 from pgrecall.aio import AsyncRecall
 from pgrecall.errors import BankNotFound
 
 
 class PgrecallMemoryService(BaseMemoryService):
-    """Keep sessions as raw messages, and find them with the facts of the same bank.
+    """Stores sessions as raw messages; searches these and the facts of the same bank.
 
-    The bank of a user is "APP/USER"; it is created with the first session. What the application
-    retains there itself is found as well.
+    The bank of a user is "APP/USER". It is created with the first session. Facts that the
+    application retains in it are found as well.
     """
 
     def __init__(self, memory: AsyncRecall, *, top_k: int = 10) -> None:
         """Keep the client.
 
         Args:
-            memory: The client; made by connect() with a pool_size, it answers calls at once.
-            top_k: Upper bound on the number of memories of an answer.
+            memory: The client. Give connect() a pool_size so that it can answer calls concurrently.
+            top_k: Maximum number of memories in an answer.
 
         """
         self._memory = memory
         self._top_k = top_k
 
     async def add_session_to_memory(self, session: Any) -> None:
-        """Store what was said in a session; what is known already is left out.
+        """Store the messages of a session; known ones are not stored again.
 
         Args:
             session: The session.
@@ -62,12 +61,12 @@ class PgrecallMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Any = None,
     ) -> None:
-        """Store what was said in events.
+        """Store the messages of events.
 
         Args:
             app_name: The app.
             user_id: The user.
-            events: The events; those without a text are left out.
+            events: The events; those without text are skipped.
             session_id: Their session.
             custom_metadata: Not used.
 
@@ -88,7 +87,7 @@ class PgrecallMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Find what answers a question, best first; nothing for a user without memories.
+        """Find what answers a question, best first; nothing for a user without a bank.
 
         Args:
             app_name: The app.
@@ -113,5 +112,5 @@ class PgrecallMemoryService(BaseMemoryService):
 
 
 def bank_of(app_name: str, user_id: str) -> str:
-    """Name the bank of a user: no two users have one, whatever signs their names hold."""
+    """Name the bank of a user; slashes are escaped, so that no two users share a bank."""
     return f"{app_name.replace('%', '%25').replace('/', '%2F')}/{user_id}"

@@ -1,9 +1,9 @@
-"""Hindsight: its recalls through pgrecall, in the database where it keeps its memories.
+"""Hindsight: answer its recalls by pgrecall, in Hindsight's own database.
 
-Named by ``HINDSIGHT_API_MEMORIES_EXTENSION``, the store leaves all that Hindsight writes and reads
-where it is, and answers the arms of its recalls: before each it copies what has changed since into
-a bank of pgrecall, within the database. What a caller may see is decided by Hindsight's own rows
-and conditions, so a memory that was deleted, or is another's, is not returned.
+``HINDSIGHT_API_MEMORIES_EXTENSION`` names this store. Hindsight goes on to read and write its own
+tables; the store only answers the arms of its recalls. Before each recall it copies what has
+changed into a bank of pgrecall, within the database. Hits are joined with Hindsight's own rows and
+conditions, so memories that were deleted, or that the caller may not see, are not returned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import logging
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from typing import Any
+
+from pgrecall.adapters import missing
 
 try:
     from hindsight_api.engine.db_utils import acquire_with_retry
@@ -26,14 +28,13 @@ try:
     )
     from hindsight_api.engine.search.types import RetrievalResult
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[hindsight]'",
-        name=error.name,
-    ) from error
+    raise missing("hindsight", error) from error
+
+from pgrecall.importing.databases import CAUSAL
 
 logger = logging.getLogger(__name__)
 
-# Hindsight fuses four lists; what pgrecall finds by links of any kind is its graph.
+# Hindsight fuses four lists. Arms that are not named here go into its list "graph".
 LISTS = {
     "semantic": "semantic",
     "hypothetical": "semantic",
@@ -48,11 +49,11 @@ _SCORES = {
     "temporal": "temporal_score",
 }
 _BATCH = 500
-# A transaction may commit rows whose updated_at lies before that of rows seen already.
+# A transaction may commit rows whose updated_at is before that of rows already copied.
 _OVERLAP = timedelta(minutes=1)
-_MOST = 10_000  # hits of an arm
+_MOST = 10_000  # hits per arm
 
-# $1 bank of pgrecall, $2 bank of Hindsight, $3 since, $4 what was copied since then, $5 rows.
+# $1 bank of pgrecall, $2 of Hindsight, $3 since when, $4 rows copied since then, $5 batch size.
 _COPY = f"""
 with changed as materialized (
   select u.* from {{units}} u
@@ -85,7 +86,7 @@ fact as (
              select jsonb_agg(jsonb_build_object('kind', l.link_type, 'to_key', l.to_unit_id))
              from   {{links}} l
              where  l.from_unit_id = c.id
-               and  l.link_type in ('causes', 'caused_by', 'enables', 'prevents')
+               and  l.link_type in {CAUSAL}
                and (exists (select from changed t where t.id = l.to_unit_id)
                     or exists (select from pgrecall.memory m
                                where  m.bank_id = $1 and m.fact_key = l.to_unit_id::text)))
@@ -129,11 +130,11 @@ left   join lateral (
 
 
 class PgrecallMemories(PostgresMemories):
-    """Hindsight's store on PostgreSQL, whose recalls pgrecall answers.
+    """Hindsight's PostgreSQL store, with recalls answered by pgrecall.
 
-    Configuration: ``HINDSIGHT_API_MEMORIES_OPTIONS``, options of recall_options() as JSON, and
-    ``HINDSIGHT_API_MEMORIES_PREFIX``, which stands before the names of the banks of pgrecall
-    ("hindsight/"); a schema other than public follows it.
+    Configuration: ``HINDSIGHT_API_MEMORIES_OPTIONS`` holds options of recall_options() as JSON.
+    ``HINDSIGHT_API_MEMORIES_PREFIX`` is the prefix of pgrecall's bank names, by default
+    "hindsight/". The schema follows the prefix unless it is public.
     """
 
     name = "pgrecall"
@@ -142,7 +143,7 @@ class PgrecallMemories(PostgresMemories):
         """Read the configuration.
 
         Raises:
-            ValueError: the options are no JSON object.
+            ValueError: the options are not a JSON object.
 
         """
         super().__init__(config)
@@ -180,11 +181,11 @@ class PgrecallMemories(PostgresMemories):
     ) -> dict[str, RecallArms]:
         """Answer the arms of a recall, as PostgresMemories does.
 
-        min_keyword is compared with the BM25 of pgrecall; temporal_semantic_threshold is not used,
-        for the temporal arm weighs similarity.
+        min_keyword is compared with pgrecall's BM25 score. temporal_semantic_threshold is not used,
+        since the temporal arm weighs similarity itself.
 
         Raises:
-            RuntimeError: the schema of pgrecall is not in the database.
+            RuntimeError: the database has no schema pgrecall.
 
         """
         found = {name: RecallArms() for name in fact_types}
@@ -192,7 +193,7 @@ class PgrecallMemories(PostgresMemories):
         conditions = _conditions(
             values, tags, tags_match, tag_groups, created_after, created_before
         )
-        # Hits that the conditions leave out take places.
+        # More than the limit, since the conditions below may remove hits.
         depth = limit * len(fact_types) * (4 if conditions else 1)
         options = {**self._options, "depth": min(max(depth, 20), _MOST)}
         async with acquire_with_retry(conn) as connection:
@@ -240,7 +241,7 @@ class PgrecallMemories(PostgresMemories):
         return found
 
     async def _follow(self, connection: Any, bank_id: str) -> str | None:
-        """Copy what has changed in a bank; returns its name in pgrecall, None while it is empty."""
+        """Copy what has changed in a bank; return its name in pgrecall, None if it is empty."""
         schema = fq_store_table("").rstrip(".")
         bank = f"{self._prefix}{'' if schema == 'public' else schema + '/'}{bank_id}"
         tables = {
@@ -270,7 +271,7 @@ class PgrecallMemories(PostgresMemories):
                 logger.debug("copied %d memories of bank %s", len(row["copied"]), bank_id)
 
     async def _begin(self, connection: Any, bank: str, bank_id: str, units: str) -> datetime | None:
-        """Find out up to when a bank was copied, and create it where it is missing."""
+        """Return up to when a bank has been copied; create it if it is missing."""
         if await connection.fetchval("select to_regnamespace('pgrecall') is null"):
             raise RuntimeError(
                 "Hindsight's database lacks the schema pgrecall. Run: pgrecall migrate --dsn URL"
@@ -296,15 +297,15 @@ def _conditions(
     created_after: datetime | None,
     created_before: datetime | None,
 ) -> str:
-    """Write what Hindsight asks of its rows as SQL, and append the values of its parameters."""
-    first = 8  # the parameters of _RECALL come before
+    """Return Hindsight's conditions on its rows as SQL; append their parameters to values."""
+    first = 8  # after the seven parameters of _RECALL
     conditions: str = build_tags_where_clause_simple(tags, first, "u.", match=tags_match)
     if tags:
         values.append(tags)
     groups = build_tag_groups_where_clause(tag_groups, first + len(values), "u.")
     values.extend(groups.params)
     conditions += f" {groups.sql}"
-    # Named for creation, these bound the time of the last change, as in Hindsight itself.
+    # Despite their names these bound the time of the last change, as in Hindsight itself.
     for at, operator in ((created_after, ">"), (created_before, "<")):
         if at is not None:
             conditions += f" and u.updated_at {operator} ${first + len(values)}"

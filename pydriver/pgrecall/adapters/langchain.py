@@ -1,10 +1,12 @@
-"""LangChain: a bank as retriever, and as vector store."""
+"""LangChain: a bank as a retriever and as a vector store."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from pgrecall.adapters import missing
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -13,9 +15,7 @@ try:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[langchain]'", name=error.name
-    ) from error
+    raise missing("langchain", error) from error
 
 from pgrecall.adapters.conditions import as_condition
 from pgrecall.client import Recall
@@ -24,18 +24,18 @@ from pgrecall.inference.interfaces import Vector
 from pgrecall.rows import Hit, Memory
 
 LIMIT = 100_000
-"""As many memories list_memories() gives at most."""
+"""The most that list_memories() returns at once."""
 ALL = {"similarity_floor": -1.0}
-"""A vector store finds k documents, however little they have to do with the question."""
+"""A vector store returns k documents even if they hardly match the question."""
 
 
 class PgrecallRetriever(BaseRetriever):
-    """Find documents in a bank, whoever filled it.
+    """Finds documents in a bank, whether or not LangChain filled it.
 
     Attributes:
         memory: The client, which embeds the question and reranks.
         bank: Name of an existing bank.
-        k: Upper bound on the number of documents.
+        k: Maximum number of documents.
         options: Further arguments of every recall, such as {"min_relevance": 0.2}.
 
     """
@@ -54,17 +54,17 @@ class PgrecallRetriever(BaseRetriever):
 
 
 class PgrecallVectorStore(VectorStore):
-    """Documents as facts of a bank, each found by all arms, not by its vector alone.
+    """Stores documents as facts of a bank; a search uses all arms, not vectors alone.
 
-    The id of a document is the source_id of its fact, so a bank should be of this store alone. A
-    document that is added again replaces the former, which stays its history.
+    The id of a document is the source_id of its fact, so nothing else should write to the bank. A
+    document that is added again replaces the earlier version, which stays in the history.
     """
 
     def __init__(self, memory: Recall, bank: str) -> None:
         """Keep the client and the bank.
 
         Args:
-            memory: The client; its embedder is the one of the store.
+            memory: The client, with the embedder that the store is to use.
             bank: Name of an existing bank.
 
         """
@@ -85,21 +85,21 @@ class PgrecallVectorStore(VectorStore):
         model: str | None = None,
         **kwargs: Any,
     ) -> PgrecallVectorStore:
-        """Make a store of texts, in a bank that is created where it is missing.
+        """Store texts in a bank, which is created if it is missing.
 
         Args:
             texts: What to store.
-            embedding: Makes the embeddings, where no client is given. Default: the packaged one.
+            embedding: Embeds the texts if no client is given. Default: the packaged embedder.
             metadatas: One for each text.
             ids: One for each text.
             bank: Name of the bank.
             memory: The client. Default: a new one.
-            dsn: Where a new client connects to, as for Recall.connect().
+            dsn: What a new client connects to, as for Recall.connect().
             model: Name of the model of the embedding.
             kwargs: Not used.
 
         Raises:
-            ValueError: the embedding has no name of its own, and model is not given.
+            ValueError: the embedding does not name its model, and model is not given.
 
         """
         if memory is None:
@@ -118,12 +118,12 @@ class PgrecallVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts; returns their ids.
+        """Store texts and return their ids.
 
         Args:
             texts: What to store.
             metadatas: One for each text.
-            ids: One for each text; those that are there already are replaced.
+            ids: One for each text; existing documents are replaced.
             kwargs: Not used.
 
         """
@@ -142,10 +142,10 @@ class PgrecallVectorStore(VectorStore):
         return names
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Erase documents with their history; without ids all of them.
+        """Erase documents with their history.
 
         Args:
-            ids: Their ids; missing ones are skipped.
+            ids: Their ids; unknown ones are skipped. Default: all documents.
             kwargs: Not used.
 
         """
@@ -155,7 +155,7 @@ class PgrecallVectorStore(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return documents in the order of their ids, without those that are not there."""
+        """Return documents in the order of the ids; unknown ids are skipped."""
         found = {one.source_id: _document(one) for one in self._stored(ids)}
         return [found[name] for name in ids if name in found]
 
@@ -164,8 +164,8 @@ class PgrecallVectorStore(VectorStore):
 
         Args:
             query: The question.
-            k: Upper bound on their number.
-            kwargs: Any option of a recall; filter can be a mapping of metadata as well.
+            k: Maximum number of documents.
+            kwargs: Any option of a recall; filter may also be a mapping of metadata.
 
         """
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
@@ -173,11 +173,11 @@ class PgrecallVectorStore(VectorStore):
     def similarity_search_with_score(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Find documents with their relevance, 0 to 1; larger is better.
+        """Find documents for a question with their relevance, from 0 to 1, best first.
 
         Args:
             query: The question.
-            k: Upper bound on their number.
+            k: Maximum number of documents.
             kwargs: As for similarity_search().
 
         """
@@ -193,11 +193,11 @@ class PgrecallVectorStore(VectorStore):
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """Find the documents nearest to an embedding of the model of the bank.
+        """Find the documents nearest to an embedding.
 
         Args:
-            embedding: The embedding.
-            k: Upper bound on their number.
+            embedding: An embedding of the bank's model.
+            k: Maximum number of documents.
             kwargs: As for similarity_search().
 
         """
@@ -210,7 +210,7 @@ class PgrecallVectorStore(VectorStore):
 
         Args:
             query: The question.
-            k: Upper bound on their number.
+            k: Maximum number of documents.
             fetch_k: Not used: all candidates are compared.
             lambda_mult: 1 for relevance alone, 0 for the most diverse.
             kwargs: As for similarity_search().
@@ -225,14 +225,14 @@ class PgrecallVectorStore(VectorStore):
 
 
 def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbedder:
-    """Make an embedder of LangChain's embeddings, for a client.
+    """Wrap LangChain's embeddings as an embedder for a client.
 
     Args:
         embedding: The embeddings.
-        model: Name of their model. Default: what they call it.
+        model: Name of their model. Default: their own model or model_name.
 
     Raises:
-        ValueError: they do not, and none is given.
+        ValueError: the embeddings do not name their model, and model is not given.
 
     """
     name = model or getattr(embedding, "model", None) or getattr(embedding, "model_name", None)
@@ -242,7 +242,7 @@ def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbe
 
 
 class _LangChainEmbedder(FunctionEmbedder):
-    """LangChain's embeddings, which know questions from documents."""
+    """LangChain's embeddings, which embed questions and documents separately."""
 
     prompts: Mapping[str, str] = {}
 
@@ -262,7 +262,7 @@ def _document(one: Hit | Memory) -> Document:
 
 
 def _described(hit: Hit) -> Document:
-    """Say what the bank knows of a hit, beside the metadata it was given."""
+    """Make a document of a hit, with what the bank knows about it as metadata."""
     occurred = hit.occurred and [time and time.isoformat() for time in hit.occurred]
     known = {
         "memory_id": hit.memory_id,

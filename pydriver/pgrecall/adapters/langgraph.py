@@ -1,4 +1,4 @@
-"""LangGraph: a bank as the store of a graph, whose items are found by what they say."""
+"""LangGraph: a bank as the store of a graph, with search over its items."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
+
+from pgrecall.adapters import missing
 
 try:
     from langgraph.store.base import (
@@ -23,9 +25,7 @@ try:
     )
     from langgraph.store.base.embed import get_text_at_path, tokenize_path
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[langgraph]'", name=error.name
-    ) from error
+    raise missing("langgraph", error) from error
 
 from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall
@@ -35,20 +35,20 @@ PAGE = 10_000
 
 
 class PgrecallStore(BaseStore):
-    """Items as facts of a bank, which should be of this store alone.
+    """Stores items as facts of a bank, to which nothing else should write.
 
-    An item is one fact: its text is what is searched, its metadata holds the value. An item that
-    is put again replaces the former, which stays its history. Puts of a batch that change items
-    are transactions of their own. Time to live is not supported.
+    Each item is one fact: its text is searched, its metadata holds the value. An item that is put
+    again replaces the earlier version, which stays in the history. In a batch, each put that
+    changes an item is a transaction of its own. Time to live is not supported.
     """
 
     def __init__(self, memory: Recall, bank: str, *, fields: Sequence[str] = ("$",)) -> None:
         """Keep the client and the bank.
 
         Args:
-            memory: The client; its embedder is the one of the store.
+            memory: The client, with the embedder that the store is to use.
             bank: Name of an existing bank.
-            fields: Paths of the fields that are searched by what they say. Default: all.
+            fields: Paths of the fields to search. Default: all.
 
         """
         self.memory = memory
@@ -56,7 +56,7 @@ class PgrecallStore(BaseStore):
         self.fields = [*fields]
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: all that read first, then of those that write the last for each item."""
+        """Run operations: reads first, then the last write of each item."""
         ops = [*ops]
         results: list[Result] = [None] * len(ops)
         gets = {n: op for n, op in enumerate(ops) if isinstance(op, GetOp)}
@@ -75,7 +75,7 @@ class PgrecallStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations, as batch() does, beside the event loop."""
+        """Run batch() on another thread."""
         return await asyncio.to_thread(self.batch, [*ops])
 
     def _items(self, paths: Sequence[str]) -> dict[str, Memory]:
@@ -103,7 +103,7 @@ class PgrecallStore(BaseStore):
                     "namespace": [*op.namespace],
                     "key": op.key,
                     "value": op.value,
-                    **{f"value.{name}": one for name, one in op.value.items()},  # to filter by
+                    **{f"value.{name}": one for name, one in op.value.items()},  # for filters
                     "is_indexed": op.index is not False,
                     "created_at": old.metadata["created_at"] if old else now,
                     "updated_at": now,
@@ -117,7 +117,7 @@ class PgrecallStore(BaseStore):
             self.memory.retain(self.bank, new)
 
     def _text(self, op: PutOp) -> str:
-        """Return what the fields say that are searched, else the whole value."""
+        """Return the text of the fields to search; the whole value if they are empty."""
         fields = op.index if isinstance(op.index, list) else self.fields
         said = [
             text for field in fields for text in get_text_at_path(op.value, tokenize_path(field))
@@ -154,7 +154,7 @@ class PgrecallStore(BaseStore):
 
 
 def _path(namespace: Sequence[str], key: str) -> str:
-    """Name an item; what comes before a namespace is a prefix of what is in it."""
+    """Return the source_id of an item, which begins with that of its namespace."""
     return json.dumps([*namespace, [key]], ensure_ascii=False)
 
 
@@ -183,7 +183,7 @@ def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
 
 
 def _fields(one: Memory | Hit) -> dict[str, Any]:
-    """Return what an item is made of."""
+    """Return the fields of an item."""
     known: dict[str, Any] = dict(one.metadata)
     names = ("key", "value", "created_at", "updated_at")
     return {name: known[name] for name in names} | {"namespace": tuple(known["namespace"])}

@@ -1,10 +1,12 @@
-"""LlamaIndex: a bank as retriever, and as vector store."""
+"""LlamaIndex: a bank as a retriever and as a vector store."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+
+from pgrecall.adapters import missing
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -21,10 +23,7 @@ try:
     )
     from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[llama-index]'",
-        name=error.name,
-    ) from error
+    raise missing("llama-index", error) from error
 
 from pgrecall.adapters.conditions import Condition, all_of, of_mapping
 from pgrecall.client import Recall
@@ -32,7 +31,7 @@ from pgrecall.rows import Hit, Memory
 
 LIMIT = 100_000
 ALL = {"similarity_floor": -1.0}
-"""A vector store finds so many nodes, however little they have to do with the question."""
+"""A vector store returns top_k nodes even if they hardly match the question."""
 _ID = "_node_id"
 _OPERATORS = {
     FilterOperator.EQ: "$eq",
@@ -47,7 +46,7 @@ _OPERATORS = {
 
 
 class PgrecallRetriever(BaseRetriever):
-    """Find nodes in a bank, whoever filled it."""
+    """Finds nodes in a bank, whether or not LlamaIndex filled it."""
 
     def __init__(self, memory: Recall, bank: str, *, top_k: int = 10, **options: Any) -> None:
         """Keep the client, the bank and the options.
@@ -55,7 +54,7 @@ class PgrecallRetriever(BaseRetriever):
         Args:
             memory: The client, which embeds the question and reranks.
             bank: Name of an existing bank.
-            top_k: Upper bound on the number of nodes.
+            top_k: Maximum number of nodes.
             options: Further arguments of every recall, such as min_relevance=0.2.
 
         """
@@ -73,11 +72,11 @@ class PgrecallRetriever(BaseRetriever):
 
 
 class PgrecallVectorStore(BasePydanticVectorStore):
-    """Nodes as facts of a bank, each found by all arms, not by its vector alone.
+    """Stores nodes as facts of a bank; a search uses all arms, not vectors alone.
 
-    The document of a node is the source_id of its fact, so a bank should be of this store alone.
-    Embeddings are those of the index; the client names their model: ``Recall(..., model="...")``.
-    A text that a document has twice is stored once.
+    The document of a node is the source_id of its fact, so nothing else should write to the bank.
+    The index makes the embeddings; the client names their model: ``Recall(..., model="...")``. A
+    text that occurs twice in a document is stored once.
     """
 
     stores_text: bool = True
@@ -90,7 +89,8 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         """Keep the client and the bank.
 
         Args:
-            memory: The client. Nodes and questions without an embedding get that of its embedder.
+            memory: The client. Its embedder embeds nodes and questions that come without an
+                embedding.
             bank: Name of an existing bank.
 
         """
@@ -104,7 +104,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         return self._memory
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Store nodes; returns their ids.
+        """Store nodes and return their ids.
 
         Args:
             nodes: What to store.
@@ -142,7 +142,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
     ) -> None:
-        """Erase nodes that meet both conditions.
+        """Erase the nodes with these ids that meet the filters.
 
         Args:
             node_ids: Their ids; None for any.
@@ -161,7 +161,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return nodes that meet both conditions, latest stored first.
+        """Return the nodes with these ids that meet the filters, latest stored first.
 
         Args:
             node_ids: Their ids; None for any.
@@ -175,7 +175,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         return [_node(one) for one in stored]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Find nodes for a question, best first; each with its relevance, 0 to 1.
+        """Find nodes for a question with their relevance, from 0 to 1, best first.
 
         Args:
             query: The question: its text, its embedding, or both.
@@ -203,15 +203,15 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         )
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Store nodes, as add() does, beside the event loop."""
+        """Run add() on another thread."""
         return await asyncio.to_thread(self.add, nodes, **kwargs)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Find nodes, as query() does, beside the event loop."""
+        """Run query() on another thread."""
         return await asyncio.to_thread(self.query, query, **kwargs)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Erase the nodes of a document beside the event loop."""
+        """Run delete() on another thread."""
         await asyncio.to_thread(self.delete, ref_doc_id, **delete_kwargs)
 
 
@@ -252,7 +252,7 @@ def _one(given: MetadataFilter) -> Condition:
 
 
 def _node(one: Hit | Memory) -> BaseNode:
-    """Return the node that was stored, or one of a fact that came otherwise."""
+    """Return the stored node; for a fact that was not stored as a node, make one."""
     if "_node_content" in one.metadata:
         return metadata_dict_to_node(dict(one.metadata), text=one.text)
     return TextNode(id_=str(one.memory_id), text=one.text, metadata=dict(one.metadata))

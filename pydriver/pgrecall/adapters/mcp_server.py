@@ -1,6 +1,6 @@
-"""A bank as the memory of any MCP client: ``pgrecall mcp``, on the official SDK, 1.x or 2.x.
+"""``pgrecall mcp``: serve one bank to MCP clients, by the official SDK, 1.x or 2.x.
 
-The server is of one bank, which the one who starts it names: no tool takes another.
+The bank is chosen when the server starts; no tool takes another.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import psycopg
 from typing_extensions import NotRequired, TypedDict
+
+from pgrecall.adapters import missing
 
 try:
     from mcp.server.transport_security import TransportSecuritySettings
@@ -25,9 +27,7 @@ try:
         from mcp.server.fastmcp import FastMCP as MCPServer  # type: ignore
         from mcp.server.fastmcp.exceptions import ToolError  # type: ignore
 except ImportError as error:
-    raise ImportError(
-        f"package {error.name} is missing. Run: pip install 'pgrecall[mcp]'", name=error.name
-    ) from error
+    raise missing("mcp", error) from error
 
 from pgrecall._version import __version__
 from pgrecall.context import likely_hits, make_context
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 IS_FIRST = MCPServer.__name__ == "FastMCP"
-"""Whether the SDK is 1.x, whose server takes its address when it is made."""
+"""Whether the SDK is 1.x, whose server takes its settings in the constructor."""
 
 INSTRUCTIONS = (
     "Long-term memory. Call recall before you answer what earlier conversations may have settled;"
@@ -53,12 +53,12 @@ READING = {"readOnlyHint": True, "openWorldHint": False}
 ADDING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 ERASING = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False}
 EXACT = 2**53 - 1
-"""Above it a client in JavaScript takes a number for another: such an id is text."""
+"""The largest integer that JavaScript represents exactly; larger ids are sent as text."""
 Id = int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 
 class NewFact(TypedDict):
-    """What a client may say of a fact; see the reference for what each field does."""
+    """The fields of a new fact; the reference explains them."""
 
     text: Annotated[str, Field(description="One statement that is understood on its own.")]
     fact_type: NotRequired[
@@ -111,16 +111,16 @@ class Listed(TypedDict):
 def make_server(
     memory: AsyncRecall, bank: str, *, is_read_only: bool = False, **settings: Any
 ) -> MCPServer:
-    """Make a server whose tools are about one bank; methods of the SDK run it.
+    """Make a server for one bank; methods of the SDK run it.
 
     Args:
-        memory: The client; made by connect() with a pool_size, it answers calls at once.
+        memory: The client. Give connect() a pool_size so that it can answer calls concurrently.
         bank: Name of an existing bank.
         is_read_only: Whether to leave out the tools that write: retain and forget.
         settings: Further arguments of the SDK's server.
 
     """
-    if not IS_FIRST:  # there a server has no version to set
+    if not IS_FIRST:  # 1.x takes no version
         settings = {"version": __version__, **settings}
     server = MCPServer(
         "pgrecall", instructions=INSTRUCTIONS, **{"log_level": "WARNING", **settings}
@@ -128,7 +128,7 @@ def make_server(
 
     async def recall(
         question: Annotated[str, Field(description="The question, in words.")],
-        max_tokens: Annotated[int, Field(description="Length of the answer at most.")] = 1000,
+        max_tokens: Annotated[int, Field(description="Maximum tokens in the answer.")] = 1000,
         filter: Annotated[
             str | None, Field(description="Such as: confidence > 0.8 and fact_type = 'event'")
         ] = None,
@@ -151,12 +151,12 @@ def make_server(
 
     async def list_memories(
         filter: Annotated[str | None, Field(description="Such as: fact_type = 'event'")] = None,
-        entity: Annotated[str | None, Field(description="Only what mentions it.")] = None,
+        entity: Annotated[str | None, Field(description="Only memories that mention it.")] = None,
         tags: Annotated[list[str] | None, Field(description="Only facts with any of them.")] = None,
         before_id: Annotated[
             Id | None, Field(description="For the next page, the last memory_id of this one.")
         ] = None,
-        top_k: Annotated[int, Field(description="Memories at most.", ge=1, le=200)] = 20,
+        top_k: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=200)] = 20,
     ) -> list[Listed]:
         """List memories, latest stored first, with the ids that forget takes."""
         found = await memory.list_memories(
@@ -170,12 +170,12 @@ def make_server(
         return [_listed(one) for one in found]
 
     async def retain(facts: list[str | NewFact] | str | NewFact) -> list[Stored]:
-        """Remember facts: all or, when one is refused, none. Known ones stay as they are."""
+        """Remember facts: all of them or, if one is refused, none. Known facts are not changed."""
         rows = await memory.retain(bank, cast("list[Fact]", facts))
         return [{"memory_id": _exact(row.memory_id), "is_new": row.is_new} for row in rows]
 
     async def forget(memory_ids: list[Id]) -> int:
-        """Erase memories for good, by the ids of recall or list; returns how many there were."""
+        """Erase memories for good, by ids from recall or list; returns how many were erased."""
         return await memory.forget(bank, [*map(int, memory_ids)])
 
     tools: list[tuple[str, Callable[..., Awaitable[object]], dict[str, bool]]] = [
@@ -207,10 +207,10 @@ async def serve(
         bank: As for make_server().
         is_read_only: As for make_server().
         address: Host and port of a server over streamable HTTP. Default: standard input and output.
-        token: What a request over HTTP must bring as bearer token. Default: none.
-        hosts: Names by which the server is asked for over HTTP; None: any. Default: those of this
-            machine alone.
-        origins: Web pages that may ask, as "https://app.example.com". Default: none but its own.
+        token: Bearer token that HTTP requests must have. Default: none.
+        hosts: Host names that HTTP requests may use; None for any. Default: those of this machine.
+        origins: Other origins whose pages may send requests, such as "https://app.example.com".
+            Default: none.
 
     """
     if address is None:
@@ -219,7 +219,7 @@ async def serve(
     import uvicorn
 
     host, port = address
-    # The doors decide who is let in, by names that the SDK cannot know.
+    # Doors checks host names and origins; the SDK does not know which are allowed.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     if IS_FIRST:
         server = make_server(memory, bank, is_read_only=is_read_only, transport_security=security)
@@ -233,7 +233,7 @@ async def serve(
 
 
 def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-    """Tell the model what it can mend; nothing about the server that it must not know."""
+    """Pass errors that the model can correct on to it, and hide details of the server."""
 
     @wraps(function)
     async def tool(*arguments: Any, **named: Any) -> T:
@@ -244,7 +244,7 @@ def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[
         except RecallError as error:
             raise ToolError(str(error)) from error
         except psycopg.Error as error:
-            raise ToolError("the memory cannot be reached or used now; see its log") from error
+            raise ToolError("the memory is not available now; see the server's log") from error
 
     return tool
 

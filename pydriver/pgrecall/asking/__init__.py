@@ -1,5 +1,5 @@
-"""What a question goes through: its time, its embedding, the reranking of what was found.
+"""The steps of a question in the driver: its time, its embedding, the reranking of its hits.
 
-Logic that decides stands in the database. Here stands what it cannot do: reading dates out of
-words, running models, and writing an answer for a language model.
+The database decides. The driver does what the database cannot: read dates in words, run models, and
+write an answer for a language model.
 """

@@ -1,4 +1,4 @@
-"""A hit as the reranker reads it: its date, its path, its text, its context."""
+"""Text of a hit for the reranker: its date, path, text and context."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import date, datetime, timezone
 from pgrecall.inference.rerankers import in_context
 from pgrecall.rows import Hit, Period
 
-_PATH_LENGTH = 320  # characters of a path, so that the fact behind it is not cut off
-_MONTHS = (  # of the models' English, whatever the locale
+_PATH_LENGTH = 320  # characters of a path, so that the fact after it is not cut off
+_MONTHS = (  # English, as the models were trained on, whatever the locale
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -21,14 +21,14 @@ _DATE_WORDS = re.compile(
 
 
 def dated_text(hit: Hit, during: Period | None = None, asked: str = "") -> str:
-    """Write a hit as input of the reranker: its date, its path, its text, its context.
+    """Write a hit for the reranker: its date, path, text and context.
 
     Args:
-        hit: The hit. Without a known time it gets no date; a message has that of sending.
+        hit: The hit. It gets no date if its time is unknown; a message has the date it was sent.
         during: The time the question is about, or None.
-        asked: The words of the question for it, such as "last week", which stand beside the date of
-            facts that began or ended then: a reranker cannot compute dates. Not where they are a
-            date themselves, "in May 2026": said twice, it costs LoCoMo more than it gains.
+        asked: The question's words for that time, such as "last week". They are written beside the
+            date of hits that began or ended then, since a reranker cannot compute dates. A date
+            such as "in May 2026" is not repeated: that costs LoCoMo more than it gains.
 
     """
     text = in_context(hit.text, hit.context or "")
@@ -50,9 +50,10 @@ def written_date(day: date) -> str:
 
 
 def extent(hit: Hit) -> Period:
-    """Return the period that a hit is about, if known.
+    """Return the period of a hit; (None, None) if it is unknown.
 
-    The time when a fact was said does not say when it happened; a message has its own time.
+    The time when a fact was mentioned is not the time when it happened. Only for a message they are
+    the same.
     """
     start, end = hit.occurred or (hit.mentioned_at if hit.kind == "message" else None, None)
     return start or end, end or start
@@ -68,5 +69,5 @@ def _is_within(hit: Hit, during: Period) -> bool:
 
 
 def began_at(hit: Hit) -> datetime | None:
-    """Return when what a hit is about began, if known."""
+    """Return when the period of a hit began, if known."""
     return extent(hit)[0]

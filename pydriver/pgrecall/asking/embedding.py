@@ -1,13 +1,13 @@
-"""How the texts of a question are embedded: in which role, and as what to wait for."""
+"""Embed the texts of a question, each in its role, and wait for the result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder
+from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder, Vector
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, makes_tokens
 from pgrecall.inference.time_order import Direction, time_order
@@ -19,11 +19,11 @@ _OF_QUERY = ("embedding", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Pending(Generic[T]):
-    """Something to wait for.
+    """A result to wait for.
 
     Attributes:
-        future: What it will come to.
-        seconds: How long to wait; None for as long as it takes.
+        future: The result.
+        seconds: How long to wait; None for no limit.
 
     """
 
@@ -31,11 +31,11 @@ class Pending(Generic[T]):
     seconds: float | None
 
     def result(self) -> T:
-        """Return what it came to.
+        """Return the result.
 
         Raises:
             TimeoutError: it took too long.
-            Exception: what it raised.
+            Exception: what the work raised.
 
         """
         if self.future.cancelled():
@@ -43,50 +43,60 @@ class Pending(Generic[T]):
         return self.future.result()
 
 
-class EmbeddedBefore:
-    """An embedder that has embedded the queries before, all in one go."""
+class EmbedderWrapper:
+    """An embedder made from another one, whose model, knowledge and prompts it has."""
 
     prompts: Mapping[str, str] = {}
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = embedder.model
+        self.makes_tokens = makes_tokens(embedder)
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Embed texts as passages."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order."""
+        raise NotImplementedError
+
+    def known_words(self, text: str) -> float:
+        """Return the share of the words that the model knows, 0 to 1."""
+        return known_words(self._embedder, text)
+
+    def time_order(self, vector: Sequence[float]) -> Direction | None:
+        """Return which state a question asks for, by its embedding; None for neither or unsure."""
+        return time_order(self._embedder, vector)
+
+
+class EmbeddedBefore(EmbedderWrapper):
+    """An embedder that returns embeddings of queries made before, in one batch."""
 
     def __init__(
         self, embedder: Embedder, vectors: Mapping[str, Embedded], error: Exception | None
     ) -> None:
-        self.model = embedder.model
-        self.dimensions = None
-        self.makes_tokens = makes_tokens(embedder)
-        self._embedder = embedder
+        super().__init__(embedder)
         self._vectors = vectors
         self._error = error
 
-    def embed(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return one embedding per text, in order, as of passages."""
-        return self.embed_documents(texts)
-
     def embed_documents(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return one embedding per passage, in order."""
+        """Return one embedding per passage, in order; made now."""
         if self._error is not None:
             raise self._error
         return embedded(self._embedder, texts)
 
     def embed_query(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the embedding that each question has got, in order."""
+        """Return one embedding per question, in order; made before."""
         if self._error is not None:
             raise self._error
         return [self._vectors[text] for text in texts]
 
-    def known_words(self, text: str) -> float:
-        """Return the share of the words of a question that its model knows, 0 to 1."""
-        return known_words(self._embedder, text)
-
-    def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return which state a question with this embedding asks for; None: neither, or unsure."""
-        return time_order(self._embedder, vector)
-
 
 def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:
-    """Say which of the texts of a recall are embedded in one go, and as what.
+    """Group the texts of a recall by the role in which they are embedded.
 
-    A made-up answer is a passage.
+    A hypothetical answer is embedded as a passage.
     """
     if not isinstance(embedder, RoleEmbedder):
         if texts:

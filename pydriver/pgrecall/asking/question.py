@@ -1,7 +1,7 @@
-"""One recall on its way, step by step.
+"""The steps of one recall.
 
-Nothing here talks to a server: the clients run the calls that a :class:`Question` makes, and wait
-for the models that it asks.
+Nothing here talks to a server. A :class:`Question` makes calls, which the clients run; it yields
+what the models compute, which the clients wait for.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 MOST_QUERIES = 1000
 _LAST_SESSION = "last_session"
-_TOKENS = "tokens"  # of the whole question: names count in them
+_TOKENS = "tokens"  # of the whole question, names included
 
 
 class Question:
-    """One recall on its way: made, embedded, sent, reranked, then reported on.
+    """One recall: prepared, embedded, sent, reranked and reported.
 
     Attributes:
-        trace: Times of the sending, and the deadline.
-        needs_preparation: Whether the bank has to be asked before the query is embedded.
-        log_share: The share of such questions that the bank wants logged; 0 if it was not asked.
-        ordering: After rerank(), the call that orders the hits, where the database does that.
+        trace: The deadline, and how long the statements took.
+        needs_preparation: Whether the bank must be asked before the query is embedded.
+        log_share: The share of recalls that the bank wants logged; 0 if the bank was not asked.
+        ordering: After rerank(), the call that orders the hits if the database does that.
 
     """
 
@@ -80,15 +80,15 @@ class Question:
         start: Start = on_this_thread,
         began: float | None = None,
     ) -> None:
-        """Separate options of the driver from those of the database.
+        """Separate the driver's options from the database's.
 
         Args:
-            settings: Those of the client.
+            settings: The client's settings.
             bank: Name of the bank.
             query: The query.
-            options: Those of a recall.
-            start: Calls the functions of the user: here, or elsewhere where that must not wait.
-            began: When the call began, by perf_counter(). Default: now.
+            options: The options of the recall.
+            start: Calls a function of the user, on this thread or on another one.
+            began: perf_counter() at the start of the call. Default: now.
 
         """
         check_recall(bank, query, options, RecallOptions)
@@ -130,7 +130,7 @@ class Question:
             vector = to_floats(arguments["embedding"])
             arguments["embedding"] = array_text(vector)
         self._lacks_model = has_embedding and arguments.get("model") is None
-        # A reference time in the past also sets what was known.
+        # A reference time in the past also limits the answer to what was known then.
         arguments["as_of"] = settings.moment(arguments.get("as_of")) or reference_time
         arguments |= {"bank": bank, "query": query, "during": to_range(self._during)}
         self._arguments = calls.recall.recall_arguments(arguments, given)
@@ -145,21 +145,21 @@ class Question:
         self._reranking.choose(settings, embeds_query=self._embeds_query)
 
     def _name_model(self) -> None:
-        """Name the model of an embedding that the caller gave without one."""
+        """Name the model of an embedding that the caller gave without its model."""
         if self._lacks_model and self._settings.model is not None:
             self._arguments["model"] = self._settings.model
         elif self._lacks_model:
             self._arguments.pop("model", None)
 
     def preparation_call(self) -> Call[Preparation, Preparation]:
-        """Return the call that says what the bank knows about the query."""
+        """Return the call that asks what the bank knows about the query."""
         return calls.recall.prepare_recall(self._bank, self._query, before=self._reference_time)
 
     def prepare(self, preparation: Preparation) -> None:
-        """Read the time out of the query, and keep what is to be embedded of it, and by what.
+        """Read the time out of the query; choose what to embed, and with which embedder.
 
         Raises:
-            InvalidArgument: the language is not known.
+            InvalidArgument: the language is unknown.
 
         """
         self._settings = self._settings.for_bank(preparation)
@@ -196,16 +196,17 @@ class Question:
                 )
             except ValueError as error:
                 raise InvalidArgument(
-                    str(error), hint="Pass temporal=False to read no time out of the query."
+                    str(error), hint="Pass temporal=False to leave the times in the query unread."
                 ) from error
         if found is not None:
             self._constraint = found
             self._during = found.start, found.end
 
     def _read_latest_or_former(self, preparation: Preparation) -> None:
-        """Ask for the latest or a former state where the query does.
+        """Prefer the latest or a former state if the query asks for it.
 
-        Time then orders hits that say nearly the same, which a reranker would reorder.
+        Hits that say nearly the same are then ordered by time. A reranker would undo that, so there
+        is none.
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
@@ -217,7 +218,7 @@ class Question:
                 former=_texts(options.get("former_words", preparation.former_words)),
             ).direction
         )
-        # What no list has is read from the embedding, if the model does that; it is English.
+        # If no rule matches an English query, the embedding may tell.
         self._reads_order = language == "en"
 
     def _prefer(self, direction: Direction | None) -> None:
@@ -228,13 +229,13 @@ class Question:
             options.pop("with_tokens", None)
 
     def embed(self, *, is_strict: bool = False) -> Iterator[Pending[Any]]:
-        """Embed what has to be embedded, all in one go; wait for what is yielded.
+        """Embed all texts of the question; wait for what is yielded.
 
         Args:
-            is_strict: Whether to raise what an embedder raises, whatever the option says.
+            is_strict: Whether to raise errors of the embedder even if option strict is off.
 
         Raises:
-            Exception: what the embedder or the function raised, where that is wanted.
+            Exception: what the embedder or the user's function raised, if strict.
 
         """
         embedder = self._settings.embedder
@@ -250,7 +251,7 @@ class Question:
                 texts[name] = yield from self._waited(
                     "embed", partial(self._start, text, self._query), self._share()
                 )
-            except Exception as error:  # whatever it is, the other arms answer
+            except Exception as error:  # the other arms still answer
                 self._leave_out(name, f"{name} was left out: ", error)
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
@@ -260,7 +261,7 @@ class Question:
         direction = None
         try:
             for role, names in by_role(embedder, texts):
-                # A question without names in it is embedded once, for both it is needed for.
+                # Equal texts, such as a question without names, are embedded once.
                 unique = [*dict.fromkeys(texts[name] for name in names)]
                 begin = partial(self._begun_embedding, embedder, role, unique)
                 vectors = yield from self._waited("embed", begin, self._share())
@@ -283,7 +284,7 @@ class Question:
                         options[name] = vector
                 self._arguments.setdefault("model", embedder.model)
                 self._prefer(direction)
-        except Exception as error:  # whatever it is, the other arms answer
+        except Exception as error:  # the other arms still answer
             self._leave_out("embedder", "nothing was searched by embedding: ", error)
 
     def _begun_embedding(self, embedder: Embedder, role: Role, texts: list[str]) -> Future[Any]:
@@ -298,9 +299,9 @@ class Question:
     def _waited(
         self, stage: str, begin: Callable[[], Future[Any]], seconds: float | None
     ) -> Generator[Pending[Any], None, Any]:
-        """Begin something, have it waited for, and return what it came to.
+        """Start work, have it waited for, and return its result.
 
-        What the worker says it waited for others is counted apart from the stage.
+        The time that it waited for other callers counts as "queue", not as the stage.
         """
         start, waited = perf_counter(), 0.0
         try:
@@ -319,14 +320,14 @@ class Question:
             telemetry.stage(stage, seconds)
 
     def _leave_out(self, what: str, why: str, error: Exception) -> None:
-        """Report what failed and is left out, or raise it where that is wanted."""
+        """Report a part that failed and is left out, or raise its error if strict."""
         if self._is_strict:
             raise error
         reason, hint = said(error)
         self._degradations.append(Degradation(what, f"{why}{reason}", hint))
 
     def call(self) -> Call[Any, Answer]:
-        """Return the one call that finds the candidates, and reports on the arms."""
+        """Return the call that finds the candidates and reports on the arms."""
         return calls.recall.recall_report(self._arguments)
 
     def explain_call(self, is_run: bool | None) -> Call[ArmReport, list[ArmReport]]:
@@ -334,7 +335,7 @@ class Question:
         return calls.recall.explain_recall(self._arguments, is_run=is_run)
 
     def arm_hits_call(self) -> Call[ArmFinding, list[ArmFinding]]:
-        """Return the call that says what each arm finds."""
+        """Return the call that lists what each arm finds."""
         return calls.recall.arm_hits(self._arguments)
 
     def why_not_call(self, memory_id: int) -> Call[RecallStep, list[RecallStep]]:
@@ -343,11 +344,11 @@ class Question:
 
     @property
     def is_reranked(self) -> bool:
-        """Whether the answer of the database is a list of candidates for the reranker."""
+        """Whether the database returns candidates for a reranker."""
         return self._reranking.reranker is not None
 
     def reranked_steps(self, steps: Sequence[RecallStep], memory_id: int) -> list[RecallStep]:
-        """Add to the steps of a memory what became of the candidate."""
+        """Add what reranking did with a memory to its steps."""
         candidate = replace(steps[-1], step="candidates")
         places = {hit.memory_id: place for place, hit in enumerate(self._hits, 1)}
         place = places.get(memory_id) if candidate.status == "returned" else None
@@ -365,7 +366,7 @@ class Question:
         """Rerank the hits; wait for what is yielded.
 
         Raises:
-            Exception: what the reranker raised, where that is wanted.
+            Exception: what the reranker raised, if strict.
 
         """
         for arm in answer.arms:
@@ -377,7 +378,7 @@ class Question:
         if reranking.reranker is None or not self._hits:
             return
         constraint = self._constraint
-        # "recently" would be as vague beside a date as it is in the question.
+        # A vague word such as "recently" says nothing about a date beside it.
         asked = constraint.matched if constraint and constraint.kind != "fuzzy" else ""
         begin = reranking.begin(
             self._hits,
@@ -394,7 +395,7 @@ class Question:
                 self.ordering = reranking.ordering(scores)
             else:
                 self._hits = reranking.ordered(scores, self._limit)
-        except Exception as error:  # whatever it is, the fused order is an answer
+        except Exception as error:  # the fused order is still an answer
             self._leave_out("reranker", "", error)
             return
         degradation = reranking.degradation
@@ -403,20 +404,20 @@ class Question:
         self._degradations += [degradation] if degradation else []
 
     def order(self, rows: Sequence[Reranked]) -> None:
-        """Put the hits in the order that the call of `ordering` found."""
+        """Order the hits by the result of the call `ordering`."""
         self._hits = self._reranking.ordered_late(rows)
 
     def keep_order(self, error: Exception) -> None:
-        """Keep the fused order, as that call failed.
+        """Keep the fused order, since the call `ordering` failed.
 
         Raises:
-            Exception: the error, where that is wanted.
+            Exception: the error, if strict.
 
         """
         self._leave_out("reranker", "", error)
 
     def report(self) -> RecallReport:
-        """Make the report."""
+        """Return the report."""
         left_out = [_degradation(arm) for arm in self._arms if arm.hint or arm.status == "failed"]
         page = self._hits[self._reranking.page]
         constraint = self._constraint
@@ -454,9 +455,9 @@ class Question:
 
 
 def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
-    """Embed the queries of questions in one go, for each to find its vector.
+    """Embed the queries of several questions in one batch.
 
-    Wait for what is yielded. What fails is an error of each question.
+    Wait for what is yielded. If it fails, each question has that error.
     """
     first = questions[0]
     embedder = first._settings.embedder
@@ -471,14 +472,14 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
         begin = partial(first._begun_embedding, embedder, "query", texts)
         found = yield from first._waited("embed", begin, first._share())
         vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
-    except Exception as error:  # whatever it is, the other arms answer
+    except Exception as error:  # the other arms still answer
         failed = error
     for one in questions:
         one._settings = replace(one._settings, embedder=EmbeddedBefore(embedder, vectors, failed))
 
 
 def _texts(words: object) -> list[str]:
-    """Take the texts of a list; what else there is, the database refuses."""
+    """Return the strings in a list; the database refuses anything else."""
     return [one for one in words if isinstance(one, str)] if isinstance(words, list) else []
 
 

@@ -1,12 +1,11 @@
-"""The order of hits that a reranker read, and when enough of them were.
+"""Order reranked hits, and decide when enough of them have been read.
 
-Their relevance is blended with the fused order, as the two err differently: the fused score gives
-the prior odds before the text is read. Only such a relevance is multiplied by the bounded boosts
-for recency, for proximity to the time asked about, and for the number of sources that state it; a
-fused score, a sum of 1 / (k + rank), is not.
+The reranker's relevance is blended with the fused score, since the two make different errors: the
+fused score gives the prior odds. The relevance is then multiplied by bounded boosts for recency,
+for proximity to the time asked about, and for the number of sources. Fused scores are not boosted.
 
-This order decides, between two runs of a cross-encoder, whether another hit is read, so it stands
-here. That of late interaction, which reads all in one go, is pgrecall.rerank().
+Between two runs of a cross-encoder this order decides whether another hit is read, so it is
+computed here. Late interaction reads all hits at once and is ordered by pgrecall.rerank().
 """
 
 from __future__ import annotations
@@ -27,41 +26,44 @@ CANDIDATES = 50
 SECONDS = 2.0
 MODES = ("blend", "replace")
 BOOSTS: Mapping[str, float] = {"recency": 0.0, "period": 0.0, "proof": 0.0}
-"""Alpha of each boost, at most half of which a score gains or loses: 0.2 is ten percent. None by
-default: the reranker reads the dates, and no alpha improved on that (bench/README.md)."""
+"""Default alpha of each boost; 0.2 changes a score by at most ten percent.
 
-_LEAST = 12  # hits that are read at least, and of those returned
-_DEEP = 0.09  # times the square of those returned are read at least: 36 of twenty
-_PLACES = 3  # first places that are settled, where no other hit would come even with
-_HIGH = 0.88  # this relevance: see bench/README.md
-_PRIOR = 6.0  # power of the share of the best fused score
-_UNSEEN = ("graph", "key")  # arms that use evidence outside the text
-_ONE_OF_MANY = 0.5  # what a doubt counts where a source has rows that are not read
-_SESSION = 4.0  # what a session's share of all that is likely adds to the logit of its hits
-_PAUSE = timedelta(hours=1)  # between two sessions, at least
-_NEVER = datetime.min.replace(tzinfo=timezone.utc)  # when what has no time was said
-_SURE = 1e-6  # probabilities are kept within this and 1 minus this
+All are off: the reranker reads the dates, and no alpha improved on that."""
+
+_LEAST = 12  # minimum number of hits that are read
+_DEEP = 0.09  # the minimum as a share of the square of those returned: 36 for 20
+_PLACES = 3  # places that must be settled: no hit left to read could reach them even if
+_HIGH = 0.88  # its relevance were this
+_PRIOR = 6.0  # exponent of fused score / best fused score
+_UNSEEN = ("graph", "key")  # arms whose evidence is not in the text
+_ONE_OF_MANY = 0.5  # how much a doubt counts if other rows of the source are not read
+_SESSION = 4.0  # factor of a session's share of relevance in the logit of its hits
+_PAUSE = timedelta(hours=1)  # minimum time between two sessions
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)  # time of hits without one
+_SURE = 1e-6  # probabilities are clipped to this and 1 minus this
 _RECENCY_DAYS = 365.0
 _SLACK = timedelta(days=7)
 _DAY = timedelta(days=1)
 
 
 class Order:
-    """How hits are ordered by the relevance that a reranker gives them.
+    """The order of hits by the relevance that a reranker gives them.
 
-    The order is that of the relevance times its boosts, in "replace" times the trust of the source,
-    too, which the fused score has already. Before, "blend" multiplies the odds of the relevance,
-    r / (1 - r), with (fused score / best fused score) ^ 6, as a prior. And it takes
-    doubts (odds below 1) the less seriously the more of the fused score came from the graph and
-    from keys: what they know of a text does not stand in it. What answers a question is often said
-    together, so the odds are multiplied by e ^ (4 x (share of the hit's session - largest share)):
-    a session is what was said without a pause of an hour, and its share is of the sum of all such
-    relevances. Hits of unknown time are one session.
+    Mode "replace" orders hits by relevance times boosts times the trust of the source. Mode "blend"
+    takes the trust from the fused score, and first changes the odds of the relevance, r / (1 - r),
+    in three ways:
 
-    A hit that a path led to (via) is read with what the facts on it say. In "blend" it may rise by
-    that, and never falls below the place that fusion gave it, for most cross-encoders never saw a
-    path; to the packaged one, which did, it makes no difference (bench/README.md). It then takes
-    the final score of the best hit behind it.
+    * They are multiplied by the prior, (fused score / best fused score) ^ 6.
+    * Odds below 1 count less, the more of the fused score came from the graph and from keys, since
+      the evidence of these arms is not in the text that was read.
+    * They are multiplied by e ^ (4 x (share of the hit's session - largest share)), since answers
+      often stand together. A session is what was said without a pause of an hour; its share is of
+      the sum of all relevances. Hits of unknown time are one session.
+
+    A hit found by a path (via) is read together with the facts on the path. In "blend" it may rise,
+    but never falls below its fused place, since most cross-encoders were not trained on paths. (For
+    the packaged one, which was, this makes no difference.) A hit kept in its place gets the final
+    score of the best hit behind it.
     """
 
     def __init__(
@@ -74,15 +76,14 @@ class Order:
         boosts: Mapping[str, float] = BOOSTS,
         is_collapsed: bool = False,
     ) -> None:
-        """Weigh the hits before they are read.
+        """Compute what does not depend on the relevance.
 
         Args:
             hits: In fused order.
-            reference_time: The moment of asking, which recency counts back from.
+            reference_time: The time of asking, from which recency is counted.
             during: The time the question is about, or None.
-            mode: "blend" with the fused order, or "replace" it.
-            boosts: Alpha of "recency", "period" and "proof", 0 to 1 each; as in BOOSTS where not
-                named.
+            mode: "blend" the relevance with the fused order, or "replace" that order.
+            boosts: Alpha of "recency", "period" and "proof", 0 to 1 each. Default: as in BOOSTS.
             is_collapsed: Whether each hit is the best row of its source.
 
         """
@@ -90,7 +91,7 @@ class Order:
         self._is_blend = mode == "blend"
         self._doubt = _ONE_OF_MANY if is_collapsed else 1.0
         self._best = max((hit.score for hit in hits), default=0.0)
-        # In a blend the prior, which is the fused score, knows the trust.
+        # In a blend the fused score already contains the trust.
         self._boosts = [
             boost * (1.0 if self._is_blend else hit.trust)
             for boost, hit in zip(
@@ -99,14 +100,14 @@ class Order:
         ]
 
     def final(self, place: int, relevance: float) -> float:
-        """Return the final score of the hit at a place, from 0; whatever its session says."""
+        """Return the final score of the hit at a place, counted from 0, without its session."""
         return self._likely(place, relevance) * self._boosts[place]
 
     def hits(self, scores: Sequence[float]) -> list[Hit]:
         """Order the hits.
 
         Args:
-            scores: The relevance of the first ones. The others keep their order behind them.
+            scores: The relevance of the first hits. The others follow in fused order.
 
         Returns:
             All hits; those that were read have a rerank_score.
@@ -133,14 +134,14 @@ class Order:
 
 
 class FirstPlaces:
-    """Tells when the first places are settled, so that no further hit needs to be read.
+    """Decides when the first three places are settled, so that reading can stop.
 
-    That is where a high relevance would lead none of the hits that are left to the first three: the
-    fused score of a hit bounds how high it can come, its session aside. Where the first ones answer
-    the question twelve are read of ten that are returned, 36 of twenty, and all where none does.
+    They are settled when no hit that is left could reach them, even with a high relevance: sessions
+    aside, the fused score bounds the final score. At least 12 hits are read, or 36 if 20 are
+    returned; all of them if none is relevant.
 
     Attributes:
-        are_settled: Whether they are.
+        are_settled: Whether the first places are settled.
 
     """
 
@@ -149,8 +150,8 @@ class FirstPlaces:
 
         Args:
             order: How the hits are ordered.
-            candidates: How many of them may be read.
-            returned: How many of them are returned; None for all.
+            candidates: How many hits may be read.
+            returned: How many hits are returned; None for all.
 
         """
         self.are_settled = False
@@ -163,7 +164,7 @@ class FirstPlaces:
         self._left = [*accumulate(highest, max)][::-1]
 
     def __call__(self, relevance: float) -> bool:
-        """Note the relevance of the next hit; tells whether the places are settled."""
+        """Take the relevance of the next hit; return whether the places are settled."""
         final = self._order.final(self._read, relevance)
         change = heappush if self._read < _PLACES else heappushpop
         change(self._first, final)
@@ -187,7 +188,7 @@ def reranked(
     mode: str = "blend",
     boosts: Mapping[str, float] = BOOSTS,
 ) -> list[Hit]:
-    """Order the first hits by the reranker, as :class:`Order` does; the others stay behind them.
+    """Order the first hits by a reranker, as :class:`Order` does; the others follow.
 
     Args:
         hits: In fused order.
@@ -197,7 +198,7 @@ def reranked(
         during: As for Order.
         asked: The words of the question for that time.
         candidates: How many hits the reranker reads, at least 1.
-        seconds: Time limit; hits that it does not reach are not reranked.
+        seconds: Time limit; hits not read by then are not reranked.
         mode: As for Order.
         boosts: As for Order.
 
@@ -215,7 +216,7 @@ def reranked(
 
 
 def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:
-    """Keep hits with a path from falling below their place in fused order."""
+    """Keep hits that have a path at or above their fused place."""
     waiting = {hit.memory_id: hit for hit in ordered}
     held = []
     for hit in fused:
@@ -233,7 +234,7 @@ def boosts_of(
     during: Period | None,
     boosts: Mapping[str, float],
 ) -> list[float]:
-    """Return what the final score of each hit is multiplied by."""
+    """Return the product of the boosts of each hit."""
     alpha = {**BOOSTS, **boosts}
     return [
         recency_boost(hit, reference_time, alpha["recency"])
@@ -244,7 +245,7 @@ def boosts_of(
 
 
 def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
-    """Favour recent hits, falling linearly from today to an age of a year.
+    """Boost recent hits: linear from today to an age of one year.
 
     Returns:
         1 + alpha / 2 to 1 - alpha / 2; 1.0 for a hit without a date.
@@ -257,9 +258,9 @@ def recency_boost(hit: Hit, reference_time: datetime, alpha: float) -> float:
 
 
 def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
-    """Favour hits in the period asked about, falling linearly outside it.
+    """Boost hits in the period asked about; linear outside it.
 
-    It reaches its minimum at a distance of the length of the period, at least a week.
+    The minimum is reached at a distance of the period's length, or of a week if that is longer.
 
     Returns:
         1 + alpha / 2 to 1 - alpha / 2; 1.0 without a period or for a hit without a date.
@@ -279,10 +280,10 @@ def period_boost(hit: Hit, during: Period | None, alpha: float) -> float:
 
 
 def proof_boost(hit: Hit, alpha: float) -> float:
-    """Favour hits with several sources: half of the boost for two, three quarters for four.
+    """Boost hits with several sources: half of the boost for two, three quarters for four.
 
     Returns:
-        1.0 for one source, and for a message, to 1 + alpha / 2.
+        1.0 for one source or a message, up to 1 + alpha / 2.
 
     """
     return _boost(1 - 0.5 / (hit.proof_count or 1), alpha)
@@ -293,7 +294,7 @@ def _boost(nearness: float, alpha: float) -> float:
 
 
 def _blended(hit: Hit, score: float, best: float, doubt: float) -> float:
-    """Return the score of the best hit in fused order unchanged, and less for all others."""
+    """Multiply the odds of a relevance by the prior, which is 1 for the best fused score."""
     logit = _logit(min(max(score, _SURE), 1 - _SURE))
     if logit < 0 and hit.score > 0:
         unseen = sum(hit.arms[arm].contribution for arm in _UNSEEN if arm in hit.arms)
@@ -303,7 +304,7 @@ def _blended(hit: Hit, score: float, best: float, doubt: float) -> float:
 
 
 def _by_session(hits: Sequence[Hit], likely: Sequence[float]) -> list[float]:
-    """Lower what stands alone beside sessions with much that is likely."""
+    """Lower hits whose session has a smaller share of the relevance than the best session."""
     sessions = _sessions(hits)
     sums = [0.0] * len(hits)
     for session, score in zip(sessions, likely, strict=True):
@@ -316,7 +317,7 @@ def _by_session(hits: Sequence[Hit], likely: Sequence[float]) -> list[float]:
 
 
 def _sessions(hits: Sequence[Hit]) -> list[int]:
-    """Number the sessions of hits, from 0: between two of them nothing was said for an hour."""
+    """Number the sessions of hits from 0; a pause of an hour separates two sessions."""
     said = sorted((hit.mentioned_at or _NEVER, place) for place, hit in enumerate(hits))
     sessions = [0] * len(hits)
     for (before, last), (moment, place) in pairwise(said):

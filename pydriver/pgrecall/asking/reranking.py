@@ -1,4 +1,4 @@
-"""How an answer is reranked: what is read, for how long, and which page is returned."""
+"""Rerank an answer: what is read, for how long, and which page is returned."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from pgrecall.settings import Settings
 
 _SLOW = "Allow more time with rerank_seconds=..., or ask for fewer candidates=..."
 _CROWDED = (
-    "All callers of a process share its models. Ask from several processes, have a server rerank"
-    ' (Recall(..., reranker="https://...")), or leave it out: rerank=False.'
+    "All callers in a process share its models. Use several processes, let a server rerank"
+    ' (Recall(..., reranker="https://...")), or turn reranking off: rerank=False.'
 )
 
 
@@ -41,12 +41,12 @@ class Reranking:
     """How an answer is reranked, and which page of it is returned.
 
     Attributes:
-        reranker: Reorders the candidates; None to keep the fused order.
-        page: What is returned of the ordered candidates.
-        degradation: What there was no time for, or no token vectors of.
-        is_late: Whether token vectors are compared, and no model reads the candidates.
-        tokens: The token vectors of the question, once there are any.
-        note: How much late interaction counted; None where it was not asked.
+        reranker: The reranker; None to keep the fused order.
+        page: The slice of the ordered candidates that is returned.
+        degradation: What was not reranked, for lack of time or of token vectors.
+        is_late: Whether token vectors are compared, instead of a model reading the candidates.
+        tokens: The token vectors of the question, once it is embedded.
+        note: How much late interaction counted; None without late interaction.
 
     """
 
@@ -73,7 +73,7 @@ class Reranking:
         if self.reranker is not None:
             skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
             is_known = isinstance(skip, int) and isinstance(top_k, int)
-            if is_known and skip >= 0 and top_k >= 1:  # pages are cut from the reranked order
+            if is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
                 given.pop("skip", None)
                 given["top_k"] = max(skip + top_k, self._candidates)
                 self.page = slice(skip, skip + top_k)
@@ -105,7 +105,7 @@ class Reranking:
                 )
 
     def choose(self, settings: Settings, *, embeds_query: bool) -> None:
-        """Choose late interaction where the question gets token vectors; call it again later."""
+        """Choose late interaction if the question gets token vectors. May be called again."""
         if isinstance(self.reranker, LateInteractionReranker):
             self.is_late = embeds_query and makes_tokens(settings.embedder)
 
@@ -119,7 +119,7 @@ class Reranking:
         left: float | None,
         start: Start,
     ) -> Callable[[], Future[Any]]:
-        """Return what has the candidates read."""
+        """Return a function that starts reading the candidates."""
         assert self.reranker is not None
         reranker = self.reranker
         if self.is_late:
@@ -140,7 +140,7 @@ class Reranking:
         self._first = (
             FirstPlaces(self._order, len(self._texts), self.page.stop) if self._is_open else None
         )
-        # A tenth is left for handing over what was read in the other nine.
+        # A tenth of the time is kept for returning the results.
         self._limit = self._seconds if left is None else min(self._seconds, 0.9 * left)
         if isinstance(reranker, WorkedReranker):
             return partial(
@@ -161,7 +161,7 @@ class Reranking:
         """
         if self.tokens is None:
             raise RerankerUnavailable(
-                "the question was not embedded, so that its tokens cannot be compared"
+                "the question was not embedded, so its tokens cannot be compared"
             )
         found = self.tokens.relevances([hit.tokens for hit in hits])
         bare = sum(
@@ -182,7 +182,7 @@ class Reranking:
         return calls.recall.rerank(self._hits, relevances, boosts=self._boost_of, mode=self._mode)
 
     def ordered_late(self, rows: Sequence[Reranked]) -> list[Hit]:
-        """Put the hits in the order of the database; note how much late interaction counted."""
+        """Order the hits as the database says; note how much late interaction counted."""
         counted = f"trust {rows[0].trust:.2f}"
         if rows[0].trust == 0:
             counted = "kept out: the candidates are too much alike"
@@ -204,8 +204,8 @@ class Reranking:
         """Let the reranker score the texts.
 
         Raises:
-            InvalidArgument: what it gives are no relevances, such as the logits of a model.
-            ValueError: it does not give one for each text.
+            InvalidArgument: a score is not a relevance from 0 to 1, such as a logit.
+            ValueError: the number of scores is not that of the texts.
 
         """
         if isinstance(self.reranker, PunctualReranker):
@@ -224,11 +224,11 @@ class Reranking:
         return scores
 
     def ordered(self, scores: Sequence[float], limit: float) -> list[Hit]:
-        """Order the hits; note what there was no time to read.
+        """Order the hits; note which were not read in time.
 
         Args:
-            scores: Of the first of them.
-            limit: What the worker made of the time limit.
+            scores: The scores of the first hits.
+            limit: The time limit that the worker applied.
 
         """
         wanted, read = len(self._texts), len(scores)
@@ -238,7 +238,7 @@ class Reranking:
             self.degradation = Degradation(
                 "reranker",
                 f"{read} of {wanted} candidates were read in {min(limit, self._limit):.3g} s"
-                f"{crowd}; the others keep their order behind them",
+                f"{crowd}; the others follow in fused order",
                 _CROWDED if is_crowded else _SLOW,
             )
         return self._order.hits(scores)

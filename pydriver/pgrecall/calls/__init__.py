@@ -1,6 +1,6 @@
-"""Every statement the driver sends, a module for each kind of thing that it is about.
+"""All SQL statements of the driver, one module per subject.
 
-``call`` has what makes a statement and reads its rows, ``values`` what is sent in it.
+``call`` makes statements and reads their rows, ``values`` converts what is sent.
 """
 
 from pgrecall.calls import bank, browsing, graph, memories, operations, recall, reembed, retain

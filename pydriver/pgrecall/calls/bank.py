@@ -32,7 +32,7 @@ def create_bank(
     settings: Mapping[str, object] | None = None,
     exist_ok: bool = False,
 ) -> Call[Any, None]:
-    """Create a bank; with exist_ok only where no bank has that name."""
+    """Create a bank; with exist_ok, accept an existing one."""
     missing = " where not exists (select from pgrecall.bank_overview where bank_id = %(bank)s)"
     arguments, parameters = named_arguments(
         {"bank": bank},
@@ -95,10 +95,10 @@ def banks() -> Call[Bank, list[Bank]]:
 
 
 def bank_models(bank: str) -> Call[BankModels, BankModels]:
-    """Return a bank's embedding model, and the one it is being re-embedded with."""
+    """Return a bank's current and next embedding model."""
     return call_record(BankModels, "bank_models", {"bank": bank})
 
 
 def bank_options(bank: str) -> Call[Any, dict[str, object]]:
-    """Return every recall option with its default in a bank."""
+    """Return all options of a recall with their defaults in a bank."""
     return call_value("bank_options", {"bank": bank})

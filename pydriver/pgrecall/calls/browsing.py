@@ -1,4 +1,4 @@
-"""What a browser of memories shows: search while typing, counts, entities, the graph around."""
+"""Browsing memories: search while typing, counts, entities, the graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_memories(
     before_id: int | None,
     top_k: int,
 ) -> Call[Memory, list[Memory]]:
-    """Return a page of the memories with these words, the last of which may be only begun."""
+    """Return a page of the memories with these words; the last word may be incomplete."""
     needed: dict[str, object] = {"bank": bank, "words": words}
     needed |= {"as_of": None} if is_ended_too else {}
     return call_memories(
@@ -70,7 +70,7 @@ def list_entities(
     before_id: int | None = None,
     top_k: int | None = None,
 ) -> Call[ListedEntity, list[ListedEntity]]:
-    """Return a page of the entities, those first that most memories mention."""
+    """Return a page of the entities, most mentioned first."""
     return call_records(
         ListedEntity,
         "list_entities",
@@ -84,7 +84,7 @@ def list_entities(
 
 
 def memory_details(bank: str, memory_id: int) -> Call[MemoryDetail, MemoryDetail]:
-    """Return what hangs on a memory."""
+    """Return everything that refers to a memory."""
     return call_record(MemoryDetail, "memory_details", {"bank": bank, "memory_id": memory_id})
 
 
@@ -126,7 +126,7 @@ def fact_types(bank: str) -> Call[Any, list[str]]:
 
 
 def role() -> Call[Any, tuple[str, str]]:
-    """Return the role that asks, and the database that it asks."""
+    """Return the role and the database of the connection."""
     return Call(
         "select current_user::pg_catalog.text, current_database()::pg_catalog.text",
         {},

@@ -1,4 +1,4 @@
-"""A statement ready to be sent, and how its rows are read.
+"""Statements to send, and how their rows are read.
 
 A :class:`Call` does no I/O: both clients send the same ones, and a test can read them. Arguments
 have the names they have in SQL. Only what was given is sent, so SQL's defaults are the only ones.
@@ -33,13 +33,13 @@ Row = TypeVar("Row")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 Record = TypeVar("Record", bound="DataclassInstance")
-# An empty list would have no type; rows of an export are text, so that no number is rounded.
+# An empty list has no type. Rows of an export are text, so that no number is rounded.
 _CASTS = {"embedding": "::real[]", "rows": "::pg_catalog.jsonb"}
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Row, Result]):
-    """One statement, ready to be sent.
+    """A statement to send.
 
     Attributes:
         sql: The statement, with named placeholders.
@@ -74,7 +74,7 @@ def adapt(adapters: AdaptersMap) -> None:
 
 
 def limit_time(seconds: float) -> Call[Any, None]:
-    """Limit the time of the statements to come, unless they have a lower limit.
+    """Limit the time of the following statements, unless they have a lower limit.
 
     Until unlimit_time() or the end of the transaction.
     """
@@ -90,7 +90,7 @@ def limit_time(seconds: float) -> Call[Any, None]:
 
 
 def unlimit_time() -> Call[Any, None]:
-    """Restore the time limit of before limit_time()."""
+    """Restore the time limit from before limit_time()."""
     return Call(
         "select set_config('statement_timeout',"
         " current_setting('pgrecall.statement_timeout'), true)",
@@ -101,12 +101,12 @@ def unlimit_time() -> Call[Any, None]:
 
 
 def then(call: Call[Row, Result], change: Callable[[Result], Result]) -> Call[Row, Result]:
-    """Change the answer of a call."""
+    """Return a call whose result is changed by a function."""
     return replace(call, result=lambda rows: change(call.result(rows)))
 
 
 def together(several: Sequence[Call[Row, Result]]) -> Call[tuple[int, Row], list[Result]]:
-    """Make one statement of several with the same columns: one round trip for all answers."""
+    """Join calls with the same columns to one statement, for one round trip."""
     parts: list[str] = []
     parameters: dict[str, object] = {}
     for n, call in enumerate(several):
@@ -173,7 +173,7 @@ def call_record(
 def named_arguments(
     needed: Mapping[str, object] | None = None, **given: object
 ) -> tuple[str, dict[str, object]]:
-    """List the arguments that are needed and those that were given, and their values."""
+    """Return the required and the given arguments, and their values."""
     sent = {name: value for name, value in given.items() if value is not None and value != {}}
     sent = {**(needed or {}), **sent}
     listing = ", ".join(f"{name} => %({name})s{_CASTS.get(name, '')}" for name in sent)
@@ -181,7 +181,7 @@ def named_arguments(
 
 
 def row_of(kind: type[Record]) -> BaseRowFactory[Record]:
-    """Make rows of the columns that a class has a field for.
+    """Make objects from the columns that a class has fields for.
 
     One that an older schema does not return is missed like one of a table: a caller is told both
     versions.
@@ -218,15 +218,15 @@ def period_of(occurred: Range[datetime] | None) -> Period | None:
 
 
 def made_of(kind: type[Record], values: Mapping[str, Any]) -> Record:
-    """Make an object of the values that its class has a field for."""
+    """Make an object from the values that its class has fields for."""
     return kind(**{name: values[name] for name in _names(kind) if name in values})
 
 
 def single(rows: list[Value]) -> Value:
-    """Answer with the one row."""
+    """Return the only row."""
     return rows[0]
 
 
 def nothing(_rows: list[Any]) -> None:
-    """Answer with nothing."""
+    """Return None."""
     return

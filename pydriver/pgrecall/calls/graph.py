@@ -1,4 +1,4 @@
-"""Entities: those that a query names, and the ones that are one or two."""
+"""Entities: named by a query, merged, split, renamed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def split_entity(bank: str, entity_id: int, memory_ids: Iterable[int], name: str
 
 
 def rename_entity(bank: str, entity_id: int, name: str) -> Call[Any, None]:
-    """Give an entity another name."""
+    """Rename an entity."""
     return call_command("rename_entity", {"bank": bank, "entity_id": entity_id, "name": name})
 
 
 def duplicate_entities(
     bank: str, *, top_k: int | None
 ) -> Call[DuplicateEntities, list[DuplicateEntities]]:
-    """List pairs of entities that may be the same."""
+    """List pairs of possible duplicate entities."""
     return call_records(DuplicateEntities, "duplicate_entities", {"bank": bank}, top_k=top_k)

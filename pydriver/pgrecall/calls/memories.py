@@ -1,4 +1,4 @@
-"""What became of memories: listed, corrected, merged, forgotten."""
+"""Memories: listing, corrections, merging, forgetting."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def memory_history(bank: str, memory_id: int, *, top_k: int | None) -> Call[Memo
 def update_memory(
     bank: str, memory_id: int, changes: object, *, model: str | None
 ) -> Call[Memory, Memory]:
-    """Replace a memory by a version of it with other fields."""
+    """Replace a memory by a new version with other fields."""
     call = call_memories(
         "update_memory",
         {"bank": bank, "memory_id": memory_id, "changes": Jsonb(changes)},
@@ -127,7 +127,7 @@ def supersede(
     reach: str | None,
     dry_run: bool | None,
 ) -> Call[Corrected, list[Corrected]]:
-    """End a memory's validity."""
+    """End a memory."""
     call = call_records(
         Corrected,
         "supersede",
@@ -148,7 +148,7 @@ def near_copies(
     min_similarity: float | None,
     as_of: datetime | None,
 ) -> Call[NearCopy, list[NearCopy]]:
-    """List the memories that say nearly the same as one."""
+    """List the memories that say nearly the same as a memory."""
     return call_records(
         NearCopy,
         "near_copies",
@@ -186,7 +186,7 @@ def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
 
 
 def quarantine(bank: str, source: str, *, dry_run: bool | None) -> Call[Corrected, list[Corrected]]:
-    """Take the facts of a source out of every recall."""
+    """Remove the facts of a source from all recalls."""
     call = call_records(Corrected, "quarantine", {"bank": bank, "source": source}, dry_run=dry_run)
     return replace(call, is_repeatable=False)
 
@@ -216,7 +216,7 @@ _MEMORY_LISTS = ("tags", "entities", "ended_entities", "ended_relations")
 
 
 def memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
-    """Make memories of rows."""
+    """Convert rows to memories."""
     names = [column.name for column in cursor.description or ()]
 
     def row(values: Sequence[Any]) -> Memory:

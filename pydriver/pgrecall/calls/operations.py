@@ -1,4 +1,4 @@
-"""What keeps a server going: versions, statistics, indexes, replicas and the log of recalls."""
+"""Operations: versions, statistics, indexes, attached tables, replicas, the log of recalls."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def version() -> Call[str, str]:
 
 
 def log_position() -> Call[str, str]:
-    """Return a position in the log behind all that is committed."""
+    """Return a position in the log after everything committed."""
     return Call("select pgrecall.log_position()::pg_catalog.text", {}, scalar_row, single)
 
 
 def replica_lag(*, at_most: float | None, after: str | None) -> Call[float | None, float | None]:
-    """Measure how far a standby is behind, and fail where that is too far."""
+    """Measure the lag of a standby; fail if it is too large."""
     return call_value("replica_lag", at_most=at_most, after=after)
 
 
@@ -63,12 +63,12 @@ def vocabulary_drift(bank: str) -> Call[float | None, float | None]:
 
 
 def snapshot_vocabulary(bank: str) -> Call[Any, None]:
-    """Keep a bank's frequent words, to compare with later."""
+    """Store a bank's most frequent words for a later comparison."""
     return call_command("snapshot_vocabulary", {"bank": bank})
 
 
 def maintain(bank: str | None, *, batch_size: int | None) -> Call[Maintained, list[Maintained]]:
-    """Do a piece of the pending work."""
+    """Do a part of the pending work."""
     return call_records(Maintained, "maintain", bank=bank, batch_size=batch_size)
 
 
@@ -85,7 +85,7 @@ def attach_table(
     apply: str | None,
     is_history_kept: bool | None,
 ) -> Call[AttachedTable, AttachedTable]:
-    """Make the rows of a table memories of a bank."""
+    """Attach a table to a bank."""
     return call_record(
         AttachedTable,
         "attach_table",
@@ -102,26 +102,26 @@ def attach_table(
 def sync_table(
     bank: str, relation: str | None, *, batch_size: int | None
 ) -> Call[SyncedTable, list[SyncedTable]]:
-    """Bring a batch of changed rows into a bank."""
+    """Copy a batch of changed rows to a bank."""
     return call_records(
         SyncedTable, "sync_table", {"bank": bank}, relation=relation, batch_size=batch_size
     )
 
 
 def attached_tables(bank: str) -> Call[AttachedTable, list[AttachedTable]]:
-    """List the tables that are attached to a bank."""
+    """List the tables attached to a bank."""
     return call_records(AttachedTable, "attached_tables", {"bank": bank})
 
 
 def detach_table(bank: str, relation: str, *, is_forgotten: bool | None) -> Call[int, int]:
-    """Take a table away from a bank."""
+    """Detach a table from a bank."""
     return call_value(
         "detach_table", {"bank": bank, "relation": relation}, is_forgotten=is_forgotten
     )
 
 
 def log_recalls(bank: str, samples: Sequence[Mapping[str, object]]) -> Call[int, int]:
-    """Write samples of recalls into the log."""
+    """Write a sample of recalls to the log."""
     return call_value("log_recalls", {"bank": bank, "samples": Jsonb(list(samples))})
 
 
@@ -133,7 +133,7 @@ def recall_stats(
 
 
 def calibrate_bank(bank: str, calibration: Mapping[str, object] | None) -> Call[int, int]:
-    """Give the model of a bank its constants."""
+    """Set the constants of the model of a bank."""
     return call_value("calibrate_bank", {"bank": bank, "calibration": Jsonb(calibration)})
 
 
@@ -143,12 +143,12 @@ def index_plan(bank: str | None) -> Call[IndexStep, list[IndexStep]]:
 
 
 def index_builds() -> Call[IndexBuild, list[IndexBuild]]:
-    """List the vector indexes that are being built, of any bank; index_plan() leaves them out."""
+    """List the vector indexes being built, of all banks; index_plan() omits these."""
     return call_records(IndexBuild, "index_builds")
 
 
 def slow_recalls(*, top_k: int) -> Call[LoggedRecall, list[LoggedRecall]]:
-    """List the slowest recalls that were logged in a day."""
+    """List the slowest logged recalls of the last day."""
     return call_records(LoggedRecall, "slow_recalls", top_k=top_k)
 
 
@@ -163,15 +163,15 @@ def standbys() -> Call[Standby, list[Standby]]:
 
 
 UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")
-"""What to send before a statement of :func:`index_plan`, which may take hours."""
+"""Sent before a statement of :func:`index_plan`, which may take hours."""
 LIMITED = ("reset statement_timeout", "reset lock_timeout")
-"""What to send afterwards."""
+"""Sent afterwards."""
 
 
 def recall_check(
     bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
 ) -> Call[RecallCheck, list[RecallCheck]]:
-    """Compare searches by index with exact ones."""
+    """Compare index searches with exact ones."""
     return call_records(
         RecallCheck,
         "recall_check",

@@ -1,4 +1,4 @@
-"""Recalls: their options, their answers, and what explains them."""
+"""Recalls: options, answers and explanations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pgrecall.rows import (
 
 
 class Answer(NamedTuple):
-    """The hits of a recall, and the report of the same run."""
+    """The hits of a recall and the report on its run."""
 
     hits: list[Hit]
     arms: list[ArmReport]
@@ -62,7 +62,7 @@ def prepare_recall(bank: str, query: str, *, before: datetime) -> Call[Preparati
 def highlight(
     bank: str, memory_id: int, query: str, *, start_mark: str | None, end_mark: str | None
 ) -> Call[str, str]:
-    """Mark in a memory what a query finds."""
+    """Mark the words of a memory that match a query."""
     return call_value(
         "highlight",
         {"bank": bank, "memory_id": memory_id, "query": query},
@@ -79,7 +79,7 @@ def type_hints(bank: str, query: str) -> Call[TypeHint, list[TypeHint]]:
 def recall_arguments(
     arguments: Mapping[str, object], options: Mapping[str, object]
 ) -> dict[str, object]:
-    """Gather the arguments of the recall family, checked and converted.
+    """Check and convert the arguments of recalls.
 
     Args:
         arguments: The named arguments, by name.
@@ -102,12 +102,12 @@ def recall_arguments(
 
 
 def recall_report(arguments: Mapping[str, object]) -> Call[Any, Answer]:
-    """Find memories, best first, with the report of the same run.
+    """Find memories, best first, with the report on the run.
 
-    The report is in the first row only, which exists also without hits.
+    The report is in the first row, which exists even without hits.
     """
     listing, parameters = named_arguments(None, **arguments)
-    # A function of others in a schema of the caller's path could fit better than to_jsonb().
+    # Qualified, since a schema on the caller's path may have a better match than to_jsonb().
     return Call(
         "select h.*,"
         " case when coalesce(h.ordinality, 1) = 1 then pg_catalog.to_jsonb(r.arms) end as report"
@@ -127,7 +127,7 @@ def rerank(
     boosts: Sequence[float],
     mode: str,
 ) -> Call[Reranked, list[Reranked]]:
-    """Order hits by their fused scores and by the relevance of the first of them."""
+    """Order hits by their fused scores and the relevances of the first ones."""
     rows = [
         {
             "memory_id": hit.memory_id,
@@ -156,17 +156,17 @@ def rerank(
 def explain_recall(
     arguments: Mapping[str, object], *, is_run: bool | None
 ) -> Call[ArmReport, list[ArmReport]]:
-    """Report on each arm; planned only where is_run is false."""
+    """Report on each arm; with is_run false, only plan."""
     return call_records(ArmReport, "explain_recall", None, **arguments, is_run=is_run)
 
 
 def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFinding]]:
-    """Return what each arm finds, before fusion."""
+    """Return the hits of each arm before fusion."""
     return call_records(ArmFinding, "arm_hits", None, **arguments)
 
 
 def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
-    """Return where a recall has a memory, or what keeps it out."""
+    """Return the place of a memory in a recall, or why it has none."""
     return call_records(RecallStep, "why_not", None, **arguments, memory_id=memory_id)
 
 

@@ -1,4 +1,4 @@
-"""A bank on its way to another embedding model."""
+"""Changing the embedding model of a bank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reembed_start(bank: str, *, model: str, dimensions: int) -> Call[Any, None]:
 def reembed_pending(
     bank: str, *, from_id: int, batch_size: int
 ) -> Call[PendingText, list[PendingText]]:
-    """List texts still to be embedded with the next model."""
+    """List texts that are not embedded with the next model yet."""
     return call_records(
         PendingText, "reembed_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
     )
@@ -33,7 +33,7 @@ def reembed_store(
 
 
 def reembed_status(bank: str) -> Call[Reembedding, Reembedding]:
-    """Return the progress of a re-embedding."""
+    """Return the progress of re-embedding a bank."""
     return call_record(Reembedding, "reembed_status", {"bank": bank})
 
 

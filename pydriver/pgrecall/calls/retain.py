@@ -1,4 +1,4 @@
-"""What is written into a bank: facts, messages, sessions, embeddings, and links put off."""
+"""Writing to a bank: facts, messages, sessions, embeddings and deferred links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def retain(
 def stored_embeddings(
     bank: str, facts: Sequence[object]
 ) -> Call[StoredEmbedding, list[StoredEmbedding]]:
-    """List the embeddings that a bank has of facts."""
+    """List the embeddings that a bank has for facts."""
     return call_records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
 
 
@@ -96,7 +96,7 @@ def relations_pending(bank: str, *, model: str) -> Call[PendingText, list[Pendin
 def tokens_pending(
     bank: str, *, from_id: int, batch_size: int
 ) -> Call[PendingText, list[PendingText]]:
-    """List texts of memories whose embedding came without token vectors."""
+    """List texts of memories with an embedding but without token vectors."""
     return call_records(
         PendingText, "tokens_pending", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
     )
@@ -105,13 +105,13 @@ def tokens_pending(
 def embed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:
-    """Store embeddings of such texts."""
+    """Store embeddings of pending texts."""
     embeddings = embeddings_of(texts, vectors)
     return call_value("embed_store", {"bank": bank, "embeddings": embeddings, "model": model})
 
 
 def embeddings_of(texts: Sequence[PendingText], vectors: Iterable[object]) -> Jsonb:
-    """Join texts and their vectors, as the database stores them."""
+    """Join texts and their vectors for the database."""
     return Jsonb(
         [
             {
@@ -130,7 +130,7 @@ def embeddings_of(texts: Sequence[PendingText], vectors: Iterable[object]) -> Js
 def message_context(
     bank: str, message_id: int, *, before: int | None, after: int | None
 ) -> Call[Turn, list[Turn]]:
-    """Return a message with those before and after it."""
+    """Return a message with the messages before and after it."""
     return call_records(
         Turn,
         "message_context",

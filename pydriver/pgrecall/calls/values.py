@@ -1,4 +1,4 @@
-"""Values as they are sent: checked for what PostgreSQL cannot hold, and written for it."""
+"""Check and convert values for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def plain_facts(facts: Iterable[object]) -> list[object]:
 
 
 def vector_text(embedding: object, where: str = "embedding") -> str:
-    """Write an embedding as short text, exactly enough for a halfvec: ``[0.1,0.2]``."""
+    """Format an embedding as short text, with the precision of a halfvec: ``[0.1,0.2]``."""
     if isinstance(embedding, str):
         return embedding
     return f"[{','.join(format(number, '.6g') for number in to_floats(embedding, where))}]"
 
 
 def array_text(numbers: Sequence[float]) -> str:
-    """Write numbers as an array, exactly enough for a halfvec; psycopg is slow to write a list."""
+    """Format numbers as an array, with the precision of a halfvec; psycopg is slow at this."""
     return "{" + ("%.6g," * len(numbers) % tuple(numbers))[:-1] + "}"
 
 
 def to_range(during: Period | None) -> TimestamptzRange | None:
-    """Make a range of a period.
+    """Convert a period to a range.
 
     Raises:
         InvalidArgument: it is not a pair of times, or ends before it starts.
@@ -76,21 +76,21 @@ def to_range(during: Period | None) -> TimestamptzRange | None:
 
 
 def filter_text(condition: object) -> str | None:
-    """Write a filter of nested lists as JSON; an expression is text already."""
+    """Convert a filter of nested lists to JSON; expressions are already text."""
     if condition is None or isinstance(condition, str):
         return condition
     return json.dumps(jsonable(condition, "filter", InvalidFilter))
 
 
 def listed(texts: object) -> object:
-    """Treat a text as a list of one text, not of its letters."""
+    """Return a list; a text becomes a list of one text."""
     if isinstance(texts, str):
         return [texts]
     return list(texts) if isinstance(texts, Iterable) else texts
 
 
 def checked(**parameters: object) -> dict[str, object]:
-    """Reject text that PostgreSQL cannot store, and wrap JSON values."""
+    """Reject text that PostgreSQL cannot store; wrap JSON values."""
     checked: dict[str, object] = {}
     for name, value in parameters.items():
         check_sent(name, value)
@@ -98,7 +98,7 @@ def checked(**parameters: object) -> dict[str, object]:
         if isinstance(value, str):
             _check_text(value, name, error)
         elif type(value) is int:
-            # Without a type, as a literal: what is too large is refused by the argument's own type.
+            # An untyped literal, so that the argument's type refuses numbers out of range.
             _check_digits(value, name, error)
             value = str(value)
         elif isinstance(value, Mapping):
@@ -167,7 +167,7 @@ def _plain(value: object, where: str, error: type[RecallError]) -> object:
             }
         case list() | tuple() | set() | frozenset():
             return [_plain(part, f"{where}[{i}]", error) for i, part in enumerate(value)]
-    if hasattr(value, "tolist"):  # a number or an array of numpy
+    if hasattr(value, "tolist"):  # numpy
         return _plain(value.tolist(), where, error)
     raise error(
         f"{where} is a value of type {type(value).__name__}, which JSON cannot hold",

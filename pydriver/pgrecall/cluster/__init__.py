@@ -1,1 +1,1 @@
-"""Banks on several servers, behind a router that has the same functions as they have."""
+"""Banks on several servers, behind a router with the same functions."""

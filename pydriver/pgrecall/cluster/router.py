@@ -1,9 +1,8 @@
-"""The functions of a router, made from the catalog of a shard. See shards.py and router.sql.
+"""Make the functions of a router from the catalog of a shard. See shards.py and router.sql.
 
-Of each public function there are two: in schema pgrecall_router one of PL/Proxy, which runs it on
-the shard that its first argument names, and in schema pgrecall one with the signature of the
-shard's, which finds out which shard that is, calls the first, and raises errors in the shard's
-words.
+Each public function becomes two. One in schema pgrecall_router, in PL/Proxy, runs it on the shard
+named by its first argument. One in schema pgrecall, with the signature of the shard's, finds the
+shard, calls the first, and raises errors with the shard's message.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from psycopg.rows import namedtuple_row
 
 Connection = psycopg.Connection[Any]
 
-# What concerns one server and not its banks, to be called on each; as does what writes without
-# naming a bank.
+# Functions about one server rather than its banks, to be called on each shard; so are functions
+# that write without naming a bank.
 PER_SERVER = frozenset(("index_plan", "lexical_index_plan", "row_security_status", "to_embedding"))
-_BEFORE = {  # a new bank is entered first
+_BEFORE = {  # a new bank is recorded first
     "create_bank": "perform pgrecall_router.placed(create_bank.bank);",
     "import_rows": "perform pgrecall_router.placed(import_rows.bank);",
     "clone_bank": "perform pgrecall_router.placed(clone_bank.new_bank, clone_bank.bank);",
@@ -66,7 +65,7 @@ join   pg_proc p on p.oid = c.castfunc
 where  p.pronamespace = 'pgrecall_internal'::regnamespace
 order  by c.oid
 """
-# The name of a type on the router, which has no pgvector: its types travel as text.
+# The name of a type on the router, which has no pgvector; its types are sent as text.
 _TYPE_NAME = """
 create or replace function pg_temp.pgrecall_type(type oid) returns text language sql stable
 return case when exists (select from pg_depend d join pg_extension x on x.oid = d.refobjid
@@ -89,7 +88,7 @@ class _Function(NamedTuple):
 
 
 def statements(router: Connection, shard: Connection) -> Iterator[str]:
-    """Give the statements that make the types, functions and views of the router like a shard's."""
+    """Return the statements that make the router's types, functions and views equal a shard's."""
     with shard.transaction(), shard.cursor(row_factory=namedtuple_row) as cursor:
         cursor.execute(_TYPE_NAME)
         cursor.execute("set local search_path = pg_catalog, pg_temp")
@@ -143,18 +142,18 @@ def _type(router: Connection, one: Any) -> Iterator[str]:
                 [known],
             )
         )
-        for attribute in one.attributes[count:]:  # they are only ever added, at the end
+        for attribute in one.attributes[count:]:  # attributes are only added, at the end
             yield f"alter type {one.name} add attribute {attribute}"
 
 
 def is_routed(one: _Function) -> bool:
-    """Tell whether a function is one of the router: of a bank, or the same on every shard."""
+    """Return whether the router has a function: it is about a bank, or equal on all shards."""
     is_of_bank = (one.names or [])[:1] == ["bank"]
     return one.name not in PER_SERVER and (is_of_bank or not one.is_volatile)
 
 
 def _function(one: _Function) -> Iterator[str]:
-    """Give the function of PL/Proxy, and the public one that calls it."""
+    """Return the PL/Proxy function and the public one that calls it."""
     names = one.names or []
     is_now = [default == "now()" for default in one.defaults]
     is_vector = [kind == "anycompatible" for kind in one.types]
@@ -197,7 +196,7 @@ def _function(one: _Function) -> Iterator[str]:
 
 
 def _body(one: _Function, inner: str) -> str:
-    """Write the body of a public function: it asks where the bank is, again where that changed."""
+    """Return the body of a public function, which looks the bank up again if it has moved."""
     bank = f"{one.name}.bank" if (one.names or [])[:1] == ["bank"] else "null"
     attempt, end = "_attempt", "return;"
     declared = ""
@@ -240,7 +239,7 @@ end;
 
 
 def _overview(columns: Iterable[Any]) -> Iterator[str]:
-    """Give the view of all banks; a condition on bank_id asks the shard of that bank alone."""
+    """Return the view of all banks; with a condition on bank_id it asks only one shard."""
     listed = list(columns)
     names = [one.name for one in listed]
     declared = ", ".join(f"{one.name} {one.type}" for one in listed)

@@ -1,9 +1,9 @@
-"""Banks on several servers behind a router: a PostgreSQL with PL/Proxy, which holds no bank itself.
+"""Banks on several servers behind a router, a PostgreSQL with PL/Proxy and without banks.
 
-A caller of the router finds the public functions with their own signatures; each function with a
-bank runs as a whole on the shard of that bank. Everything here takes a connection to the router in
-autocommit mode, as superuser; shards are reached from here by the same DSNs as from the router.
-router.py makes the functions, router.sql holds the directory and what the functions share.
+The router has the public functions with their signatures; each function about a bank runs as a
+whole on the bank's shard. Functions here take a connection to the router in autocommit mode, as a
+superuser. This process must reach the shards by the same DSNs as the router. router.py makes the
+functions, router.sql has the directory and shared functions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Connection = psycopg.Connection[Any]
 _BLOCK = 2**40
 _PAGE = 2000
 _DRAIN_SECONDS = 60.0
-_SETTLE_SECONDS = 0.5  # for calls that have looked up the former shard and not yet reached it
+_SETTLE_SECONDS = 0.5  # for calls that have looked up the old shard but not reached it yet
 
 
 class Shard(NamedTuple):
-    """A server of banks, as the router knows it."""
+    """A shard in the router's directory."""
 
     shard: str
     dsn: str
@@ -42,15 +42,15 @@ class Shard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """A server of banks, and how it is.
+    """A shard and its state.
 
     Attributes:
-        shard: Its name.
-        dsn: How to reach it.
-        is_open: Whether it takes new banks.
-        banks: How many banks the router has there.
-        version: Version of pgrecall there; None where it does not answer.
-        bytes: Size of its database; None where it does not answer.
+        shard: Name of the shard.
+        dsn: Its DSN.
+        is_open: Whether it gets new banks.
+        banks: Number of its banks.
+        version: Its version of pgrecall; None if it does not answer.
+        bytes: Size of its database; None if it does not answer.
         problem: What is wrong, or None.
 
     """
@@ -65,7 +65,7 @@ class ShardStatus:
 
 
 def init(router: Connection) -> bool:
-    """Make a database the router; False where it is one.
+    """Make a database the router; return False if it is one already.
 
     Raises:
         InstallError: the server has no PL/Proxy, or the database holds pgrecall itself.
@@ -76,15 +76,15 @@ def init(router: Connection) -> bool:
             return False
         if schema.installed_version(router) is not None:
             raise InstallError(
-                "this database holds banks, so it cannot be the router",
-                hint="Make another one, and add this one to it as a shard.",
+                "this database has banks, so it cannot be the router",
+                hint="Use another database as the router, and add this one as a shard.",
             )
         try:
             router.execute("create extension if not exists plproxy")
         except psycopg.errors.FeatureNotSupported as error:
             raise InstallError(
                 "the server has no PL/Proxy",
-                hint="Install its package, such as postgresql-15-plproxy of Debian.",
+                hint="Install its package, such as Debian's postgresql-15-plproxy.",
             ) from error
         with router.transaction():
             router.execute(Path(__file__).with_name("router.sql").read_bytes())
@@ -92,7 +92,7 @@ def init(router: Connection) -> bool:
 
 
 def is_router(connection: Connection) -> bool:
-    """Tell whether the database is a router."""
+    """Return whether the database is a router."""
     found = connection.execute("select to_regclass('pgrecall_router.shard') is not null")
     return bool(_value(found))
 
@@ -113,31 +113,31 @@ def shards(router: Connection) -> list[Shard]:
 
 
 def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> list[str]:
-    """Add a server with pgrecall, and the banks that it has; returns their names.
+    """Add a server with pgrecall and its banks; return their names.
 
-    Ids there go on in a block of their own, so that they are unique across shards.
+    The shard gets its own block of ids, so that ids are unique across shards.
 
     Args:
         router: A connection to the router.
         name: A name for the server: lower-case letters, digits, underscores.
-        dsn: How the router and this process reach it; without user and password, which are those
-            of each caller.
-        is_open: Whether it takes new banks.
+        dsn: Its DSN, for the router and this process, without user and password, which are the
+            caller's.
+        is_open: Whether it gets new banks.
 
     Raises:
         InstallError: the server has no pgrecall, or the database is not a router.
-        InvalidArgument: the name is taken or unusable, or another shard has a bank of its banks.
+        InvalidArgument: the name is taken or invalid, or another shard has a bank of the same name.
 
     """
     known = shards(router)
     given = conninfo_to_dict(dsn)
     if {"user", "password"} & given.keys():
         raise InvalidArgument(
-            "the DSN of a shard names a user or password, which would be that of every caller",
-            hint="Leave it out: the shard is asked as the role that asks the router.",
+            "the DSN of a shard names a user or password, which every caller would use",
+            hint="Remove it. The router connects to the shard as the calling role.",
         )
     if any(name == one.shard or dsn == one.dsn for one in known):
-        raise InvalidArgument(f'there is a shard "{name}" or one of this DSN already')
+        raise InvalidArgument(f'there is already a shard "{name}" or one with this DSN')
     with _connected(router, dsn) as shard, router.transaction():
         version = schema.installed_version(shard)
         if version is None:
@@ -162,7 +162,7 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
         if taken is not None:
             raise InvalidArgument(
                 f'bank "{taken[0]}" is on shard "{taken[1]}" already',
-                hint="Export one of the two under another name, and drop it there.",
+                hint="Rename one of the two by exporting, importing and dropping it.",
             )
         with router.cursor() as cursor:
             cursor.executemany(
@@ -176,14 +176,14 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
 
 
 def migrate(router: Connection, report: Callable[[str, str], None] | None = None) -> None:
-    """Upgrade pgrecall on each shard, one after the other, then the functions of the router.
+    """Upgrade pgrecall on each shard in turn, then the functions of the router.
 
     Args:
         router: A connection to the router.
-        report: Called with each shard and its version, when it is done.
+        report: Called with the name and version of each upgraded shard.
 
     Raises:
-        InstallError: as :func:`pgrecall.schema.migrate`; the shards before stay upgraded.
+        InstallError: as :func:`pgrecall.schema.migrate`; earlier shards stay upgraded.
 
     """
     for one in shards(router):
@@ -201,7 +201,7 @@ def migrate(router: Connection, report: Callable[[str, str], None] | None = None
 
 
 def banks(router: Connection, shard: str | None = None) -> list[tuple[str, str]]:
-    """List the banks by name, each with its shard."""
+    """List the banks by name, with their shards."""
     shards(router)
     return router.execute(
         "select bank_id, shard from pgrecall_router.bank"
@@ -211,7 +211,7 @@ def banks(router: Connection, shard: str | None = None) -> list[tuple[str, str]]
 
 
 def status(router: Connection) -> list[ShardStatus]:
-    """Ask each shard how it is."""
+    """Return the state of each shard."""
     known = shards(router)
     counts = dict(
         router.execute("select shard, count(*) from pgrecall_router.bank group by shard").fetchall()
@@ -233,7 +233,7 @@ def status(router: Connection) -> list[ShardStatus]:
                 problem = f"version {version}, not {__version__}: pgrecall shard migrate"
             elif one.shard in unfinished:
                 left = ", ".join(unfinished[one.shard])
-                problem = f"a copy is left of a move: {left}: repeat pgrecall shard move"
+                problem = f"an interrupted move left a copy: {left}: repeat pgrecall shard move"
         except psycopg.Error as error:
             problem = str(error).strip().splitlines()[0]
         found.append(
@@ -255,8 +255,8 @@ class Moved:
     """A bank on its new shard.
 
     Attributes:
-        rows: How many rows were copied; 0 where it was there already.
-        paused: For how many seconds writers had to wait.
+        rows: Number of rows copied; 0 if the bank was there already.
+        paused: Seconds that writers had to wait.
 
     """
 
@@ -265,12 +265,12 @@ class Moved:
 
 
 def move(router: Connection, bank: str, to: str) -> Moved:
-    """Move a bank to another shard; recalls go on, writers wait until it is done.
+    """Move a bank to another shard. Recalls go on; writers wait until it is done.
 
-    The bank is locked on its shard as any writer that is alone locks it, copied in one transaction,
-    given its vector indexes, entered in the directory, and dropped where it was once no call runs
-    there any more. Writers that waited then find no bank and are led to the new one. What breaks
-    off leaves the bank where the directory says; the next move clears up.
+    The bank is locked on its shard like by an exclusive writer, copied in one transaction, given
+    its vector indexes, and recorded in the directory. Once no call runs on the old shard any more,
+    it is dropped there. Waiting writers then find no bank and are sent to the new shard. After an
+    interruption the directory is right, and the next move cleans up.
 
     Args:
         router: A connection to the router.
@@ -279,7 +279,7 @@ def move(router: Connection, bank: str, to: str) -> Moved:
 
     Raises:
         BankNotFound: the router knows no such bank.
-        InvalidArgument: there is no such shard, or it has another bank of that name.
+        InvalidArgument: the shard does not exist, or has another bank with that name.
 
     """
     known = {one.shard: one for one in shards(router)}
@@ -313,7 +313,7 @@ def move(router: Connection, bank: str, to: str) -> Moved:
             )
         _note(router, bank, "moving_to = %s", to)
         with source.transaction():
-            # Waits for open writers of the bank, and keeps others out until the end of this.
+            # Wait for open writers of the bank, and block others until the end of this transaction.
             source.execute("select pgrecall.configure_bank(%s, '{}')", [bank])
             began = time.perf_counter()
             _above(router, source, target, bank)
@@ -322,7 +322,7 @@ def move(router: Connection, bank: str, to: str) -> Moved:
             plan = target.execute("select statement from pgrecall.index_plan(%s)", [bank])
             for (statement,) in plan.fetchall():
                 target.execute(statement.encode())
-            # A source that was lost meanwhile no longer keeps writers out: its successor may have
+            # A source that was lost meanwhile no longer blocks writers: its successor may have
             # facts that were not copied.
             source.execute("select 1")
             _note(router, bank, "shard = %s, moving_to = null, left_on = %s", to, place)
@@ -358,7 +358,7 @@ def _copy(source: Connection, target: Connection, bank: str) -> int:
 
 
 def _drain(source: Connection) -> None:
-    """Wait until no call runs on a shard that began before now, but those that wait for a lock."""
+    """Wait for all calls on a shard that began before now, except those that wait for a lock."""
     time.sleep(_SETTLE_SECONDS)
     since = _value(source.execute("select clock_timestamp()"))
     until = time.monotonic() + _DRAIN_SECONDS
@@ -373,7 +373,7 @@ def _drain(source: Connection) -> None:
 
 
 def _above(router: Connection, source: Connection, target: Connection, bank: str) -> None:
-    """Let the target give ids above those of the bank, which rise within a bank."""
+    """Let the target's ids continue above those of the bank, since they rise within a bank."""
     last = "select coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)"
     if _value(source.execute(last)) > _value(target.execute(last)):
         _new_block(router, target)
@@ -390,7 +390,7 @@ def _new_block(router: Connection, shard: Connection) -> None:
 
 @contextmanager
 def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
-    """Connect to a shard as the role that the router is asked as."""
+    """Connect to a shard as the role of the router's connection."""
     with psycopg.connect(
         make_conninfo(dsn, user=router.info.user), autocommit=True, connect_timeout=5
     ) as shard:

@@ -19,14 +19,14 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        words: Its arguments; default: those it was called with.
+        words: The arguments. Default: those of the command line.
 
     Returns:
-        0 when it went well, 1 when it did not; wrong usage exits with 2.
+        0 for success, 1 for an error; wrong usage exits with 2.
 
     """
     try:
-        # A question is not a file name: nothing in it is expanded, not even on Windows.
+        # Click would expand wildcards in questions on Windows.
         done = top.main(
             None if words is None else list(words),
             prog_name=PROGRAM,

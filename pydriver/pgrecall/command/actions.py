@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pgrecall.asking.recall_options import RecallOptions
 
 
-_SHOWN = 20  # lines that are refused
+_SHOWN = 20  # refused lines that are shown
 _UNCHANGED = "there is nothing to undo"
 _Row = TypeVar("_Row")
 
@@ -120,9 +120,9 @@ def bank_drop(options: SimpleNamespace, console: Console) -> int:
     """Drop a bank."""
     if not options.yes:
         if not sys.stdin.isatty():
-            return fail("dropping a bank erases all it holds", "Add --yes if you mean it.")
+            return fail("dropping a bank erases everything in it", "Add --yes if you mean it.")
         answer = console.input(
-            f'Erase bank "{options.bank}" and all it holds? [y/N] ', markup=False
+            f'Erase bank "{options.bank}" and everything in it? [y/N] ', markup=False
         )
         if answer.strip().lower() not in ("y", "yes"):
             return fail("nothing was dropped", None)
@@ -184,12 +184,12 @@ def _print_retention(
         print_json(console, done)
     else:
         known = done.total - done.new - getattr(done, "refused", 0)
-        also = f"; {known:,} were known already" if known else ""
+        also = f"; {known:,} were already known" if known else ""
         what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
         if done.unembedded and not options.no_embed:
             console.print(
-                f"{done.unembedded:,} have no embedding, since the embedder failed: retain the same"
+                f"{done.unembedded:,} have no embedding, since the embedder failed. Retain the same"
                 " file again once it works",
                 markup=False,
             )
@@ -310,7 +310,7 @@ def ask(options: SimpleNamespace, console: Console) -> int:
 
 
 def measure(options: SimpleNamespace, console: Console) -> int:
-    """Measure answers by questions with known ones."""
+    """Measure answers to questions with known answers."""
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
@@ -360,12 +360,14 @@ def tune_bank(options: SimpleNamespace, console: Console) -> int:
     else:
         console.print(render.ranking_table(found))
         console.print(render.gains_table(found.gains))
-        cut = "" if found.is_complete else "; the budget ended the search early"
+        cut = "" if found.is_complete else "; the search ran out of time"
         console.print(f"{found.tried:,} rankings tried, {found.folds} folds{cut}.", style="dim")
         if found.boosting is not None:
             console.print(render.gains_table(found.boosting.gains))
             boosts = ", ".join(f"{name} {alpha:g}" for name, alpha in found.boosting.boosts.items())
-            console.print(f"Reranked, with boosts {boosts}: for each recall, no bank keeps them.")
+            console.print(
+                f"Reranked, with boosts {boosts} in each recall; banks do not store them."
+            )
         _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
         if is_applied:
             console.print(f'These are now the defaults of bank "{options.bank}".', markup=False)
@@ -374,7 +376,7 @@ def tune_bank(options: SimpleNamespace, console: Console) -> int:
     if options.apply and not is_applied:
         return fail(
             "nothing was changed: the interval of the held-out gain includes 0",
-            "Bring more questions, or add --force.",
+            "Add more questions, or --force.",
         )
     return 0
 
@@ -397,7 +399,7 @@ def _print_notes(
     degradations: Sequence[Degradation],
 ) -> None:
     if left_out:
-        console.print(f"{left_out:,} questions were not asked: nothing is relevant to them.")
+        console.print(f"{left_out:,} questions were skipped, since nothing is relevant to them.")
     if unknown_ids:
         console.print(render.unknown(unknown_ids, by), style="yellow", markup=False)
     for degradation in degradations:
@@ -421,7 +423,7 @@ def link(options: SimpleNamespace, console: Console) -> int:
 
 
 def maintain(options: SimpleNamespace, console: Console) -> int:
-    """Do pending work, each batch in a transaction of its own."""
+    """Do pending work, each batch in its own transaction."""
     begun = monotonic()
     done: Counter[tuple[str, str, str]] = Counter()
     with Recall.connect(options.dsn, embedder=None) as recall:
@@ -444,7 +446,7 @@ def maintain(options: SimpleNamespace, console: Console) -> int:
 
 
 def stats(options: SimpleNamespace, console: Console) -> int:
-    """Say how long recalls took, after setting which share of them is logged."""
+    """Set the share of recalls that is logged; show how long recalls took."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.share is not None:
             for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
@@ -456,7 +458,7 @@ def stats(options: SimpleNamespace, console: Console) -> int:
         console.print(render.times_table(times))
         console.print("Milliseconds; wait to rerank are the 95th percentiles.", style="dim")
     elif options.share:
-        console.print(f"{options.share:.2%} of the recalls of the driver are logged from now on.")
+        console.print(f"From now on {options.share:.2%} of the driver's recalls are logged.")
     else:
         console.print(
             "No recall was logged. Log one of a hundred with: pgrecall stats --share 0.01"
@@ -486,7 +488,7 @@ def unsupersede(options: SimpleNamespace, console: Console) -> int:
 
 
 def consolidate(options: SimpleNamespace, console: Console) -> int:
-    """List or merge near duplicates, or undo that."""
+    """List or merge near duplicates, or undo a merge."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.undo:
             restored = recall.unconsolidate(options.bank)
@@ -497,16 +499,16 @@ def consolidate(options: SimpleNamespace, console: Console) -> int:
     if options.json:
         print_json(console, merged)
     elif not merged:
-        console.print("no two memories say the same")
+        console.print("there are no near duplicates")
     else:
         console.print(render.merged_table(merged))
         if not options.apply:
-            console.print("Merge them with --apply; --undo takes that back.", style="dim")
+            console.print("Merge them with --apply; --undo undoes that.", style="dim")
     return 0
 
 
 def reembed_bank(options: SimpleNamespace, console: Console) -> int:
-    """Give a bank another embedding model."""
+    """Change the embedding model of a bank."""
     if options.cancel:
         with Recall.connect(options.dsn, embedder=None) as recall:
             recall.reembed_cancel(options.bank)
@@ -516,10 +518,10 @@ def reembed_bank(options: SimpleNamespace, console: Console) -> int:
         if options.json:
             print_json(console, state)
         else:
-            console.print(f'bank "{options.bank}" stays with model "{state.model}"', markup=False)
+            console.print(f'bank "{options.bank}" keeps model "{state.model}"', markup=False)
         return 0
     if options.model is None:
-        return fail("no model was named", "Name it with --model, or give up with --cancel.")
+        return fail("no model was given", "Give it with --model, or cancel with --cancel.")
     embedder = named_embedder(options.model)
     dsn = resolve_dsn(options.dsn)
     try:
@@ -560,7 +562,7 @@ def index(options: SimpleNamespace, console: Console) -> int:
     if options.json:
         print_json(console, steps)
     elif not steps:
-        console.print("vector indexes are as they should be")
+        console.print("no vector index is due")
     else:
         console.print(render.index_table(steps))
         if advice:
@@ -569,11 +571,11 @@ def index(options: SimpleNamespace, console: Console) -> int:
         try:
             done = indexes.apply(dsn, steps, render.make_console(stderr=True))
         except KeyboardInterrupt:
-            return fail("interrupted; every bank is usable", "Run it again to go on.")
+            return fail("interrupted; all banks can be used", "Run it again to continue.")
         if done and not options.json:
             console.print(f"{done:,} of {len(steps):,} statements were run")
     elif steps and not options.json:
-        console.print("Run them with --apply; each keeps its bank usable.", style="dim")
+        console.print("Run them with --apply; banks can be used meanwhile.", style="dim")
     return 0
 
 
@@ -595,7 +597,7 @@ def run_doctor(options: SimpleNamespace, console: Console) -> int:
 
 
 def show_findings(findings: list[checks.Finding], console: Console) -> None:
-    """Print what was found, and below each what to do."""
+    """Print findings, each with what to do about it."""
     marks = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
     for finding in findings:
         console.print(f"{marks[finding.status]} {finding.about}: ", end="")
@@ -605,21 +607,21 @@ def show_findings(findings: list[checks.Finding], console: Console) -> None:
 
 
 def embedder_of(options: SimpleNamespace) -> Embedder | None:
-    """Choose the embedder that the arguments ask for."""
+    """Return the embedder that the arguments ask for."""
     if getattr(options, "no_embed", False):
         return None
     return named_embedder(getattr(options, "model", None) or DEFAULT_MODEL)
 
 
 def named_embedder(name: str) -> Embedder:
-    """Choose an embedder by the name or directory of its model."""
+    """Return an embedder by the name or directory of its model."""
     if name == DEFAULT_MODEL:
         return DEFAULT_EMBEDDER
     return PACKAGED_EMBEDDERS.get(name) or SentenceTransformerEmbedder(name)
 
 
 def print_json(console: Console, value: object) -> None:
-    """Print rows for machines."""
+    """Print rows as JSON."""
     console.file.write(render.to_json(value) + "\n")
 
 
@@ -630,7 +632,7 @@ def print_rows(
     table: Callable[[Sequence[_Row]], Table],
     nothing: str = "nothing found",
 ) -> int:
-    """Print rows: a table for people, or what says that there are none."""
+    """Print rows as a table or as JSON; for no rows, print a note."""
     if options.json:
         print_json(console, rows)
     else:
@@ -639,7 +641,7 @@ def print_rows(
 
 
 def print_done(options: SimpleNamespace, console: Console, said: str, **done: object) -> None:
-    """Print what was done: a line for people, or what is in it for machines."""
+    """Print a result as a line or as JSON."""
     if options.json:
         print_json(console, done)
     else:

@@ -1,4 +1,4 @@
-"""Commands for coding agents: mcp serves a bank, init enters it at clients, hook asks it."""
+"""Commands for coding agents: mcp serves a bank, init configures clients, hook asks the bank."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pgrecall.server.doors import LOCAL_HOSTS
 from pgrecall.wording import command_line
 
 Change = Callable[[str], "str | None"]
-"""From the text of a file to the one that it shall have; None where that is in it already."""
+"""Changes the text of a file; returns None if the file needs no change."""
 
 BANK_VARIABLE = "PGRECALL_BANK"
 NAME = "pgrecall"
@@ -38,18 +38,18 @@ POOL_SIZE = 4
 TOKEN_SETTING = "PGRECALL_MCP_TOKEN"
 LEAST_TOKEN = 32
 HOOK_CONFIDENCE = 0.3
-"""Below it what the bank knows is not worth the tokens."""
+"""Minimum relevance; below it a memory is not worth its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Where a coding agent reads its MCP servers and its hooks, in a project.
+    """Where a coding agent reads its MCP servers and hooks in a project.
 
     Attributes:
         servers: The file with the servers.
-        hooks: The file with the hooks, of the form that Claude Code and Codex share; None for none.
-        key: The member of the file that holds the servers; None where it is TOML.
-        typed: Whether an entry says that its transport is stdio.
+        hooks: The file with the hooks, in the format of Claude Code and Codex; None for none.
+        key: The member of the file that holds the servers; None if the file is TOML.
+        typed: Whether an entry names its transport, stdio.
 
     """
 
@@ -85,7 +85,7 @@ def serve(options: SimpleNamespace, console: Console) -> int:
         async with await AsyncRecall.connect(
             options.dsn, embedder=embedder_of(options), pool_size=POOL_SIZE
         ) as memory:
-            try:  # the tools say what is wrong: a client shows no exit of its server
+            try:  # the tools report the error, since clients do not show a server's exit
                 if options.create:
                     await memory.create_bank(bank, exist_ok=True)
                 await memory.bank_options(bank)
@@ -104,19 +104,19 @@ def serve(options: SimpleNamespace, console: Console) -> int:
 
 
 def _doors_of(options: SimpleNamespace) -> dict[str, Any]:
-    """Return who is let in over HTTP: with a token, unless only this machine can ask.
+    """Return the access rules for HTTP: a token is required beyond this machine.
 
     Raises:
-        InvalidArgument: whoever reaches the server could use it.
+        InvalidArgument: anybody who can reach the server could use it.
 
     """
     is_local = options.host in LOCAL_HOSTS
     token = os.environ.get(TOKEN_SETTING) or None
     if options.no_token and not is_local and not options.name:
         raise InvalidArgument(
-            f"without a token whoever reaches {options.host} could use the memory",
-            hint="Leave out --no-token; or, behind a proxy that lets in only who may, say with"
-            " --name by which names it is asked for.",
+            f"without a token anybody who can reach {options.host} could use the memory",
+            hint="Omit --no-token. Behind a proxy that controls access, give the host names of"
+            " requests with --name.",
         )
     if options.no_token:
         token = None
@@ -129,15 +129,15 @@ def _doors_of(options: SimpleNamespace) -> dict[str, Any]:
         token = secrets.token_urlsafe(32)
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
     hosts = [*LOCAL_HOSTS, options.host, *(options.name or ())]
-    # Of an address that stands for all, the token alone says who may.
+    # A wildcard address has no host name to check, only the token.
     is_any = options.host in ("0.0.0.0", "::", "") and not options.name
     return {"token": token, "hosts": None if is_any else hosts, "origins": options.origin or ()}
 
 
 def hook(options: SimpleNamespace, console: Console) -> int:
-    """Print what a bank knows about the prompt of a hook, which goes to the model with it.
+    """Print what a bank knows about the prompt of a hook, for the model to read.
 
-    Never fails: a memory that cannot be reached must not keep its user from asking.
+    Never fails, so that an unavailable memory does not block the user.
     """
     try:
         prompt = json.loads(sys.stdin.read())["prompt"]
@@ -155,7 +155,7 @@ def hook(options: SimpleNamespace, console: Console) -> int:
 
 
 def init(options: SimpleNamespace, console: Console) -> int:
-    """Enter a bank at coding agents: merge it into their files, or say what would be merged."""
+    """Add a bank to the configuration files of coding agents, or print the changes."""
     bank = options.bank or os.environ.get(BANK_VARIABLE) or options.directory.resolve().name
     program = _program(options.run)
     where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
@@ -170,7 +170,7 @@ def init(options: SimpleNamespace, console: Console) -> int:
         if options.hooks and agent.hooks:
             changes[agent.hooks] = partial(_with_hook, command=asks)
         elif options.hooks:
-            said = "has no hook that could ask the bank"
+            said = "has no hooks"
             if not options.json:
                 console.print(f"{name}: {said}", markup=False)
             done.append({"agent": name, "file": None, "done": said})
@@ -180,7 +180,7 @@ def init(options: SimpleNamespace, console: Console) -> int:
                 said = _merge(path, change, is_dry_run=options.dry_run)
             except ValueError as error:
                 said = ""
-                fail(f"{path} was left as it is: {error}", "Mend it, or add the entry by hand.")
+                fail(f"{path} was not changed: {error}", "Fix the file, or add the entry by hand.")
             if said and not options.json:
                 console.print(f"{name}: {said}", markup=False, soft_wrap=True)
             done.append({"agent": name, "file": str(path), "done": said or None})
@@ -190,17 +190,17 @@ def init(options: SimpleNamespace, console: Console) -> int:
 
 
 def _merge(path: Path, change: Change, *, is_dry_run: bool) -> str:
-    """Change a file; what was in it stays.
+    """Change a file and keep its other contents.
 
     Raises:
-        ValueError: it is not of the form that it should have.
+        ValueError: the file does not have the expected format.
 
     """
-    path = path.resolve()  # a link stays one
+    path = path.resolve()  # keep symbolic links
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     after = change(before)
     if after is None:
-        return f'{path} names a "{NAME}" already and was left as it is'
+        return f'{path} already has an entry "{NAME}" and was not changed'
     if is_dry_run:
         return f"would write {path}:\n{after}"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def _with_toml(text: str, command: str, words: list[str]) -> str | None:
         return None
     if re.search(r"^\s*mcp_servers\b", text, re.MULTILINE):
         raise ValueError("its mcp_servers are not tables")
-    # Strings of JSON are strings of TOML as well.
+    # JSON strings are valid TOML strings.
     entry = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}\n"
     return f"{text.rstrip()}\n\n{entry}" if text.strip() else entry
 
@@ -261,11 +261,11 @@ def _object(text: str) -> dict[str, object]:
 
 
 def _program(run: str | None) -> list[str]:
-    """Return how the agents of everybody who shares the files start the command.
+    """Return how agents start the command, for everybody who shares the files.
 
     Args:
-        run: A word of RUNS. Default: the first whose program is found here, else "path"; never
-            "python", which no other machine has in that place.
+        run: A key of RUNS. Default: the first whose program is found here, else "path". Never
+            "python", whose path differs on other machines.
 
     """
     found = (name for name in ("path", "uvx", "pipx") if shutil.which(RUNS[name][0]))
@@ -273,11 +273,11 @@ def _program(run: str | None) -> list[str]:
 
 
 def _safe_dsn(dsn: str) -> str:
-    """Refuse to write down a password: files of projects are shared."""
+    """Refuse to write a password to files of a project, which are shared."""
     if "password" in conninfo_to_dict(dsn):
         raise InvalidArgument(
-            "the DSN holds a password, and the files of a project are shared",
-            hint="Keep the password in ~/.pgpass, or the whole DSN in PGRECALL_DSN, and leave it"
+            "the DSN has a password, and the files of a project are shared",
+            hint="Put the password into ~/.pgpass, or the whole DSN into PGRECALL_DSN, and leave it"
             " out here.",
         )
     return dsn
@@ -286,5 +286,5 @@ def _safe_dsn(dsn: str) -> str:
 def _bank_of(options: SimpleNamespace) -> str:
     bank = options.bank or os.environ.get(BANK_VARIABLE)
     if not bank:
-        raise InvalidArgument("no bank is named", hint=f"Add --bank, or set {BANK_VARIABLE}.")
+        raise InvalidArgument("no bank is given", hint=f"Add --bank, or set {BANK_VARIABLE}.")
     return str(bank)

@@ -1,4 +1,4 @@
-"""The commands: what each takes, what it does, and lines to begin with."""
+"""The commands, with their arguments, options and examples."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pgrecall.command.parameters import (
     CREATE,
     FACT_TYPE,
     FILTER,
+    INTERVAL,
     MODEL,
     NO_EMBED,
     OPTIONS,
@@ -39,13 +40,11 @@ KINDS = ("jsonl", "csv", "parquet", "langchain", "mem0", "hindsight")
 SHELLS = ("bash", "zsh", "fish")
 
 _FILE = click.Path(path_type=Path, allow_dash=True)
-_STATUS = (
-    "Exit status: 0 it went well, 1 it did not (the reason is on standard error), 2 wrong usage."
-)
+_STATUS = "Exit status: 0 for success, 1 for an error (see standard error), 2 for wrong usage."
 
 
 class _Top(Group):
-    """The command itself; its help says how to begin and how it ends."""
+    """The command; its help also shows first steps and exit statuses."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the first steps and the exit statuses."""
@@ -76,14 +75,14 @@ Command(
     top,
     "demo",
     "demo.show",
-    "Fill a bank and ask it ten questions.",
+    "Fill a bank with examples and ask it ten questions.",
     [
         "pgrecall demo",
         "pgrecall demo --open",
         "pgrecall demo --bank tour --dsn postgresql://me@db/app",
     ],
     option("--bank", default="demo", help="Name of the demo's bank."),
-    flag("--open", help="Then open the console on it in the browser."),
+    flag("--open", help="Then open the console in the browser."),
 )
 Command(
     top,
@@ -97,7 +96,7 @@ Command(
     ],
     flag(
         "--dry-run",
-        help="Say what would be locked, for how long, and what can be done by hand beforehand.",
+        help="Show what would be locked and for how long, and what can be done by hand before.",
     ),
     flag("--sql", help="Print the script instead of running it."),
     option(
@@ -105,19 +104,19 @@ Command(
         type=float,
         default=2.0,
         metavar="SECONDS",
-        help="How long to wait for a table that is in use; 2.",
+        help="How long to wait for a table in use; 2.",
     ),
     option(
         "--retries",
         type=int,
         default=5,
         metavar="N",
-        help="How often to try again when a table was in use; 5.",
+        help="How often to retry if a table is in use; 5.",
     ),
-    flag("--citus", help="Distribute tables and functions over the workers of Citus as well."),
+    flag("--citus", help="Also distribute tables and functions over the workers of Citus."),
     flag(
         "--recreate-dependents",
-        help="Drop your views that depend on what changes, and create them again as they were.",
+        help="Drop your views that depend on changed objects, and recreate them.",
     ),
     at_most_one=("dry_run", "sql", "citus"),
 )
@@ -125,7 +124,7 @@ Command(
     top,
     "doctor",
     "actions.run_doctor",
-    "Check server, extensions, models and banks. Exit status 1 where something is bad.",
+    "Check server, extensions, models and banks. Exit status 1 if something is wrong.",
     ["pgrecall doctor", "pgrecall doctor --json"],
 )
 
@@ -146,7 +145,7 @@ Command(
         metavar="NAME",
         help='Such as english; "simple" for mixed languages and identifiers.',
     ),
-    several("--fact-type", metavar="NAME", help="One more kind of fact."),
+    several("--fact-type", metavar="NAME", help="An additional type of fact."),
 )
 Command(
     banks,
@@ -160,10 +159,10 @@ Command(
     banks,
     "drop",
     "actions.bank_drop",
-    "Erase a bank and all it holds.",
+    "Erase a bank and everything in it.",
     ["pgrecall bank drop mine", "pgrecall bank drop mine --yes"],
     BANK(),
-    flag("--yes", help="Do not ask."),
+    flag("--yes", help="Do not ask for confirmation."),
 )
 
 Command(
@@ -183,11 +182,11 @@ Command(
     CREATE(),
     NO_EMBED(),
     MODEL(),
-    flag("--no-link", help="Leave links to the command link."),
+    flag("--no-link", help="Write no links now; the command link does."),
     flag(
         "--bulk",
-        help="Load many facts: over several connections, with vector indexes and links at the end;"
-        " refused lines are listed and left out. Run it again to continue after an interruption.",
+        help="Load many facts over several connections; vector indexes and links come last."
+        " Refused lines are listed and skipped. After an interruption, run it again to continue.",
     ),
     option(
         "--workers",
@@ -198,7 +197,7 @@ Command(
     option(
         "--replace",
         type=click.Choice(("none", "key", "relation", "both")),
-        help="End older facts of the same key, or relation; default: as the bank has it.",
+        help="End older facts with the same key, or relation; default: the bank's setting.",
     ),
 )
 Command(
@@ -225,7 +224,7 @@ Command(
     ],
     BANK(),
     argument("question"),
-    option("--top-k", type=int, metavar="N", help=f"At most this many answers; {TOP_K}."),
+    option("--top-k", type=int, metavar="N", help=f"Maximum number of answers; {TOP_K}."),
     click.Option(
         ["--set"],
         multiple=True,
@@ -236,14 +235,14 @@ Command(
     FILTER(),
     FACT_TYPE(),
     TAG(),
-    option("--at", type=moment, metavar="TIME", help="Ask as if it were that time."),
-    flag("--explain", help="Say what each arm did."),
-    option("--html", type=_FILE, metavar="FILE", help="Write the explanation as a page."),
+    option("--at", type=moment, metavar="TIME", help="Ask as of this time."),
+    flag("--explain", help="Show what each arm did."),
+    option("--html", type=_FILE, metavar="FILE", help="Write the explanation to an HTML file."),
     several(
         "--why",
         type=int,
         metavar="ID",
-        help="Say why this memory is not in the answer, or where in it; can be repeated.",
+        help="Show why this memory is not in the answer, or its place; can be repeated.",
     ),
     flag("--no-embed", help="Do not embed the question."),
     MODEL(),
@@ -263,12 +262,12 @@ Command(
     FILTER(),
     FACT_TYPE(),
     TAG(),
-    option("--entity", metavar="NAME", help="Only what mentions it."),
-    option("--since", type=moment, metavar="TIME", help="Only what occurred from then on."),
-    option("--until", type=moment, metavar="TIME", help="Only what occurred before."),
-    flag("--all", help="Also those that no longer hold."),
-    option("--before", type=int, metavar="ID", help="The next page: from the last id on."),
-    option("--top-k", type=int, metavar="N", help="At most this many memories; 50."),
+    option("--entity", metavar="NAME", help="Only memories that mention this entity."),
+    option("--since", type=moment, metavar="TIME", help="Only what occurred from this time on."),
+    option("--until", type=moment, metavar="TIME", help="Only what occurred before this time."),
+    flag("--all", help="Also memories that no longer hold."),
+    option("--before", type=int, metavar="ID", help="For the next page: the last id of this one."),
+    option("--top-k", type=int, metavar="N", help="Maximum number of memories; 50."),
 )
 Command(
     top,
@@ -292,7 +291,7 @@ Command(
     top,
     "update",
     "memories.update",
-    "Change fields of a memory, and keep the old. A value is JSON or bare text.",
+    "Change fields of a memory; history keeps the old version. A value is JSON or plain text.",
     [
         'pgrecall update mine 1042 text="Maya leads Borealis."',
         "pgrecall update mine 1042 'tags=[\"team\"]' context=null",
@@ -307,7 +306,7 @@ Command(
     top,
     "forget",
     "memories.forget",
-    "Erase memories, by their ids or by what they are.",
+    "Erase memories, by ids or by conditions.",
     [
         "pgrecall forget mine 1042 1043",
         "pgrecall forget mine --source mail-17 --dry-run",
@@ -316,25 +315,25 @@ Command(
     BANK(),
     argument("memory_id", type=int, nargs=-1),
     FILTER(),
-    option("--key", metavar="KEY", help="All facts of this key, former ones too."),
+    option("--key", metavar="KEY", help="All facts with this key, also former ones."),
     option("--source", metavar="ID", help="All facts from this source."),
-    flag("--dry-run", help="Only say how many would be erased."),
+    flag("--dry-run", help="Only show how many would be erased."),
 )
 Command(
     top,
     "forget-messages",
     "memories.forget_messages",
-    "Erase raw messages, by id, session or time.\n\nFacts that were made of them stay.",
+    "Erase raw messages, by id, session or time.\n\nFacts extracted from them stay.",
     [
         "pgrecall forget-messages mine --session s1",
         "pgrecall forget-messages mine --until 2026-01-01 --dry-run",
     ],
     BANK(),
     argument("message_id", type=int, nargs=-1),
-    option("--session", metavar="ID", help="Only those of this session."),
-    option("--since", type=moment, metavar="TIME", help="Only what was sent from then on."),
-    option("--until", type=moment, metavar="TIME", help="Only what was sent before."),
-    flag("--dry-run", help="Only say how many would be erased."),
+    option("--session", metavar="ID", help="Only messages of this session."),
+    option("--since", type=moment, metavar="TIME", help="Only messages sent from this time on."),
+    option("--until", type=moment, metavar="TIME", help="Only messages sent before this time."),
+    flag("--dry-run", help="Only show how many would be erased."),
 )
 Command(
     top,
@@ -347,16 +346,16 @@ Command(
     ],
     BANK(),
     argument("memory_id", type=int),
-    option("--by", type=int, metavar="ID", help="The memory that takes its place."),
-    option("--at", type=moment, metavar="TIME", help="From when on; now."),
-    flag("--copies", help="End its near copies, too."),
-    flag("--dry-run", help="Only say what would end."),
+    option("--by", type=int, metavar="ID", help="The memory that replaces it."),
+    option("--at", type=moment, metavar="TIME", help="When it ended; now."),
+    flag("--copies", help="Also end its near duplicates."),
+    flag("--dry-run", help="Only show what would end."),
 )
 Command(
     top,
     "unsupersede",
     "actions.unsupersede",
-    "Take back what ended a memory.",
+    "Undo the end of a memory.",
     ["pgrecall unsupersede mine 1042"],
     BANK(),
     argument("memory_id", type=int),
@@ -376,7 +375,7 @@ Command(
         "--min-similarity",
         type=float,
         metavar="SHARE",
-        help="Similarity from which different texts are merged; 0.95.",
+        help="Minimum similarity at which different texts are merged; 0.95.",
     ),
     flag("--apply", help="Merge them."),
     flag("--undo", help="Undo the latest merge."),
@@ -387,8 +386,8 @@ Command(
     top,
     "import",
     "transfer.import_all",
-    "Import facts from elsewhere, or an export.\n\nSOURCE is a file (.jsonl, .csv, .parquet), a"
-    " dash for standard input, or the DSN of another store.",
+    "Import facts from a file, another store or an export.\n\nSOURCE is a file (.jsonl, .csv,"
+    " .parquet), a dash for standard input, or the DSN of another store.",
     [
         "pgrecall import bank.jsonl --bank copy",
         "pgrecall import notes.csv --bank mine --text body --create",
@@ -400,15 +399,15 @@ Command(
         "--from",
         "origin",
         type=click.Choice(KINDS),
-        help="What the source is; default: by the name of the file, else jsonl.",
+        help="Type of the source; default: by the file name, else jsonl.",
     ),
     option("--text", metavar="COLUMN", help="The column of a file with the text."),
-    option("--table", metavar="NAME", help="The table of the store, if not the usual one."),
-    option("--part", metavar="NAME", help="Only this collection, user or bank of it."),
+    option("--table", metavar="NAME", help="The table of the store, if not the default one."),
+    option("--part", metavar="NAME", help="Only this collection, user or bank."),
     option(
         "--vectors-of",
         metavar="MODEL",
-        help="Keep its embeddings, which this model made; default: embed anew.",
+        help="Keep the embeddings, made by this model; default: embed again.",
     ),
     CREATE(),
     NO_EMBED(),
@@ -427,19 +426,13 @@ Command(
     top,
     "embed",
     "transfer.embed",
-    "Embed facts that were retained without an embedding.",
+    "Embed facts without an embedding.",
     ["pgrecall embed mine", "pgrecall embed mine --watch --interval 30"],
     BANK(),
     MODEL(),
-    option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
-    flag("--watch", help="Then embed new facts as they come, until stopped."),
-    option(
-        "--interval",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="Time between two checks for new facts; 5.",
-    ),
+    option("--batch-size", type=int, default=64, metavar="N", help="Texts per batch; 64."),
+    flag("--watch", help="Then embed new facts as they arrive, until stopped."),
+    INTERVAL(),
 )
 Command(
     top,
@@ -455,7 +448,7 @@ Command(
     top,
     "attach",
     "tables.attach",
-    "Copy the rows of a table of your own.",
+    "Copy the rows of a table into a bank.",
     [
         "pgrecall attach mine ticket --key id --text body --create",
         "pgrecall attach mine ticket --key id --text body --occurred opened_at --entity author"
@@ -463,11 +456,11 @@ Command(
     ],
     BANK(),
     argument("table"),
-    option("--key", required=True, metavar="COLUMN", help="The column that tells rows apart."),
+    option("--key", required=True, metavar="COLUMN", help="The column that identifies rows."),
     option("--text", required=True, metavar="COLUMN", help="The column with the text."),
-    option("--fact-type", metavar="NAME", help="Fact type of its memories; world."),
-    option("--occurred", metavar="COLUMN", help="A column of times, dates or ranges."),
-    several("--entity", metavar="COLUMN", help="A column with a name, or several."),
+    option("--fact-type", metavar="NAME", help="Fact type of the memories; world."),
+    option("--occurred", metavar="COLUMN", help="A column with times, dates or ranges."),
+    several("--entity", metavar="COLUMN", help="A column with one or more names."),
     click.Option(
         ["--field"],
         multiple=True,
@@ -479,9 +472,9 @@ Command(
     option(
         "--apply",
         type=click.Choice(("later", "commit")),
-        help="When changes reach the bank: at the next sync, or as they are committed; later.",
+        help="When changes reach the bank: at the next sync (later) or at their commit; later.",
     ),
-    flag("--no-history", help="Do not keep the former text of a changed row."),
+    flag("--no-history", help="Do not keep the old text of a changed row."),
     CREATE(),
     *SYNCING(),
 )
@@ -489,7 +482,7 @@ Command(
     top,
     "sync",
     "tables.sync",
-    "Bring changes of attached tables into their bank.",
+    "Copy changes of attached tables to the bank.",
     ["pgrecall sync mine", "pgrecall sync mine ticket --watch --interval 1"],
     BANK(),
     argument("table", required=False),
@@ -509,7 +502,7 @@ Command(
     top,
     "link",
     "actions.link",
-    "Link facts that were retained without links.",
+    "Link facts without links.",
     ["pgrecall link mine", "pgrecall link mine --batch-size 200"],
     BANK(),
     option("--batch-size", type=int, default=1000, metavar="N", help="Facts a transaction; 1000."),
@@ -524,33 +517,33 @@ Command(
     option(
         "--batch-size", type=int, default=500, metavar="N", help="Documents a transaction; 500."
     ),
-    option("--max-seconds", type=float, metavar="S", help="Begin no batch after this time."),
+    option("--max-seconds", type=float, metavar="S", help="Start no batch after this time."),
 )
 Command(
     top,
     "stats",
     "actions.stats",
-    "Say how many recalls banks had and how long they took.\n\nIt tells from a sample that the"
-    " driver logs where --share of a bank is above 0.",
+    "Show how many recalls banks had and how long they took.\n\nThe figures come from a sample,"
+    " which the driver logs if --share of a bank is above 0.",
     [
         "pgrecall stats mine --share 0.01",
         "pgrecall stats",
         "pgrecall stats mine --since 2026-03-05 --json",
     ],
     BANK(required=False),
-    option("--since", type=moment, metavar="TIME", help="Only recalls from then on; a day ago."),
+    option("--since", type=moment, metavar="TIME", help="Only recalls since this time; a day ago."),
     option(
         "--share",
         type=click.FloatRange(0, 1),
         metavar="SHARE",
-        help="Log this share of the recalls of the driver from now on; 0 ends it.",
+        help="From now on, log this share of the driver's recalls; 0 turns the log off.",
     ),
 )
 Command(
     top,
     "reembed",
     "actions.reembed_bank",
-    "Give a bank another embedding model.",
+    "Change the embedding model of a bank.",
     [
         "pgrecall reembed mine --model ./new-model",
         "pgrecall reembed mine --model ./new-model --rate 200",
@@ -559,16 +552,16 @@ Command(
     BANK(),
     option("--model", metavar="NAME", help="Name or directory of the new model."),
     flag("--cancel", help="Stop, and keep the present model."),
-    option("--batch-size", type=int, default=64, metavar="N", help="Texts embedded at once; 64."),
-    option("--rate", type=float, metavar="N", help="At most this many texts a second."),
+    option("--batch-size", type=int, default=64, metavar="N", help="Texts per batch; 64."),
+    option("--rate", type=float, metavar="N", help="Maximum number of texts per second."),
     option(
         "--min-recall",
         type=float,
         default=LEAST_RECALL,
         metavar="SHARE",
-        help=f"Share of the nearest that the new indexes have to find; {LEAST_RECALL}.",
+        help=f"Minimum recall of the new indexes; {LEAST_RECALL}.",
     ),
-    flag("--lossy", help="Drop questions that were retained without their text."),
+    flag("--lossy", help="Drop hypothetical questions that are stored without text."),
 )
 Command(
     top,
@@ -587,13 +580,13 @@ Command(
         metavar="FILE",
         help='What is asked, {"question": "..."} a line; it tells little from much less.',
     ),
-    option("--bank", metavar="NAME", help="Give it to this bank; default: print it."),
+    option("--bank", metavar="NAME", help="Store the result in this bank; default: print it."),
 )
 Command(
     top,
     "index",
     "actions.index",
-    "Say which vector indexes are due, or build them.",
+    "Show which vector indexes are due, or build them.",
     ["pgrecall index", "pgrecall index mine --apply"],
     BANK(required=False),
     flag("--apply", help="Run the statements."),
@@ -601,22 +594,22 @@ Command(
 
 _QRELS = argument("qrels", type=_FILE)
 _TOPICS = option(
-    "--topics", type=_FILE, metavar="FILE", help="The questions of TREC qrels: id, tab, text."
+    "--topics", type=_FILE, metavar="FILE", help="The questions for TREC qrels: id, tab, text."
 )
 _BY = option(
     "--by",
     type=click.Choice(ID_FIELDS),
-    help="What the ids are; default: what most of them are found as.",
+    help="What the ids are; default: the field in which most are found.",
 )
 _ABOUT_QRELS = (
     '\n\nQRELS is a JSONL file of {"question": "...", "relevant": ["id", ...]}, with "category" and'
-    ' "asked_at" where known; or qrels as TREC has them.'
+    ' "asked_at" where known; or TREC qrels.'
 )
 Command(
     top,
     "eval",
     "actions.measure",
-    "Measure answers by questions with known ones." + _ABOUT_QRELS,
+    "Measure answers to questions with known answers." + _ABOUT_QRELS,
     [
         "pgrecall eval mine questions.jsonl",
         "pgrecall eval mine qrels.txt --topics topics.tsv --k 20 --rerank",
@@ -633,8 +626,7 @@ Command(
     top,
     "tune",
     "actions.tune_bank",
-    "Search for the ranking that answers best.\n\nIt tries weights, k, fusion, gates and boosts."
-    + _ABOUT_QRELS,
+    "Search for the best ranking.\n\nTries weights, k, fusion, gates and boosts." + _ABOUT_QRELS,
     ["pgrecall tune mine questions.jsonl", "pgrecall tune mine questions.jsonl --apply"],
     BANK(),
     _QRELS,
@@ -647,13 +639,13 @@ Command(
         type=int,
         default=5,
         metavar="N",
-        help="Number of parts, each held out in turn; 5.",
+        help="Number of folds, each held out in turn; 5.",
     ),
     option(
         "--budget", type=float, default=300, metavar="SECONDS", help="Time for the search; 300."
     ),
     flag("--apply", help="Make it the bank's default."),
-    flag("--force", help="Apply an uncertain gain too."),
+    flag("--force", help="Apply the result even if the gain is uncertain."),
 )
 
 Command(
@@ -663,12 +655,10 @@ Command(
     "Browse what is remembered.\n\nServes a page on this machine and prints its link.",
     ["pgrecall console", "pgrecall console mine --open", "pgrecall console --write --port 8765"],
     argument("bank", required=False),
-    flag("--write", help="Allow corrections, their undoing, and merging entities."),
-    flag("--open", help="Open it in the browser."),
+    flag("--write", help="Allow correcting facts and merging entities."),
+    flag("--open", help="Open the page in the browser."),
     option("--host", default="127.0.0.1", help="Address to listen at."),
-    option(
-        "--port", type=int, metavar="N", help="Default: 8765, or a free one where that is taken."
-    ),
+    option("--port", type=int, metavar="N", help="Default: 8765, or a free one if it is taken."),
     flag("--no-embed", help="Do not embed."),
     MODEL(),
     has_json=False,
@@ -679,7 +669,7 @@ Command(
     "agents.serve",
     "Serve a bank to MCP clients.",
     ["pgrecall mcp --bank mine", "pgrecall mcp --bank mine --http --port 8000 --read-only"],
-    option("--bank", metavar="NAME", help="The one bank of all tools; default: PGRECALL_BANK."),
+    option("--bank", metavar="NAME", help="The bank to serve; default: PGRECALL_BANK."),
     CREATE(),
     flag("--read-only", help="Offer only recall and list."),
     flag("--http", help="Streamable HTTP at /mcp; default: standard input."),
@@ -693,7 +683,7 @@ Command(
         "--token",
         help="Requests need a bearer token, PGRECALL_MCP_TOKEN or one that is printed.",
     ),
-    flag("--no-token", help="Require no token: only behind a proxy that checks who may."),
+    flag("--no-token", help="Require no token; only behind a proxy that controls access."),
     several(
         "--name", metavar="HOST", help="Another host name that requests may use; can be repeated."
     ),
@@ -710,7 +700,7 @@ Command(
     top,
     "init",
     "agents.init",
-    f"Enter a bank at coding agents, by MCP.\n\nAgents: {', '.join(AGENTS)}.",
+    f"Add a bank to coding agents, by MCP.\n\nAgents: {', '.join(AGENTS)}.",
     [
         "pgrecall init claude-code --bank mine",
         "pgrecall init codex cursor --hooks --dry-run",
@@ -726,7 +716,7 @@ Command(
         type=click.Path(path_type=Path),
         default=Path(),
         metavar="PATH",
-        help="Directory of the project; this one.",
+        help="Directory of the project; the current one.",
     ),
     flag("--hooks", help="Also ask the bank before each prompt."),
     option(
@@ -735,7 +725,7 @@ Command(
         help="How agents start pgrecall: by its name, uvx, pipx, or the Python of this environment."
         " Default: the first that is found, but never python, which other machines lack.",
     ),
-    flag("--dry-run", help="Only say what would be written."),
+    flag("--dry-run", help="Only show what would be written."),
 )
 Command(
     top,
@@ -750,14 +740,14 @@ Command(
         type=int,
         default=500,
         metavar="N",
-        help="At most this many tokens are printed; 500.",
+        help="Maximum number of tokens; 500.",
     ),
     option(
         "--timeout",
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="Time for the answer; 5.",
+        help="Time limit; 5.",
     ),
     flag("--no-embed", help="Do not embed the prompt."),
     MODEL(),
@@ -767,7 +757,7 @@ Command(
     top,
     "completion",
     "completion.show",
-    "Print a script that lets a shell complete words.",
+    "Print a shell completion script.",
     [
         "pgrecall completion bash > ~/.local/share/bash-completion/completions/pgrecall",
         "pgrecall completion zsh > ~/.zfunc/_pgrecall",
@@ -790,25 +780,25 @@ Command(
     shards,
     "add",
     "shard.add",
-    "Add a server with pgrecall, and the banks that it has.",
+    "Add a server with pgrecall and its banks.",
     ['pgrecall shard add one "host=db1 dbname=memory"'],
     argument("name"),
     argument("shard_dsn"),
-    flag("--closed", help="It takes no new banks."),
+    flag("--closed", help="The shard gets no new banks."),
 )
 Command(
     shards,
     "list",
     "shard.list_banks",
-    "List the banks, each with its shard.",
+    "List the banks and their shards.",
     ["pgrecall shard list", "pgrecall shard list --shard one --json"],
-    option("--shard", metavar="NAME", help="Only those of this shard."),
+    option("--shard", metavar="NAME", help="Only banks of this shard."),
 )
 Command(
     shards,
     "move",
     "shard.move",
-    "Move a bank to another shard; recalls go on, its writers wait.",
+    "Move a bank to another shard. Recalls go on; its writers wait.",
     ["pgrecall shard move mine two"],
     BANK(),
     argument("to"),
@@ -817,13 +807,13 @@ Command(
     shards,
     "status",
     "shard.status",
-    "Show the state of each shard. Exit status 1 where one has a problem.",
+    "Show the state of each shard. Exit status 1 if one has a problem.",
     ["pgrecall shard status", "pgrecall shard status --json"],
 )
 Command(
     shards,
     "migrate",
     "shard.migrate",
-    "Upgrade pgrecall on the shards, one after the other, then on the router.",
+    "Upgrade pgrecall on each shard in turn, then on the router.",
     ["pgrecall shard migrate"],
 )

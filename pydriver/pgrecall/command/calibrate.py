@@ -1,4 +1,4 @@
-"""``pgrecall calibrate``: measure the constants of an embedding model, and give them to a bank."""
+"""``pgrecall calibrate``: measure the constants of an embedding model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def calibrate_model(options: SimpleNamespace, console: Console) -> int:
-    """Measure a model on a sample; print the constants, or give them to a bank."""
+    """Measure a model on a sample; print the constants, or store them in a bank."""
     questions = _texts(options.questions, "question") if options.questions else ()
     found = calibrate(
         named_embedder(options.model), _texts(options.sample, "text"), questions=questions
@@ -34,7 +34,7 @@ def calibrate_model(options: SimpleNamespace, console: Console) -> int:
         options,
         console,
         f'bank "{options.bank}": cosines of {found.low_cosine:.3f} and {found.high_cosine:.3f}'
-        f" count as 0.2 and 0.7; {relinked:,} facts were linked again",
+        f" count as 0.2 and 0.7; {relinked:,} facts were relinked",
         bank_id=options.bank,
         calibration=found.as_json(),
         relinked=relinked,
@@ -47,7 +47,7 @@ def _texts(path: Path, field: str) -> Iterator[str]:
         text = row.get(field)
         if not isinstance(text, str):
             raise InvalidFact(
-                f'{path}, line {number}: it has no "{field}"',
+                f'{path}, line {number}: "{field}" is missing',
                 hint=f'Each line is one JSON object, such as {{"{field}": "..."}}.',
             )
         yield text

@@ -1,4 +1,4 @@
-"""``pgrecall completion``: what makes a shell complete the words of the command."""
+"""``pgrecall completion``: shell completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgrecall.command.arguments import PROGRAM, top
 
 
 def show(options: SimpleNamespace, console: Console) -> int:
-    """Print the script of a shell."""
+    """Print the completion script for a shell."""
     kind = get_completion_class(options.shell)
     if kind is None:  # pragma: no cover: the choices are those of click
         raise NotImplementedError(options.shell)

@@ -1,4 +1,4 @@
-"""``pgrecall console``: serve the console on this machine, and print the link that opens it."""
+"""``pgrecall console``: serve the console on this machine and print its link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def serve(options: SimpleNamespace, console: Console) -> int:
     """Serve the console until it is interrupted."""
     with Recall.connect(options.dsn, embedder=embedder_of(options), pool_size=POOL_SIZE) as memory:
         if options.bank is not None:
-            memory.bank_options(options.bank)  # there is such a bank
+            memory.bank_options(options.bank)  # fails if the bank does not exist
         run(
             memory,
             console,
@@ -38,7 +38,7 @@ def serve(options: SimpleNamespace, console: Console) -> int:
 
 
 def open_bank(dsn: str, bank: str, console: Console) -> None:
-    """Serve a bank, only to be read, and open it in the browser."""
+    """Serve a bank read-only and open it in the browser."""
     with Recall.connect(dsn, pool_size=POOL_SIZE) as memory:
         run(memory, console, bank=bank, is_opened=True)
 
@@ -53,10 +53,10 @@ def run(
     is_writable: bool = False,
     is_opened: bool = False,
 ) -> None:
-    """Serve the console of a client, and print the link with the token.
+    """Serve the console for a client and print the link with the token.
 
     Raises:
-        InvalidArgument: the port is taken, or the address is not of this machine.
+        InvalidArgument: the port is taken, or the address is not this machine's.
 
     """
     listening = _listening(host, port)
@@ -69,14 +69,14 @@ def run(
     link = f"http://{named}:{place}/{'bank' if bank else ''}?token={token}{asked}"
     console.print(link, style="cyan", soft_wrap=True, markup=False)
     console.print(
-        "Whoever has this link "
+        "Anybody with this link "
         + ("may read and write" if is_writable else "may read")
-        + " what you may. Ctrl-C ends it.",
+        + " what you may. Press Ctrl-C to stop.",
         style="dim",
     )
     if is_opened:
         webbrowser.open(link)
-    # No log of requests: their addresses have the token and what was asked.
+    # No access log, since URLs contain the token and the questions.
     config = uvicorn.Config(
         doors, log_level="warning", access_log=False, proxy_headers=False, server_header=False
     )
@@ -84,14 +84,14 @@ def run(
 
 
 def _listening(host: str, port: int | None) -> socket.socket:
-    """Listen at a port; at 8765 or, where that is taken, a free one if none is asked for."""
+    """Listen at the given port; by default at 8765 or, if it is taken, at a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for one in (port,) if port is not None else (8765, 0):
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, one))
-            # Before the link is printed: who opens it at once waits for the server to begin.
+            # Listen before the link is printed, so that early requests wait for the server.
             made.listen(128)
         except OSError as error:
             made.close()
@@ -100,5 +100,5 @@ def _listening(host: str, port: int | None) -> socket.socket:
         return made
     raise InvalidArgument(
         f"cannot listen at {host}:{port or 8765}: {failed.strerror}",
-        hint="Choose another one with --port, or leave --host as it is.",
+        hint="Choose another port with --port, or omit --host.",
     )

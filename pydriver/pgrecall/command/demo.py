@@ -1,8 +1,8 @@
 """``pgrecall demo``: fill a bank, ask it ten questions, show which arm found what.
 
-For each question the first answers are shown and, further down, the expected one where it is not
-among them; a mark stands before what answers the question, and below it the path that led there.
-Where nothing is likely to answer, it says so instead.
+For each question the first hits are shown, and the expected one if it comes later. Hits that answer
+the question are marked and have their path below. If no hit is likely to answer the question, the
+demo says so instead.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ ARMS = ("semantic", "lexical", "graph", "temporal", "key", "message")
 DEPTH = 10
 SHOWN = 3
 ON_PAGE = 4
-"""The question whose answer is explained as a page: a path of two relations leads to it."""
+"""The question that is explained as a page; its answer is found by a path of two relations."""
 SURE = 0.22
-"""How likely it must be that the bank holds the answer. Of the questions here the least sure has
-0.27; of twelve about the world at large one has 0.35, for the bank knows of sourdough, and no other
-more than 0.17."""
+"""Minimum confidence for an answer.
+
+The lowest of the demo's questions has 0.27. Of twelve questions about the world at large one has
+0.35, since the bank mentions sourdough, and all others at most 0.17."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ class DemoQuestion:
 
 
 def show(options: SimpleNamespace, console: Console) -> int:
-    """Run the demo; with JSON for standard output it is told on standard error."""
+    """Run the demo; with --json the narration goes to standard error."""
     told = render.make_console(stderr=True) if options.json else console
     dsn = resolve_dsn(options.dsn)
     answers = run_demo(dsn, options.bank, told)
     if options.json:
         console.file.write(render.to_json(answers) + "\n")
     if options.open:
-        from pgrecall.command.console import open_bank  # needs packages of its own
+        from pgrecall.command.console import open_bank  # needs additional packages
 
         open_bank(dsn, options.bank, told)
     return 0
@@ -74,10 +75,10 @@ def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
     """Fill the bank and ask it the questions.
 
     Returns:
-        For each question: the question, what answers it, and the report of the recall.
+        For each question: the question, its answers, and the report of the recall.
 
     Raises:
-        BankExists: a bank has that name, and it is not the demo's.
+        BankExists: a bank with that name exists and is not the demo's.
 
     """
     with psycopg.connect(dsn) as connection:
@@ -117,7 +118,7 @@ def _fill(recall: Recall, bank: str, console: Console) -> None:
 
 
 def _make_way(recall: Recall, bank: str, first_text: str, first_key: str) -> None:
-    """Drop what an earlier demo left, and nothing else."""
+    """Drop the bank if an earlier demo made it."""
     there = next((found for found in recall.banks() if found.bank_id == bank), None)
     if there is None:
         return
@@ -140,7 +141,7 @@ def _show_answers(
         console.print(Text(f"   {fact}", style="dim"))
     sure = report.confidence
     if sure < SURE:
-        console.print(f"   I do not know: {sure:.0%} sure, and {SURE:.0%} are wanted.")
+        console.print(f"   I do not know: the confidence is {sure:.0%}, below {SURE:.0%}.")
         return
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=5, justify="right")
@@ -165,7 +166,7 @@ def _show_answers(
 def _show_arms(
     recall: Recall, bank: str, questions: Sequence[DemoQuestion], console: Console
 ) -> None:
-    """Ask each arm alone, and show the questions where it fails."""
+    """Ask each arm alone and show where its first answer is."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("", ratio=1, no_wrap=True)
     for arm in (*ARMS, "together"):
@@ -194,7 +195,7 @@ def _show_arms(
 
 
 def _write_page(recall: Recall, bank: str, question: str) -> Path:
-    """Write the page that explains the answer to a question into a file of its own."""
+    """Write the page that explains an answer to a temporary file."""
     given: RecallOptions = {"reference_time": REFERENCE_TIME, "explain": True}
     report = recall.recall_report(bank, question, **given)
     told = explain.gathered(recall, bank, question, given, report, {}, DEFAULT_MODEL)
@@ -217,14 +218,14 @@ def _show_next(bank: str, console: Console) -> None:
     )
     console.print(f"  {command} console {bank} --open", style="cyan", markup=False)
     console.print()
-    console.print("[bold]Now yours.[/] A fact a line, such as", end=" ")
+    console.print("[bold]Now your own facts.[/] One per line, such as", end=" ")
     console.print('{"text": "Maya leads Atlas.", "occurred": "2026-03-05"}:', markup=False)
     console.print(f"  {command} retain FILE.jsonl --bank mine --create", style="cyan")
     console.print(f'  {command} recall mine "Who leads Atlas?"', style="cyan")
 
 
 def _command() -> str:
-    """Return the command line to call the command."""
+    """Return the words that call the command."""
     called = Path(sys.argv[0])
     if called.name != "pgrecall" or shutil.which("pgrecall") == str(called.absolute()):
         return "pgrecall"

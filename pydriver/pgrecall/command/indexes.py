@@ -24,8 +24,7 @@ _POLL_SECONDS = 0.5
 def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
     """Run the statements one by one, with a bar; return how many were run.
 
-    Each is complete or can be found by the next plan: what an interruption leaves behind, an
-    invalid index, is dropped and built anew.
+    After an interruption the next plan drops the invalid index and builds it again.
     """
     if not steps:
         return 0
@@ -34,7 +33,7 @@ def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
         psycopg.connect(dsn, autocommit=True) as watcher,
         render.progress_bar(console) as progress,
     ):
-        # A statement timeout meant for queries would interrupt every large build.
+        # A statement timeout for queries would interrupt large builds.
         worker.execute("set statement_timeout = 0")
         worker.execute("set lock_timeout = 0")
         for number, step in enumerate(steps, 1):
@@ -62,7 +61,7 @@ def _run(
 
 
 def _phases(watcher: Connection, worker: int) -> list[tuple[str, int]]:
-    """Report the phase of PostgreSQL, and how much of the table it has read."""
+    """Yield PostgreSQL's phase and how much of the table it has read."""
     return watcher.execute(
         "select p.phase, case when p.blocks_total > 0"
         " then 100 * p.blocks_done / p.blocks_total else 0 end"
@@ -72,7 +71,7 @@ def _phases(watcher: Connection, worker: int) -> list[tuple[str, int]]:
 
 
 def memory_advice(steps: Sequence[IndexStep], setting: int) -> str | None:
-    """Warn when an index does not fit into maintenance_work_mem, of so many bytes."""
+    """Return a warning if an index does not fit into maintenance_work_mem, given in bytes."""
     largest = max((step.estimated_bytes or 0 for step in steps), default=0)
     if largest <= setting:
         return None

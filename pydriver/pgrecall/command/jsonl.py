@@ -1,4 +1,4 @@
-"""Files of JSON lines, as the command reads them."""
+"""Read files of JSON lines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pgrecall.errors import InvalidFact, RecallError
 
 @contextmanager
 def opened(path: Path, *, is_copied: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for reading, from its start; a dash is standard input.
+    """Open a file for reading; a dash is standard input.
 
-    What can be read only once, such as a pipe, is copied first, where that is wanted.
+    With is_copied, a file that can be read only once, such as a pipe, is copied first.
     """
     with ExitStack() as stack:
         file = sys.stdin.buffer if str(path) == "-" else stack.enter_context(path.open("rb"))
@@ -33,9 +33,9 @@ def opened(path: Path, *, is_copied: bool = True) -> Iterator[BinaryIO]:
 
 
 class JsonLines:
-    """The objects of a JSONL file, one a line, which can say on which line each stood.
+    """The objects of a JSONL file, one per line, with their line numbers.
 
-    A line that is a text stands for an object with that text.
+    A string is short for an object with that text.
     """
 
     def __init__(
@@ -44,24 +44,24 @@ class JsonLines:
         example: str = '{"text": "Maya leads Atlas."}',
         refused: Callable[[InvalidFact], None] | None = None,
     ) -> None:
-        """Say what to read.
+        """Choose what to read.
 
         Args:
             path: The file, or a dash for standard input. Blank lines are skipped.
-            example: Of a line, for errors.
-            refused: Called with the error about a line that is not an object; it is then left out.
-                A pipe can then be read only once, and is not copied. Default: it is raised.
+            example: Example of a line, for errors.
+            refused: Called with the error for a line that is not an object, which is then skipped.
+                A pipe is then not copied, so it can be read only once. Default: raise the error.
 
         """
         self._path = path
         self._example = example
         self._refused = refused
-        self._numbers = array("q")  # of the lines, in order
+        self._numbers = array("q")  # line numbers of the objects, in order
         self._file: BinaryIO | None = None
 
     @contextmanager
     def counted(self) -> Iterator[int]:
-        """Open the file and count its objects; they are read while it is open."""
+        """Open the file, count its objects, and keep it open to read them."""
         with opened(self._path) as file:
             self._file = file
             yield sum(1 for line in file if line.strip())
@@ -116,7 +116,7 @@ class JsonLines:
         )
 
     def located(self, error: RecallError) -> RecallError:
-        """Name file and line in an error about the n-th fact."""
+        """Add file and line to an error about the n-th fact."""
         if error.position is None or error.position >= len(self._numbers):
             return error
         place = f"{self._path}, line {self._numbers[error.position]}"

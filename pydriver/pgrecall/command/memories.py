@@ -57,7 +57,7 @@ def update(options: SimpleNamespace, console: Console) -> int:
 
 
 def forget(options: SimpleNamespace, console: Console) -> int:
-    """Erase memories by id or by what they are."""
+    """Erase memories by id or by conditions."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         removed = recall.forget(
             options.bank,

@@ -1,6 +1,6 @@
-"""Parts of the command line: its groups and commands, the options they share, how values are read.
+"""Parts of the command line: groups, commands, shared options and types of values.
 
-Nothing here imports what a command needs to run: help and completion come at once.
+Nothing here imports what commands need to run, so help and completion are fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPTIONS = SqlOptions.__annotations__
 
 
 class Group(click.Group):
-    """Commands, listed in the order in which they were added."""
+    """A group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -30,7 +30,7 @@ class Group(click.Group):
 
 
 class Command(click.Command):
-    """A command that runs a function of another module, imported only then.
+    """A command that runs a function of a module, which is imported only then.
 
     Attributes:
         examples: Command lines, shown in its help.
@@ -53,22 +53,22 @@ class Command(click.Command):
 
         Args:
             group: The group.
-            name: Its name there.
-            action: Module and function that does it, such as "actions.migrate"; the function
-                takes the arguments as a namespace, and the console to print to.
-            about: What it does; the first sentence stands in the list of commands.
-            examples: At least one line that a reader can run.
+            name: Name of the command.
+            action: Module and function to run, such as "actions.migrate". The function takes the
+                arguments as a namespace, and the console to print to.
+            about: What it does; the list of commands shows the first sentence.
+            examples: At least one command line that works.
             params: Its arguments and options; --dsn and --json are added.
-            has_dsn: Whether it takes --dsn; all that ask a server do.
-            has_json: Whether it takes --json; all that print results do.
-            at_most_one: Names of options that exclude one another.
+            has_dsn: Whether it takes --dsn, as all commands that use a server.
+            has_json: Whether it takes --json, as all commands that print results.
+            at_most_one: Names of mutually exclusive options.
 
         """
         common = []
         if has_dsn:
             common.append(option("--dsn", help=DSN_HELP))
         if has_json:
-            common.append(flag("--json", help="Print JSON, for machines."))
+            common.append(flag("--json", help="Print JSON."))
         super().__init__(
             name,
             callback=partial(self._run, action, at_most_one),
@@ -87,20 +87,20 @@ class Command(click.Command):
         given_of_them = [name for name in at_most_one if given[name]]
         if len(given_of_them) > 1:
             names = " and ".join(f"--{name.replace('_', '-')}" for name in given_of_them)
-            raise click.UsageError(f"{names} exclude one another.")
+            raise click.UsageError(f"{names} are mutually exclusive.")
         run = import_module("pgrecall.command.running").run
         return int(run(action, SimpleNamespace(**given)))
 
 
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
-    """Write command lines as they are, never wrapped."""
+    """Write command lines without wrapping."""
     with formatter.section("Examples"):
         for example in examples:
             formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
 def argument(name: str, **settings: Any) -> click.Argument:
-    """Return an argument that is given by its place."""
+    """Return a positional argument."""
     return click.Argument([name], **settings)
 
 
@@ -115,12 +115,12 @@ def flag(*names: str, help: str) -> click.Option:  # noqa: A002
 
 
 def several(*names: str, **settings: Any) -> click.Option:
-    """Return an option that can be repeated: a list, or None where it was not given."""
+    """Return an option that can be repeated: a list, or None if it is not given."""
     return click.Option(names, multiple=True, callback=lambda _, __, v: list(v) or None, **settings)
 
 
 def moment(text: str) -> datetime:
-    """Read a time; UTC where it names no zone."""
+    """Parse a time; UTC if it has no zone."""
     try:
         found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
     except ValueError:
@@ -131,7 +131,7 @@ def moment(text: str) -> datetime:
 
 
 def setting(text: str) -> tuple[str, object]:
-    """Read an option of a recall: NAME=VALUE."""
+    """Parse an option of a recall: NAME=VALUE."""
     name, value = _pair(text, "NAME", "fusion=linear")
     known = import_module("pgrecall.asking.recall_options").RecallOptions.__annotations__
     if name in {"bank", "query", *known} - OPTIONS.keys():
@@ -140,12 +140,12 @@ def setting(text: str) -> tuple[str, object]:
 
 
 def field(text: str) -> tuple[str, object]:
-    """Read a field of a memory: FIELD=VALUE."""
+    """Parse a field of a memory: FIELD=VALUE."""
     return _pair(text, "FIELD", 'text="Maya leads it."')
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Read a field and the column for it: FIELD=COLUMN."""
+    """Parse a field and its column: FIELD=COLUMN."""
     name, sign, column = text.partition("=")
     if not (name and sign and column):
         raise click.BadParameter(f"not FIELD=COLUMN: {text!r}; write context=title")
@@ -176,19 +176,25 @@ TAG = partial(several, "--tag", help="Only facts with this tag.")
 
 
 def SYNCING() -> tuple[click.Option, ...]:  # noqa: N802  named as the others
-    """Return the options of what syncs tables."""
+    """Return the options of commands that sync tables."""
     return (
         option(
-            "--batch-size", type=int, default=1000, metavar="N", help="Rows a transaction; 1000."
+            "--batch-size", type=int, default=1000, metavar="N", help="Rows per transaction; 1000."
         ),
-        flag("--watch", help="Go on with what changes, until stopped."),
-        option(
-            "--interval", type=float, default=5.0, metavar="SECONDS", help="Between two looks; 5."
-        ),
+        flag("--watch", help="Then follow changes, until stopped."),
+        INTERVAL(),
     )
 
 
-CREATE = partial(flag, "--create", help="Create the bank if there is none.")
+INTERVAL = partial(
+    option,
+    "--interval",
+    type=float,
+    default=5.0,
+    metavar="SECONDS",
+    help="Time between checks; 5.",
+)
+CREATE = partial(flag, "--create", help="Create the bank if it does not exist.")
 NO_EMBED = partial(flag, "--no-embed", help="Store no embeddings.")
 MODEL = partial(
     option,

@@ -1,4 +1,4 @@
-"""``pgrecall reembed``: change the embedding model of a bank while it is used."""
+"""``pgrecall reembed``: change the embedding model of a bank that is in use."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def change_model(
     is_lossy: bool,
     least_recall: float,
 ) -> Reembedding:
-    """Re-embed a bank, build its indexes, switch it, and remove the old embeddings.
+    """Re-embed a bank, build its indexes, switch the model, and remove the old embeddings.
 
-    Each step can be interrupted at any point and continues from there when called again.
+    Every step can be interrupted; the next call continues there.
 
     Raises:
-        ReembedRefused: questions without text would be lost, the new indexes find too little, or
-            another model is under way.
+        ReembedRefused: questions without text would be lost, the recall of the new indexes is too
+            low, or a change to another model is in progress.
 
     """
     with Recall.connect(dsn, embedder=None) as recall:
@@ -45,14 +45,14 @@ def change_model(
                 raise ReembedRefused(
                     f'{state.textless:,} questions of bank "{bank}" were retained without their'
                     " text and would be lost",
-                    hint="Add --lossy to do without them: their facts stay, and are found by their"
-                    " own text.",
+                    hint="Add --lossy to drop them. Their facts stay and can be found by their own"
+                    " text.",
                 )
             _fill(recall, bank, embedder, console, batch_size, rate)
             indexes.apply(dsn, recall.index_plan(bank), console)
             _check(recall, bank, console, least_recall)
             _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
-        # The old indexes go first: rows of an indexed table are slower to remove.
+        # Drop the old indexes first, since they slow the deletion of rows.
         indexes.apply(dsn, recall.index_plan(bank), console)
         _clean(recall, bank, console)
         return recall.reembed_status(bank)
@@ -80,18 +80,18 @@ def _fill(
 
 
 def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> None:
-    """Measure the recall of the new vectors' indexes, before they are used."""
-    with console.status("comparing searches by index with exact ones"):
+    """Measure the recall of the new vector indexes before they are used."""
+    with console.status("comparing index searches with exact ones"):
         checks = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
     for check in checks:
-        found = f"{check.fact_type}: {check.recall:.0%} of the nearest are found ({check.path})"
+        found = f"{check.fact_type}: recall {check.recall:.0%} ({check.path})"
         console.print(found, markup=False, soft_wrap=True)
         if check.recall < least_recall:
             raise ReembedRefused(
                 f'searches of {check.fact_type} in bank "{bank}" would find {check.recall:.0%} of'
                 f" what is nearest, less than {least_recall:.0%}",
-                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank(),"
-                " and go on; or ask for less with --min-recall.",
+                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
+                " and run it again; or lower --min-recall.",
             )
 
 
@@ -105,7 +105,7 @@ def _switch(
     *,
     is_lossy: bool,
 ) -> None:
-    """Switch the bank; writers with the old model only may store facts before it."""
+    """Switch the bank's model; embed facts that writers stored with the old model meanwhile."""
     for last in (False,) * _TRIES + (True,):
         try:
             recall.reembed_finish(bank, is_lossy=is_lossy)

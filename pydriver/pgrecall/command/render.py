@@ -1,4 +1,4 @@
-"""Output of the command: tables for people, JSON for machines."""
+"""Output of the command: tables and JSON."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def progress_bar(console: Console) -> Progress:
-    """Return a bar for long work."""
+    """Return a progress bar."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -67,12 +67,12 @@ def progress_bar(console: Console) -> Progress:
 
 
 def day(moment: datetime | None) -> str:
-    """Write a day in UTC."""
+    """Format a day in UTC."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
 
 
 def when(fact: Hit | Memory) -> str:
-    """Write when a fact happened, or else when it was said, which is not the same."""
+    """Format when a fact happened or, if that is unknown, when it was mentioned."""
     start, end = fact.occurred or (None, None)
     if start or end:
         return day(start or end)
@@ -80,7 +80,7 @@ def when(fact: Hit | Memory) -> str:
 
 
 def contradicted(hit: Hit) -> str:
-    """Name the memories that contradict a hit, on a line of their own."""
+    """Return a line with the memories that contradict a hit."""
     others = ", ".join(map(str, hit.conflicts_with))
     return f"\ncontradicted by {others}" if others else ""
 
@@ -106,7 +106,7 @@ def reranked(hit: Hit) -> list[str]:
 
 
 def answer(hit: Hit, style: str = "") -> Text:
-    """Write the text of a hit and, on lines of their own, what led to it and contradicts it."""
+    """Return the text of a hit, followed by lines with its path and its contradictions."""
     text = Text(line(hit.text), style=style)
     told = path(hit)
     if told:
@@ -147,7 +147,7 @@ def arms_table(arms: Sequence[ArmReport]) -> Table:
 
 
 def steps_table(steps: Sequence[RecallStep]) -> Table:
-    """Make a table of where the steps of a recall have a memory."""
+    """Make a table of a memory's place in each step of a recall."""
     table = _table("step", "status", "place", "score", "reason")
     for step in steps:
         table.add_row(
@@ -194,7 +194,7 @@ def statistics_table(statistics: Iterable[BankStatistics]) -> Table:
 
 
 def maintained(done: Maintained) -> str:
-    """Say what was done of the pending work of a bank."""
+    """Describe the pending work that was done in a bank."""
     tasks = {"count": "counted", "weigh": "weighed", "link": "linked", "prune": "deleted"}
     task = tasks[done.task]
     kind = {"memory": "memories", "message": "messages", "recall": "logged recalls"}[done.kind]
@@ -244,7 +244,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Tell whether fusion does better than the best arm alone."""
+    """Compare fusion with the best arm alone."""
     best = evaluation.best_arm
     if best is None:
         return f"No arm found anything. {AS_OF}"
@@ -255,7 +255,7 @@ def verdict(evaluation: Evaluation) -> str:
         if word
         else (f"neither surely better nor worse than the best arm alone, {best.name}")
     )
-    return f"All arms together are {said}: nDCG@10 {figure(difference, is_signed=True)}."
+    return f"Fusion is {said}: nDCG@10 {figure(difference, is_signed=True)}."
 
 
 def ranking_table(tuning: Tuning) -> Table:
@@ -293,20 +293,20 @@ def gains_table(gains: Iterable[Gain]) -> Table:
 
 
 def unknown(ids: Sequence[str], field: str) -> str:
-    """Say which relevant ids are not in the bank."""
+    """List relevant ids that are not in the bank."""
     shown = ", ".join(line(name, 30) for name in ids[:5])
     more = ", ..." if len(ids) > 5 else ""
-    return f"No memory has as {field}, and so none was found for: {shown}{more} ({len(ids):,} ids)."
+    return f"Not in the bank as {field}: {shown}{more} ({len(ids):,} ids)."
 
 
 def figure(value: Figure, *, is_signed: bool = False) -> str:
-    """Write a mean with its interval."""
+    """Format a mean with its interval."""
     form = "+.3f" if is_signed else ".3f"
     return f"{value.mean:{form}} ({value.low:{form}} to {value.high:{form}})"
 
 
 def shard_banks_table(banks: Iterable[tuple[str, str]]) -> Table:
-    """List banks, each with its shard."""
+    """Make a table of banks and their shards."""
     table = _table("bank", "shard")
     for bank, shard in banks:
         table.add_row(Text(bank), shard)
@@ -314,7 +314,7 @@ def shard_banks_table(banks: Iterable[tuple[str, str]]) -> Table:
 
 
 def shards_table(shards: Iterable[ShardStatus]) -> Table:
-    """List shards and how they are."""
+    """Make a table of shards and their state."""
     table = _table("shard", "banks", "new banks", "version", "size", "problem")
     for one in shards:
         table.add_row(
@@ -329,7 +329,7 @@ def shards_table(shards: Iterable[ShardStatus]) -> Table:
 
 
 def index_table(steps: Iterable[IndexStep]) -> Table:
-    """Make a table of the statements due for vector indexes."""
+    """Make a table of the statements for vector indexes that are due."""
     table = _table("bank", "type", "action", "reason", "size", "takes")
     table.columns[3].ratio = 1
     for step in steps:
@@ -394,7 +394,7 @@ def merged_table(merged: Iterable[Consolidated]) -> Table:
 
 
 def duration(seconds: float) -> str:
-    """Write a time span."""
+    """Format a duration."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -402,7 +402,7 @@ def duration(seconds: float) -> str:
 
 
 def times(timings: Timings) -> str:
-    """Write the timings on one line."""
+    """Format the timings in one line."""
     stages = (
         ("dates", timings.temporal),
         ("embedding", timings.embed),
@@ -416,12 +416,12 @@ def times(timings: Timings) -> str:
 
 
 def left_out(degradation: Degradation) -> str:
-    """Write what was left out and what to do about it."""
+    """Format a degradation: what was left out and what to do about it."""
     return " ".join(filter(None, (f"{degradation.why}.", degradation.hint)))
 
 
 def to_json(value: object) -> str:
-    """Write rows for machines; ids are text, since they can exceed what JSON readers hold."""
+    """Convert rows to JSON; ids become text, since JSON readers may round large numbers."""
     return json.dumps(_jsonable(value), ensure_ascii=False, indent=2)
 
 

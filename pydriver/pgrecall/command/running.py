@@ -1,4 +1,4 @@
-"""Running a command: its errors become a line, a hint and an exit status."""
+"""Run a command; turn errors into a message, a hint and an exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPE = "pgrecall.escape"
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Write what a stream cannot encode as JSON does; a pipe on Windows knows no arrows."""
+    """Escape characters that a stream cannot encode, such as arrows in a pipe on Windows."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
@@ -30,7 +30,7 @@ codecs.register_error(_ESCAPE, _escape)
 
 
 def fail(message: str, hint: str | None) -> int:
-    """Print what is wrong and what to do."""
+    """Print an error and its hint."""
     console = render.make_console(stderr=True)
     console.print("error:", message, style="red", markup=False, soft_wrap=True)
     if hint:
@@ -56,11 +56,11 @@ def run(action: str, options: SimpleNamespace) -> int:
         return fail(
             error.diag.message_primary or str(error),
             error.diag.message_hint
-            or "Somebody else holds a lock. See who: select pid, query from pg_stat_activity"
+            or "Another session holds a lock. See who: select pid, query from pg_stat_activity"
             " where state <> 'idle';",
         )
     except psycopg.Error as error:
-        # What the server refuses has a code; 08 and 57P are those of a connection that is lost.
+        # Errors of the server have a code; 08 and 57P mean that the connection was lost.
         is_operational = isinstance(error, psycopg.OperationalError)
         if is_operational and (error.sqlstate or "08").startswith(_LOST):
             return fail(

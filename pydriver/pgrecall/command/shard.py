@@ -36,7 +36,7 @@ def add(options: SimpleNamespace, console: Console) -> int:
 
 
 def list_banks(options: SimpleNamespace, console: Console) -> int:
-    """List the banks, each with its shard."""
+    """List the banks and their shards."""
     with _router(options) as router:
         banks = shards.banks(router, options.shard)
     if options.json:
@@ -52,13 +52,13 @@ def move(options: SimpleNamespace, console: Console) -> int:
         moved = shards.move(router, options.bank, options.to)
     said = f'bank "{options.bank}" is on shard "{options.to}"'
     if moved.rows:
-        said += f": {moved.rows:,} rows, its writers waited {moved.paused:.1f} s"
+        said += f": {moved.rows:,} rows; its writers waited for {moved.paused:.1f} s"
     print_done(options, console, said, bank_id=options.bank, shard=options.to, **asdict(moved))
     return 0
 
 
 def status(options: SimpleNamespace, console: Console) -> int:
-    """Show how each shard is; 1 where one has a problem."""
+    """Show the state of each shard; return 1 if one has a problem."""
     with _router(options) as router:
         found = shards.status(router)
     if options.json:
@@ -69,7 +69,7 @@ def status(options: SimpleNamespace, console: Console) -> int:
 
 
 def migrate(options: SimpleNamespace, console: Console) -> int:
-    """Upgrade pgrecall on the shards, one by one, then on the router."""
+    """Upgrade pgrecall on each shard in turn, then on the router."""
     done: dict[str, str] = {}
 
     def report(shard: str, version: str) -> None:
@@ -79,7 +79,7 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
 
     with _router(options) as router:
         shards.migrate(router, report)
-    print_done(options, console, "the router has their functions", shards=done)
+    print_done(options, console, "the router has the new functions", shards=done)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Commands about tables of your own: attach, sync, detach."""
+"""Commands for your own tables: attach, sync, detach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgrecall.rows import AttachedTable, SyncedTable
 
 
 def attach(options: SimpleNamespace, console: Console) -> int:
-    """Make the rows of a table memories, and copy them."""
+    """Attach a table to a bank and copy its rows."""
     fields: dict[str, list[str]] = {}
     for name, column in options.field:
         fields.setdefault(name, []).append(column)
@@ -37,7 +37,7 @@ def attach(options: SimpleNamespace, console: Console) -> int:
 
 
 def sync(options: SimpleNamespace, console: Console) -> int:
-    """Bring the changes of attached tables into their bank, once or for good."""
+    """Copy the changes of attached tables to the bank, once or continuously."""
     done: dict[str, SyncedTable] = {}
     with (
         Recall.connect(options.dsn, embedder=None) as recall,
@@ -79,7 +79,7 @@ def sync(options: SimpleNamespace, console: Console) -> int:
 
 
 def detach(options: SimpleNamespace, console: Console) -> int:
-    """Take a table away from a bank."""
+    """Detach a table from a bank."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         count = recall.detach_table(options.bank, options.table, is_forgotten=options.forget)
     stay = "were forgotten" if options.forget else "stay"
@@ -91,7 +91,7 @@ def detach(options: SimpleNamespace, console: Console) -> int:
 def _said(table: SyncedTable) -> str:
     counts = (
         f"{table.added:,} added, {table.changed:,} changed, {table.removed:,} removed,"
-        f" {table.unchanged:,} as they were"
+        f" {table.unchanged:,} unchanged"
     )
     return f"{table.relation}: {counts}" + (f", {table.failed:,} failed" * (table.failed > 0))
 

@@ -1,4 +1,4 @@
-"""Commands that carry much at once: embed, export, import."""
+"""Bulk commands: embed, export, import."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pgrecall.command.running import fail
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
 
-_SHOWN = 20  # misfits
-_LATE = 100_000  # ids that a writer may have taken before it commits
+_SHOWN = 20  # misfits that are shown
+_LATE = 100_000  # ids that writers may hold before they commit
 
 
 def embed(options: SimpleNamespace, console: Console) -> int:
-    """Embed what was retained without an embedding, once or for good."""
+    """Embed facts without an embedding, once or continuously."""
     done = from_id = 0
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
@@ -48,7 +48,8 @@ def embed(options: SimpleNamespace, console: Console) -> int:
                 )
                 if not options.watch:
                     break
-                # What comes has greater ids; writers that commit late are found by the next start.
+                # New facts have greater ids. Those of writers that commit late are found by the
+                # next run.
                 newest = recall.list_memories(options.bank, is_ended_too=True, top_k=1)
                 from_id = max(from_id, newest[0].memory_id - _LATE if newest else 0)
                 time.sleep(options.interval)
@@ -60,14 +61,14 @@ def embed(options: SimpleNamespace, console: Console) -> int:
 
 
 def export(options: SimpleNamespace, console: Console) -> int:
-    """Write all rows of a bank, as of one moment."""
+    """Write all rows of a bank from one snapshot."""
     count = 0
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(resolve_dsn(options.dsn)))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         lines = Recall(connection, embedder=None).export(options.bank)
-        first = next(iter(lines), None)  # an unknown bank leaves a file as it was
+        first = next(iter(lines), None)  # an unknown bank must not clear the file
         out = console.file
         if options.file is not None:
             out = stack.enter_context(options.file.open("w", encoding="utf-8", newline="\n"))
@@ -131,7 +132,7 @@ def _print_import(options: SimpleNamespace, console: Console, done: Imported) ->
         print_json(console, done)
     else:
         known = done.total - done.new - done.misfit_count
-        also = f"; {known:,} were known already" if known > 0 else ""
+        also = f"; {known:,} were already known" if known > 0 else ""
         console.print(f'imported {done.new:,} facts into bank "{options.bank}"{also}', markup=False)
         for misfit in done.misfits[:_SHOWN]:
             console.print(f"  {misfit.place}: {wording.line(misfit.problem)}", markup=False)
@@ -145,13 +146,13 @@ def _print_import(options: SimpleNamespace, console: Console, done: Imported) ->
 
 
 def _kind(source: str) -> str:
-    """Tell the kind of a file by its name; standard input has JSON lines."""
+    """Return the type of a file by its name; standard input has JSON lines."""
     suffix = Path(source).suffix.lower().lstrip(".")
     return suffix if suffix in READERS else "jsonl"
 
 
 def _is_export(file: BinaryIO) -> bool:
-    """Tell whether a file begins with a row of an export."""
+    """Return whether a file begins with a row of an export."""
     line = next((line for line in file if line.strip()), b"")
     file.seek(0)
     try:

@@ -1,1 +1,1 @@
-"""The way to the server: what is sent where, when and within which time, and who is told of it."""
+"""Connections: replicas, retries, time limits, concurrency, telemetry and the log of recalls."""

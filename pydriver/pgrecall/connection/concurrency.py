@@ -1,7 +1,7 @@
-"""Pieces of work at the same time: in tasks for AsyncRecall, on threads for Recall.
+"""Run pieces of work concurrently: in tasks for AsyncRecall, on threads for Recall.
 
-So many pieces run at once; whoever brings another one waits until there is room for it. The first
-error stops all: the other pieces notice when they ask, and it is raised where they are brought.
+The number of concurrent pieces is limited; start() waits for a free place. The first error stops
+all: other pieces notice it by check(), and start() raises it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Board:
-    """What runs, by number in the order of starting, and the first error."""
+    """The running pieces, numbered in the order of starting, and the first error."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -28,7 +28,7 @@ class _Board:
         self._error: BaseException | None = None
 
     def check(self) -> None:
-        """Raise where the work is not to go on.
+        """Raise an error if the work must stop.
 
         Raises:
             CancelledError: another piece of work failed.
@@ -64,13 +64,13 @@ class AsyncBoundedWork(_Board):
     """Runs pieces of work in tasks, and waits for them in the end."""
 
     def __init__(self, size: int) -> None:
-        """Set how many run at once."""
+        """Set how many pieces run at once."""
         super().__init__(size)
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Return this."""
+        """Return self."""
         return self
 
     async def __aexit__(
@@ -79,7 +79,7 @@ class AsyncBoundedWork(_Board):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Wait until nothing runs; after an error no piece goes on."""
+        """Wait until nothing runs; after an error no piece continues."""
         if error is not None:
             self._fail(error)
             for task in self._tasks:
@@ -89,10 +89,10 @@ class AsyncBoundedWork(_Board):
             self._raise_error()
 
     async def start(self, work: Callable[[int], Awaitable[None]]) -> None:
-        """Start a piece of work once there is room; it gets its number.
+        """Start a piece of work when there is a free place; it is called with its number.
 
         Raises:
-            BaseException: what an earlier piece raised.
+            BaseException: an earlier piece failed.
 
         """
         await self._until(self._has_room)
@@ -101,7 +101,7 @@ class AsyncBoundedWork(_Board):
         task.add_done_callback(self._tasks.discard)
 
     async def first(self, number: int) -> None:
-        """Wait until all that started before is done."""
+        """Wait until all earlier pieces are done."""
         await self._until(lambda: self._is_first(number))
         self.check()
 
@@ -113,7 +113,7 @@ class AsyncBoundedWork(_Board):
     async def _run(self, work: Callable[[int], Awaitable[None]], number: int) -> None:
         try:
             await work(number)
-        except BaseException as error:  # it is raised to who brought the work
+        except BaseException as error:  # start() raises it
             self._fail(error)
         finally:
             self._running.discard(number)
@@ -129,13 +129,13 @@ class BoundedWork(_Board):
     """Runs pieces of work on threads, and waits for them in the end."""
 
     def __init__(self, size: int) -> None:
-        """Set how many run at once."""
+        """Set how many pieces run at once."""
         super().__init__(size)
         self._changed = Condition()
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="pgrecall-bulk")
 
     def __enter__(self) -> Self:
-        """Return this."""
+        """Return self."""
         return self
 
     def __exit__(
@@ -144,7 +144,7 @@ class BoundedWork(_Board):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Wait until nothing runs; after an error no piece goes on."""
+        """Wait until nothing runs; after an error no piece continues."""
         if error is not None:
             with self._changed:
                 self._fail(error)
@@ -154,10 +154,10 @@ class BoundedWork(_Board):
             self._raise_error()
 
     def start(self, work: Callable[[int], None]) -> None:
-        """Start a piece of work once there is room; it gets its number.
+        """Start a piece of work when there is a free place; it is called with its number.
 
         Raises:
-            BaseException: what an earlier piece raised.
+            BaseException: an earlier piece failed.
 
         """
         with self._changed:
@@ -166,7 +166,7 @@ class BoundedWork(_Board):
         self._threads.submit(copy_context().run, self._run, work, number)
 
     def first(self, number: int) -> None:
-        """Wait until all that started before is done."""
+        """Wait until all earlier pieces are done."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_first(number))
         self.check()
@@ -181,7 +181,7 @@ class BoundedWork(_Board):
         raised: BaseException | None = None
         try:
             work(number)
-        except BaseException as error:  # it is raised to who brought the work
+        except BaseException as error:  # start() raises it
             raised = error
         with self._changed:
             if raised is not None:

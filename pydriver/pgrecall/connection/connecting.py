@@ -1,4 +1,4 @@
-"""A connection: its name on the server, whether it lives, and whose transaction is open on it."""
+"""Connections: their name on the server, whether they are alive, who owns their transaction."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pgrecall._version import __version__
 
 
 def named_dsn(dsn: str) -> str:
-    """Let the server show whose connection it is, unless the DSN or PGAPPNAME says."""
+    """Add an application_name to a DSN, unless the DSN or PGAPPNAME has one."""
     return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
 
 
 def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
-    """Tell whether the server still holds a connection, as far as can be seen without asking.
+    """Return whether a connection is open, as far as this is known without a round trip.
 
-    What it sent with its farewell is read first, and the end of the connection behind it.
+    Pending messages are read, since the end of the connection comes after them.
     """
     if connection.closed:
         return False
@@ -31,12 +31,12 @@ def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
 
 
 def check_alive(connection: psycopg.BaseConnection[Any]) -> None:
-    """Raise where :func:`is_alive` is false, as a pool wants it."""
+    """Raise an error if :func:`is_alive` is false; a pool calls this."""
     if not is_alive(connection):
         raise psycopg.OperationalError("the server closed the connection")
 
 
 def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
-    """Tell whether a statement sent now is a transaction of its own."""
+    """Return whether a statement sent now is a transaction of its own."""
     idle = psycopg.pq.TransactionStatus.IDLE
     return connection.autocommit and connection.info.transaction_status == idle

@@ -1,7 +1,7 @@
-"""The log of recalls: a sample of their times, written where a bank asks for it.
+"""Log a sample of recall times, for banks that ask for it.
 
-A thread of its own writes, over a connection of its own, a few seconds later and in batches: a
-recall neither waits for it nor fails with it. What cannot be written is dropped.
+A thread with its own connection writes them in batches, a few seconds later. A recall neither waits
+for it nor fails because of it. Samples that cannot be written are dropped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ MOST = 1000
 
 
 class RecallLogWriter:
-    """Samples on their way to the table recall_log."""
+    """Writes samples to the table recall_log."""
 
     def __init__(self, dsn: str) -> None:
-        """Keep where they go; nothing is opened before there is one."""
+        """Keep the DSN; open nothing before the first sample."""
         self._dsn = make_conninfo(dsn, connect_timeout=int(SECONDS))
         self._samples: deque[tuple[str, dict[str, object]]] = deque(maxlen=MOST)
         self._lock = Lock()
@@ -37,7 +37,7 @@ class RecallLogWriter:
         self._is_closed = Event()
 
     def add(self, bank: str, share: float, report: RecallReport) -> None:
-        """Keep a recall that ended now, or leave it, by chance."""
+        """Sample a recall that has just ended, with a probability of share."""
         if random.random() >= share:
             return
         times = report.timings
@@ -61,7 +61,7 @@ class RecallLogWriter:
                 self._thread.start()
 
     def close(self) -> None:
-        """Write what is left, and wait for it, a few seconds at most."""
+        """Write the remaining samples; wait a few seconds at most."""
         self._is_closed.set()
         thread = self._thread
         if thread is not None:

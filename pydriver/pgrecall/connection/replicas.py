@@ -1,4 +1,4 @@
-"""Standbys to read from: whose turn it is, who rests, what they must have replayed."""
+"""Choose standbys to read from."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pgrecall.errors import InvalidArgument
 logger = logging.getLogger(__name__)
 
 MAX_LAG = 10.0
-REPLICA_SECONDS = 2  # to wait for a connection to a replica; libpq takes no less
-REST_SECONDS = 5.0  # of one that cannot be reached
+REPLICA_SECONDS = 2  # seconds to wait for a connection to a replica, the minimum of libpq
+REST_SECONDS = 5.0  # seconds for which an unreachable replica is skipped
 _POSITION = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}")
 
 
 class Replicas:
-    """The standbys of a client: whose turn it is, who rests, what they must have replayed.
+    """The standbys of a client: their order, those to skip, and what they must have replayed.
 
     Attributes:
         sources: Their connection strings or pools.
@@ -38,17 +38,17 @@ class Replicas:
     def __init__(
         self, sources: Sequence[object], max_lag: float | None, reads_own_writes: bool
     ) -> None:
-        """Open nothing yet.
+        """Keep the settings; open nothing.
 
         Raises:
-            InvalidArgument: replicas is one text, or max_lag below 0.
+            InvalidArgument: replicas is a string, or max_lag is below 0.
 
         """
         check_type("replicas", sources, Sequence)
         check_type("max_lag", max_lag, float | None)
         check_type("read_your_writes", reads_own_writes, bool)
         if isinstance(sources, str):
-            raise InvalidArgument("replicas is a text, not a list of them", hint="Give a list.")
+            raise InvalidArgument("replicas is a string, not a list", hint="Give a list.")
         if max_lag is not None and not max_lag >= 0:
             raise InvalidArgument(
                 f"max_lag must be at least 0, not {max_lag}", hint="Give seconds."
@@ -62,7 +62,7 @@ class Replicas:
         self._after: str | None = None
 
     def order(self) -> list[int]:
-        """List the places of those to ask, in the order of asking."""
+        """Return the positions of the replicas to ask, in order."""
         self._turn += 1
         count, now = len(self.sources), perf_counter()
         turns = ((self._turn + n) % count for n in range(count))
@@ -73,15 +73,15 @@ class Replicas:
         self._written += 1
 
     def unseen(self) -> int | None:
-        """Return the count of writes, where it is not known up to where they reach in the log."""
+        """Return the count of writes if their position in the log is unknown."""
         is_needed = self._reads_own_writes and self._seen < self._written
         return self._written if is_needed else None
 
     def require(self, position: str, written: int = 0) -> None:
-        """Keep reads behind a position, and so many writes before it.
+        """Require that reads see the log up to a position, which covers a number of writes.
 
         Raises:
-            InvalidArgument: it is not a position in a log.
+            InvalidArgument: position is not a position in a log.
 
         """
         check_type("position", position, str)
@@ -94,11 +94,11 @@ class Replicas:
         self._seen = max(self._seen, written)
 
     def gate(self) -> Call[Any, Any]:
-        """Return the call that fails where a standby is not near enough."""
+        """Return the call that fails if a standby is too far behind."""
         return calls.operations.replica_lag(at_most=self._max_lag, after=self._after)
 
     def note(self, place: int, error: psycopg.Error, trace: Trace) -> None:
-        """Let one that cannot be reached rest; one that is behind may soon have caught up."""
+        """Skip an unreachable replica for a while; one that is behind may soon catch up."""
         is_reached = trace.is_sent and not trace.is_lost
         level = logging.DEBUG if is_reached else logging.WARNING
         logger.log(level, "replica %d did not answer: %s", place, error)
@@ -112,7 +112,7 @@ def _log_bytes(position: str) -> int:
 
 
 def replica_dsn(dsn: str) -> str:
-    """Name the connection as :func:`named_dsn` does, and do not wait long for it."""
+    """Name the connection as :func:`named_dsn` does, and limit the time to connect."""
     named = named_dsn(dsn)
     if conninfo_to_dict(named).get("connect_timeout"):
         return named

@@ -1,4 +1,4 @@
-"""What is sent again after a failure, and when."""
+"""Decide which failed calls are retried, and when."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import psycopg
 from pgrecall.connection.tracing import Trace
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
-_TRIES = 3  # after the first
-_CONFLICT_TRIES = 12  # of what others' commits made fail: somebody else got on
-_ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done: always safe to repeat
+_TRIES = 3  # retries
+_CONFLICT_TRIES = 12  # retries of conflicts between transactions
+_ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done, so a retry is safe
 _CONNECTION_LOST = ("08", "57P01", "57P02")
 _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
-"""What a server says that takes connections again before long; it has no code for it then."""
+"""Messages of a server that will soon accept connections; they come without a code."""
 
 
 def retry_delays() -> Iterator[float]:
-    """Give the seconds to wait before each repetition, a little at random."""
+    """Yield the seconds to wait before each retry, with a random part."""
     for seconds in chain(_RETRY_SECONDS, repeat(_RETRY_SECONDS[-1])):
         yield seconds * random.uniform(0.5, 1.5)
 
@@ -28,7 +28,7 @@ def retry_delays() -> Iterator[float]:
 def is_transient(
     error: psycopg.Error, is_repeatable: bool, trace: Trace, repetitions: int = 0
 ) -> bool:
-    """Tell whether repeating a call may succeed and is safe, after so many repetitions."""
+    """Return whether a retry of a call may succeed and is safe, after some retries."""
     state = error.sqlstate or ""
     if repetitions >= (_CONFLICT_TRIES if state == "40001" else _TRIES):
         return False
@@ -40,9 +40,9 @@ def is_transient(
 
 
 def _may_connect(error: psycopg.Error) -> bool:
-    """Tell whether connecting again may succeed: nothing was refused for good, nothing waited for.
+    """Return whether connecting again may succeed.
 
-    A pool that gave no connection in time has waited long enough.
+    It may not if the server refused the role, or if a pool has already waited for a connection.
     """
     if type(error).__name__ in ("PoolTimeout", "PoolClosed"):
         return False

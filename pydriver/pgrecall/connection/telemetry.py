@@ -1,12 +1,12 @@
-"""Spans and metrics of OpenTelemetry, for applications that use it.
+"""OpenTelemetry spans and metrics, for applications that use it.
 
-Nothing is imported here that the application has not imported: where opentelemetry.trace is not
-loaded nobody listens, and each function below returns after a look. A span holds names, counts and
-times, never the text of a question, a fact or an error.
+Nothing is imported here that the application has not imported: if opentelemetry.trace is not
+loaded, each function below returns at once. A span holds names, counts and times, never the text of
+a question, a fact or an error.
 
 Spans: recall and retain; within them embed, rerank, and one for each statement, with the attributes
-that the semantic conventions have for database clients. Metrics: the histogram
-pgrecall.recall.duration, in seconds, and the counter pgrecall.recall.degradations.
+of the semantic conventions for database clients. Metrics: the histogram pgrecall.recall.duration,
+in seconds, and the counter pgrecall.recall.degradations.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _SYSTEM = "postgresql"
 
 
 def is_used() -> bool:
-    """Tell whether the application has loaded the API of OpenTelemetry."""
+    """Return whether the application has loaded the API of OpenTelemetry."""
     return "opentelemetry.trace" in sys.modules
 
 
 @contextmanager
 def operation(name: str, bank: str) -> Iterator[Span | None]:
-    """Make a span of a call of the driver; None where nobody listens."""
+    """Make a span of a driver call; None without OpenTelemetry."""
     if not is_used():
         yield None
         return
@@ -53,7 +53,7 @@ def operation(name: str, bank: str) -> Iterator[Span | None]:
 
 @contextmanager
 def recall(bank: str) -> Iterator[Callable[[RecallReport], RecallReport]]:
-    """Make a span of a recall; what is yielded takes note of its report, and returns it."""
+    """Make a span of a recall; yield a function that records and returns its report."""
     start = perf_counter()
     with operation("recall", bank) as span:
         failed = "error"
@@ -82,7 +82,7 @@ def recall(bank: str) -> Iterator[Callable[[RecallReport], RecallReport]]:
 
 
 def stage(name: str, seconds: float) -> None:
-    """Make a span of a stage that ended now."""
+    """Make a span of a stage that has just ended."""
     if not is_used():
         return
     now = time_ns()
@@ -92,7 +92,7 @@ def stage(name: str, seconds: float) -> None:
 
 @contextmanager
 def statement(sql: str, connection: psycopg.BaseConnection[Any]) -> Iterator[None]:
-    """Make a span of a statement on its way to the server and back."""
+    """Make a span of a statement."""
     if not is_used():
         yield
         return
@@ -114,7 +114,7 @@ def statement(sql: str, connection: psycopg.BaseConnection[Any]) -> Iterator[Non
 
 @contextmanager
 def _current(name: str, kind: Any, about: dict[str, Any]) -> Iterator[Span]:
-    """Make a span, and that of its children; an error is named by its type and code alone."""
+    """Make a span and make it current; an error is recorded by type and code only."""
     from opentelemetry.trace import StatusCode
 
     with _tracer().start_as_current_span(
@@ -164,6 +164,6 @@ def _metrics_of(provider: MeterProvider) -> tuple[Histogram, Counter]:
     degradations = meter.create_counter(
         "pgrecall.recall.degradations",
         unit="{degradation}",
-        description="Parts that recalls were answered without.",
+        description="Parts that were left out of recalls.",
     )
     return duration, degradations

@@ -1,4 +1,4 @@
-"""Times of sending a call, its time limit, and a warning of long waits for a connection."""
+"""Times and time limit of a call, and a warning about long waits for a connection."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ logger = logging.getLogger(__name__)
 
 SLOW_CONNECTION_SECONDS = 0.05
 WARN_EVERY_SECONDS = 60.0
-_LEAST_SECONDS = 0.002  # a limit of 0 would be none, and the server counts milliseconds
+_LEAST_SECONDS = 0.002  # the server's unit; a limit of 0 would mean none
 
 
 @dataclass(slots=True)
 class Trace:
-    """Times of sending a call, in seconds, and its deadline."""
+    """Times of a call in seconds, and its deadline."""
 
     wait: float = 0.0
     database: float = 0.0
@@ -36,7 +36,7 @@ class Trace:
 
     @property
     def left(self) -> float | None:
-        """Seconds until the deadline, at least 0; None without one."""
+        """Seconds until the deadline, at least 0; None without a deadline."""
         if self.timeout is None:
             return None
         return max(0.0, self.start + self.timeout - perf_counter())
@@ -44,34 +44,34 @@ class Trace:
     def pool_arguments(
         self, connection: Callable[..., object], at_most: float | None = None
     ) -> dict[str, float]:
-        """Return the time limit for borrowing a connection, where the pool knows of one."""
+        """Return the time limit for borrowing a connection, if the pool supports one."""
         left = min((one for one in (self.left, at_most) if one is not None), default=None)
         if left is None or "timeout" not in signature(connection).parameters:
             return {}
         return {"timeout": max(left, _LEAST_SECONDS)}
 
     def limits(self) -> tuple[Call[Any, Any] | None, Call[Any, Any]]:
-        """Return the calls that limit the time of a statement, and that restore the limit."""
+        """Return the calls that set and restore the time limit of statements."""
         left = self.left
         limit = None if left is None else limit_time(max(left, _LEAST_SECONDS))
         return limit, unlimit_time()
 
     def too_late(self, error: psycopg.Error) -> OutOfTime | None:
-        """Return the error to raise where a statement or a pool failed since time was up."""
+        """Return the error to raise if a statement or a pool failed because of the deadline."""
         is_cut = isinstance(error, psycopg.errors.QueryCanceled) or error.sqlstate is None
         if not is_cut or self.left is None or self.left > _LEAST_SECONDS:
             return None
         return OutOfTime(
-            f"the timeout of {self.timeout:g} s passed before the database had answered",
+            f"the timeout of {self.timeout:g} s passed before the database answered",
             hint="Allow more time with timeout=..., or ask for less with budget='low'.",
         )
 
     def acquired(self, since: float, source: object = None) -> None:
-        """Note how long a connection took, and warn when that was long.
+        """Record how long a connection took; warn if it was long.
 
         Args:
-            since: When it was asked for.
-            source: The pool that it came from, where it says how it fares.
+            since: When it was requested.
+            source: The pool that it came from, for its statistics.
 
         """
         seconds = perf_counter() - since
@@ -80,12 +80,12 @@ class Trace:
             _warn_of_wait(seconds, source)
 
     def returned(self, since: float) -> None:
-        """Note how long it took to commit and to give the connection back."""
+        """Record how long it took to commit and to return the connection."""
         self.database += perf_counter() - since
 
     @contextmanager
     def timing(self, connection: psycopg.BaseConnection[object]) -> Iterator[None]:
-        """Measure a statement on the connection, and note whether that was lost."""
+        """Time a statement on a connection; record whether the connection was lost."""
         self.is_lost = False
         self.is_sent = True
         start = perf_counter()
@@ -102,7 +102,7 @@ _warned_at = -inf
 
 
 def _warn_of_wait(seconds: float, source: object) -> None:
-    """Warn that a connection took long, at most once in a while."""
+    """Warn about a long wait, at most once in a while."""
     global _warned_at
     if perf_counter() - _warned_at < WARN_EVERY_SECONDS:
         return

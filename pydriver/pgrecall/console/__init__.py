@@ -1,7 +1,7 @@
-"""The console: a local web page of what is remembered, and why an answer is as it is.
+"""The console: local web pages that show what is remembered and explain answers.
 
-``pgrecall console`` serves it on this machine. :func:`application` is the same as ASGI application,
-to be mounted behind a login of your own. Needs the extra ``console``.
+``pgrecall console`` serves them on this machine. :func:`application` is the same as an ASGI
+application, to be mounted behind your own login. Needs the extra ``console``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def application(
     secret: str | None = None,
     origins: tuple[str, ...] = (),
 ) -> Application:
-    """Make the console as ASGI application; it asks nobody for a login.
+    """Make the console as an ASGI application without a login.
 
-    Whoever reaches it sees what the role of the connection sees.
+    Everybody who can reach it sees what the role of the connection sees.
 
     Args:
-        memory: The client; made by connect() with a pool_size, it answers pages at once.
-        is_writable: Whether corrections can be made and undone, and entities merged.
-        secret: What the tokens of its forms are made with; default: a random one. Several
-            processes that serve the same pages need the same.
-        origins: Other origins whose pages may send its forms.
+        memory: The client. Give connect() a pool_size so that it can answer pages concurrently.
+        is_writable: Whether facts can be corrected and entities merged.
+        secret: The key of the tokens in forms. Processes that serve the same pages need the same
+            key. Default: a random one.
+        origins: Other origins whose pages may send forms.
 
     Raises:
         ImportError: a package of the extra is missing.

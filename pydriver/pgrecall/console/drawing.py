@@ -1,6 +1,6 @@
-"""Drawings of the page of ``pgrecall recall --html``: bars, and the path to an answer.
+"""Drawings for ``pgrecall recall --html``: bars, and the path to an answer.
 
-SVG without scripts; its colours come from the style of the page, so that they fit dark and light.
+They are SVG without scripts. The colours come from the page's style, for dark and light mode.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pgrecall.wording import line
 _WIDTH = 360
 _NODE_HEIGHT = 28
 _GAP = 34
-_LETTERS = 46  # that fit into a node
+_LETTERS = 46  # letters that fit into a node
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What led to an answer: nodes from the question's end on, and an edge between any two.
+    """The path to an answer: nodes, beginning at the question, and the edges between them.
 
     Attributes:
-        nodes: Names of entities or texts of facts, and whether it is a fact.
-        edges: What joins a node to the next one, and whether it leads from the former to it.
+        nodes: Names of entities or texts of facts, and whether the node is a fact.
+        edges: Label of the edge to the next node, and whether the edge points to that node.
 
     """
 
@@ -33,11 +33,11 @@ class Path:
 
 
 def path_of(hit: Hit, texts: Mapping[int, str]) -> Path | None:
-    """Read the path of a hit; None where no arm followed one.
+    """Return the path of a hit; None if no path led to it.
 
     Args:
         hit: The hit.
-        texts: Of the facts on paths, by id.
+        texts: Texts of the facts on paths, by id.
 
     """
     via = hit.via or {}
@@ -61,7 +61,7 @@ def ids_of(hit: Hit) -> list[int]:
 
 
 def _chain(told: str, kinds: Sequence[str]) -> Path | None:
-    """Take the line of a chain of relations apart: Ana ← mentors ← Bo → reports_to → Cy."""
+    """Parse a chain of relations: Ana ← mentors ← Bo → reports_to → Cy."""
     nodes, edges = [], []
     for kind in kinds:
         arrows = {told.find(f" {arrow} {kind} {arrow} "): arrow for arrow in "→←"}
@@ -76,7 +76,7 @@ def _chain(told: str, kinds: Sequence[str]) -> Path | None:
 
 
 def draw_path(path: Path) -> str:
-    """Draw a path from top to bottom, which fits any width."""
+    """Draw a path from top to bottom, so that it fits any width."""
     drawn = []
     for n, (text, is_fact) in enumerate(path.nodes):
         top = n * (_NODE_HEIGHT + _GAP)
@@ -117,7 +117,7 @@ def _arrow(label: str, is_forth: bool) -> str:
 
 
 def bar(parts: Sequence[tuple[str, float, str]], whole: float, label: str) -> str:
-    """Draw parts side by side; the whole is as wide as the page."""
+    """Draw a bar of parts side by side; the whole bar has the width of the page."""
     drawn = []
     left = 0.0
     for name, value, colour in parts:

@@ -1,4 +1,4 @@
-"""What the page of ``pgrecall recall --html`` tells besides the answer, looked up in the bank."""
+"""Look up what ``pgrecall recall --html`` shows besides the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgrecall.rows import ArmFinding, RecallOption, RecallStep
 if TYPE_CHECKING:
     from pgrecall.asking.recall_options import RecallOptions
 
-FIRST = 5  # hits of each arm that are shown
+FIRST = 5  # hits shown for each arm
 
 
 def gathered(
@@ -34,16 +34,16 @@ def gathered(
     """Look up what the page shows.
 
     Args:
-        recall: What was asked.
+        recall: The client.
         bank: Name of the bank.
         question: The question.
-        given: The options that it was asked with.
+        given: The options of the recall.
         report: The answer.
-        steps: Those of the memories that were asked about, by id.
+        steps: Steps of the memories that the user asked about, by id.
         model: Name of the embedding model; None for none.
 
     """
-    marks = uuid4().hex, uuid4().hex  # nobody can have written these into a memory
+    marks = uuid4().hex, uuid4().hex  # no memory can contain these
     marked = {
         hit.memory_id: recall.highlight(
             bank, hit.memory_id, question, start_mark=marks[0], end_mark=marks[1]
@@ -64,7 +64,7 @@ def gathered(
     values = recall.bank_options(bank)
     for name, value in given.items():
         own = values.get(name)
-        if isinstance(value, Mapping) and isinstance(own, Mapping):  # as weights: arm by arm
+        if isinstance(value, Mapping) and isinstance(own, Mapping):  # arm by arm, like weights
             value = {**own, **value}
         if value is not None and name != "explain":
             values[name] = value
@@ -83,9 +83,10 @@ def gathered(
 def _found(
     recall: Recall, bank: str, question: str, given: RecallOptions, report: RecallReport
 ) -> dict[str, list[ArmFinding]]:
-    """Ask for the first hits of each arm, as the recall had them."""
+    """Return the first hits of each arm, as in the recall."""
     found: dict[str, list[ArmFinding]] = {}
-    # Without its embedder the recall goes on, and this would not: the report says so already.
+    # Unlike the recall, this fails without the embedder; the report already says that it is
+    # missing.
     if all(one.what != "embedder" for one in report.degradations):
         for hit in recall.arm_hits(bank, question, **given):
             found.setdefault(hit.arm, []).append(hit)
@@ -101,11 +102,13 @@ def _text(recall: Recall, bank: str, one: int) -> str:
 def changed(
     options: Iterable[RecallOption], values: Mapping[str, object]
 ) -> list[tuple[str, str, str]]:
-    """List name, value and default of options that differ from their default, depth and budget too.
+    """List name, value and default of options that differ from their default.
+
+    Depth and budget are always listed.
 
     Args:
-        options: Those of a recall.
-        values: What they are, and other arguments of the recall.
+        options: The options of a recall.
+        values: Their values, and other arguments of the recall.
 
     """
     defaults = {option.name: option.default_value for option in options}

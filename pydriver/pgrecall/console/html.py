@@ -1,8 +1,8 @@
-"""What ``pgrecall recall --html`` and the console's page Ask tell of an answer.
+"""What ``pgrecall recall --html`` and the console's page Ask show of an answer.
 
-The page itself is a template; here is what stands in it. Without scripts or external resources.
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; no bar says
-by colour alone what the words beside it do not.
+This module fills the template. The page has no scripts or external resources. Its colours are Okabe
+and Ito's, which people with any colour vision can distinguish, and whatever a colour shows is also
+written beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgrecall.report import RecallReport
 from pgrecall.rows import ArmFinding, ArmReport, Hit, QueryEntity, RecallStep, Timings
 from pgrecall.wording import path
 
-COLOURS = (  # as .hue-0 and so on in answer.css: of the arms, in the order in which they run
+COLOURS = (  # .hue-0 and so on in answer.css, for the arms in the order in which they run
     "#D55E00",
     "#0072B2",
     "#E69F00",
@@ -47,16 +47,16 @@ _OTHER = 11
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the page tells besides the answer.
+    """What the page shows besides the answer.
 
     Attributes:
-        entities: Those that the question names.
-        marked: Texts of hits by id, with a mark before and one after each word that matches.
-        marks: These two.
-        texts: Of the facts on the paths and those of arms, by id.
+        entities: Entities that the question names.
+        marked: Texts of hits by id, with marks before and after each matching word.
+        marks: The mark before and the mark after a word.
+        texts: Texts of the facts on paths and of the arms' hits, by id.
         found: The first hits of each arm.
-        settings: Name, value and default of what was set otherwise.
-        missed: Texts of memories that were asked about, and the steps of each through the recall.
+        settings: Name, value and default of options that are not at their default.
+        missed: Texts of memories that the user asked about, with their steps through the recall.
 
     """
 
@@ -75,12 +75,12 @@ class ShownHit:
 
     Attributes:
         hit: The hit.
-        text: Its text, with the words that match marked.
+        text: Its text, with matching words marked.
         bars: Its bars.
-        arms: Name, colour and what it said of each arm that found it.
-        place: Why it stands where it stands.
-        path: What led to it, drawn; empty for none.
-        origin: Names and values of what else is known of it.
+        arms: Name, colour and result of each arm that found it.
+        place: Explanation of its place.
+        path: Drawing of its path; empty for none.
+        origin: Names and values of its other fields.
 
     """
 
@@ -98,20 +98,20 @@ class Shown:
     """An answer as template answer.html shows it.
 
     Attributes:
-        understood: What was understood of the question.
+        understood: What was recognised in the question.
         note: What the bars mean.
-        confidence: That the answer is among the hits.
+        confidence: Probability that the answer is among the hits.
         arms_found: Name and colour of the arms that found something.
         hits: The hits.
-        missed: Memories that were asked about, and the steps of each through the recall.
+        missed: Memories that the user asked about, with their steps through the recall.
         arms: Report and colour of each arm.
-        found: Name and colour of each arm that found something, its first hits, their texts and
-            their places in the answer.
-        settings: Name, value and default of what was set otherwise.
-        time_bar: Where the time went, drawn.
-        stages: The same as name, colour and milliseconds.
+        found: Name and colour of each arm that found something; its first hits, with their texts
+            and their places in the answer.
+        settings: Name, value and default of options that are not at their default.
+        time_bar: Drawing of the stages' times.
+        stages: Name, colour and milliseconds of each stage.
         total: Milliseconds of all stages.
-        left_out: What was left out, and what to do.
+        left_out: What was left out, and what to do about it.
 
     """
 
@@ -131,13 +131,13 @@ class Shown:
 
 
 def page(bank: str, question: str, report: RecallReport, told: Told) -> str:
-    """Write an answer and its explanation as a page of HTML that stands alone.
+    """Write an answer and its explanation as a self-contained HTML page.
 
     Args:
         bank: Name of the bank.
-        question: The question, as it was asked.
-        report: The answer; with a table of the arms where it was explained.
-        told: What else is known of it.
+        question: The question.
+        report: The answer, with a report for each arm if it was explained.
+        told: What the page shows besides the answer.
 
     """
     style = templates.style("colours.css", "answer.css", "alone.css")
@@ -148,18 +148,18 @@ def page(bank: str, question: str, report: RecallReport, told: Told) -> str:
 
 
 def shown(report: RecallReport, told: Told) -> Shown:
-    """Make of an answer and what is known of it what the template shows."""
+    """Return what the template shows."""
     hues = {arm.arm: min(n, _OTHER) for n, arm in enumerate(report.arms)}
     is_reranked = any(hit.rerank_score is not None for hit in report.hits)
     best = max((hit.score for hit in report.hits), default=0.0)
     first = max((hit.final_score for hit in report.hits), default=0.0) if is_reranked else None
-    fused = "the fused score, its parts are what each arm gave to it."
+    fused = "the fused score, divided into the contributions of the arms."
     places = {hit.memory_id: hit.rank for hit in report.hits}
     stages = [(name, getattr(report.timings, field), hue) for field, (name, hue) in STAGES.items()]
     return Shown(
         understood=list(_understood(report, told.entities)),
         note=(
-            f"The upper bar is the final score, by which they are ordered; the lower is {fused}"
+            f"The upper bar is the final score, which orders the hits; the lower is {fused}"
             if is_reranked
             else f"The length of a bar is {fused}"
         ),
@@ -223,7 +223,7 @@ def _shown_hit(
 
 
 def _marked(hit: Hit, told: Told) -> str:
-    """Write the text of a hit with the words that match marked."""
+    """Return the text of a hit with matching words marked."""
     text = escaped(told.marked.get(hit.memory_id, hit.text))
     for mark, tag in zip(told.marks, ("<mark>", "</mark>"), strict=True):
         text = text.replace(mark, tag) if mark else text
@@ -272,6 +272,6 @@ def _time_bar(timings: Timings, stages: Sequence[tuple[str, float, int]]) -> Mar
 
 
 def _sorted(arms: Iterable[str], hues: Mapping[str, int]) -> list[str]:
-    """Give an arm the same place in every bar: that in which it runs."""
+    """Sort arms in the order in which they run, so that every bar has the same order."""
     places = {name: place for place, name in enumerate(hues)}
     return sorted(arms, key=lambda name: (places.get(name, len(places)), name))

@@ -1,7 +1,6 @@
-"""The templates, of the console and of ``pgrecall recall --html``, and how values are written.
+"""Templates of the console and of ``pgrecall recall --html``, with their filters.
 
-Everything that is put into a template is escaped; only drawings of ours come as markup. Needs
-Jinja2 alone.
+All values are escaped, except our own drawings. Needs only Jinja2.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _DAY_LENGTH = len("2026-03-05")
 
 @cache
 def environment() -> Environment:
-    """Return the templates."""
+    """Return the Jinja2 environment."""
     made = Environment(
         loader=PackageLoader("pgrecall.console"),
         autoescape=True,
@@ -39,13 +38,13 @@ def environment() -> Environment:
 
 
 def style(*names: str) -> Markup:
-    """Return files of style, ours, for a page that stands alone."""
+    """Return the text of our CSS files, for a self-contained page."""
     found = files("pgrecall.console") / "static"
     return Markup("").join(Markup((found / name).read_text(encoding="utf-8")) for name in names)
 
 
 def period(value: Period | None) -> str:
-    """Write a period, its last day included where it ends at midnight."""
+    """Format a period; one that ends at midnight ends with the day before."""
     if value is None:
         return ""
     start, end = value
@@ -56,10 +55,10 @@ def period(value: Period | None) -> str:
 
 
 def moment(value: datetime | str | None) -> str:
-    """Write a time in UTC; a day where it is midnight."""
+    """Format a time in UTC; midnight is written as a day."""
     if not value:
         return ""
-    if isinstance(value, str):  # of JSON, which may hold a time that Python cannot
+    if isinstance(value, str):  # from JSON, which may hold a time outside Python's range
         try:
             return moment(datetime.fromisoformat(value))
         except ValueError:
@@ -70,19 +69,19 @@ def moment(value: datetime | str | None) -> str:
 
 
 def day(seconds: float) -> str:
-    """Write the day of a number of seconds since 1970, in UTC."""
+    """Format seconds since 1970 as a day in UTC."""
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d}"
 
 
 def written(value: object) -> str:
-    """Write a value as JSON, for people."""
+    """Format a value as readable JSON."""
     if isinstance(value, Mapping):
         value = dict(value)
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def size_of(count: float | None) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     if count is None:
         return ""
     size, unit = float(count), "bytes"
@@ -94,7 +93,7 @@ def size_of(count: float | None) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Put spaces in place of control characters, which a page cannot show."""
+    """Replace control characters, which a page cannot show, by spaces."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
     return "".join(c if c.isprintable() or c == "\n" else " " for c in value)

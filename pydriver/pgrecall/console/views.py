@@ -1,7 +1,7 @@
-"""The pages of the console: what each asks the database for, and the template that shows it.
+"""The pages of the console: their queries and their templates.
 
-A view takes what was asked and returns a page, a file, another place, or what becomes JSON. Nothing
-here knows of HTTP. What decides is SQL; each page is a call or a few.
+A view takes a request and returns a page, a file, a redirect or a value for JSON. Nothing here
+depends on HTTP. SQL decides; each page makes one or a few calls.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TUNING_SECONDS = 60.0
 
 
 class ReadOnlyError(Exception):
-    """A form was sent that would write, to a console that only reads."""
+    """A form would write, but the console is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A template and what stands in it."""
+    """A template and its values."""
 
     template: str
     values: Mapping[str, object]
@@ -51,7 +51,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to keep."""
+    """A file to download."""
 
     name: str
     content: str
@@ -60,7 +60,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Another page, where a form leads."""
+    """A redirect to another page after a form."""
 
     place: str
 
@@ -72,8 +72,8 @@ class Asked:
     Attributes:
         memory: The client.
         is_writable: Whether the console may write.
-        given: What the address says, by name.
-        form: What a form says, by name.
+        given: Query parameters, by name.
+        form: Fields of the form, by name.
 
     """
 
@@ -83,27 +83,27 @@ class Asked:
     form: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, name: str) -> str | None:
-        """Return a text; None where it is empty or missing."""
+        """Return a text; None if it is empty or missing."""
         return (self.form.get(name) or self.given.get(name) or "").strip() or None
 
     def needed(self, name: str) -> str:
-        """Return a text that must be there."""
+        """Return a text that is required."""
         found = self.text(name)
         if found is None:
-            raise InvalidArgument(f"{name} is missing", hint="Open the page from another one.")
+            raise InvalidArgument(f"{name} is missing", hint="Open this page by a link.")
         return found
 
     @property
     def bank(self) -> str:
         """The bank that the page is about."""
-        # Not stripped: a bank may have any name.
+        # Not stripped, since names of banks may have spaces.
         found = self.form.get("bank") or self.given.get("bank")
         if not found:
-            raise InvalidArgument("the page is about no bank", hint="Choose one on the first page.")
+            raise InvalidArgument("no bank is selected", hint="Choose a bank on the first page.")
         return found
 
     def whole(self, name: str) -> int | None:
-        """Return a whole number; None where it is missing."""
+        """Return an integer; None if it is missing."""
         found = self.text(name)
         if found is None:
             return None
@@ -118,7 +118,7 @@ class Asked:
         return number
 
     def moment(self, name: str) -> datetime | None:
-        """Return the beginning of a day, or a time; in UTC where no zone is given."""
+        """Return a time, or the start of a day; in UTC unless a zone is given."""
         found = self.text(name)
         if found is None:
             return None
@@ -138,7 +138,7 @@ class Asked:
         return None if since is None and until is None else (since, until)
 
     def choice(self, name: str, among: Sequence[str]) -> str:
-        """Return one of several; the first where it is missing."""
+        """Return one of several values; the first if it is missing."""
         found = self.text(name) or among[0]
         if found not in among:
             raise InvalidArgument(
@@ -148,14 +148,14 @@ class Asked:
         return found
 
     def write(self) -> Recall:
-        """Return the client to write with.
+        """Return the client for writing.
 
         Raises:
-            ReadOnlyError: the console only reads.
+            ReadOnlyError: the console is read-only.
 
         """
         if not self.is_writable:
-            raise ReadOnlyError("This console only reads")
+            raise ReadOnlyError("This console is read-only")
         return self.memory
 
 
@@ -167,7 +167,7 @@ def banks(asked: Asked) -> Page:
 
 
 def bank(asked: Asked) -> Page:
-    """Show a bank at a glance."""
+    """Show an overview of a bank."""
     memory, name = asked.memory, asked.bank
     statistics = memory.bank_statistics(name)
     unit = asked.choice("unit", ("month", *UNITS))
@@ -198,8 +198,8 @@ def bank(asked: Asked) -> Page:
 
 
 def facts(asked: Asked) -> Page:
-    """List facts, and search them while somebody types."""
-    # Not stripped: a space says that the last word is complete.
+    """List facts, and search them while the user types."""
+    # Not stripped, since a space at the end completes the last word.
     words = asked.given.get("words", "").lstrip()
     kind = asked.text("type")
     state = asked.choice("state", ("current", "all"))
@@ -230,7 +230,7 @@ def facts(asked: Asked) -> Page:
 
 
 def fact(asked: Asked) -> Page:
-    """Show one fact with all that hangs on it."""
+    """Show one fact with everything that refers to it."""
     memory, name = asked.memory, asked.bank
     memory_id = asked.whole("id") or 0
     found = memory.get(name, memory_id)
@@ -247,7 +247,7 @@ def fact(asked: Asked) -> Page:
 
 
 def entities(asked: Asked) -> Page:
-    """List entities, and pairs that may be the same."""
+    """List entities, and pairs that may be duplicates."""
     name, before = asked.text("name"), asked.whole("before")
     found = asked.memory._run(
         browsing.list_entities(
@@ -296,11 +296,11 @@ def entity(asked: Asked) -> Page:
 
 
 def graph(asked: Asked) -> Page:
-    """Show the graph around an entity or a fact; of the entity with most facts where none is."""
+    """Show the graph around an entity or a fact; by default, the entity with most facts."""
     edges = _edges(asked)
     begin = _begin(asked)
     nodes = _nodes(edges)
-    # As long as facts were said: that is what the slider goes through.
+    # The slider covers the time from the first fact to the last.
     counts = asked.memory._run(
         browsing.memory_counts(asked.bank, unit="month", basis="said", filter=None)
     )
@@ -318,7 +318,7 @@ def graph(asked: Asked) -> Page:
 
 
 def graph_elements(asked: Asked) -> object:
-    """Return the graph as Cytoscape.js takes it; a key is text: JavaScript rounds large ones."""
+    """Return the graph for Cytoscape.js; keys are text, since JavaScript rounds large numbers."""
     begin, edges = _begin(asked), _edges(asked)
     return {
         "nodes": [
@@ -357,8 +357,8 @@ class Node:
         kind: "entity" or "memory".
         key: Its key.
         name: Its name, or the beginning of its text.
-        rarity: Of an entity, how much it tells, 0 to 1.
-        more: Of an entity, how many facts at least mention it that are not in the graph.
+        rarity: Rarity of an entity, 0 to 1.
+        more: Minimum number of facts that mention an entity and are not in the graph.
 
     """
 
@@ -384,7 +384,7 @@ def _nodes(edges: Sequence[GraphEdge]) -> dict[tuple[str, int], Node]:
 
 
 def _begin(asked: Asked) -> tuple[str, int] | None:
-    """Return where the graph begins."""
+    """Return the node at which the graph begins."""
     for kind in ("entity", "memory"):
         key = asked.whole(kind)
         if key is not None:
@@ -393,7 +393,7 @@ def _begin(asked: Asked) -> tuple[str, int] | None:
         named = asked.memory._run(browsing.list_entities(asked.bank, name=name, top_k=1))
         if not named:
             raise EntityNotFound(
-                f'no entity has "{name}" in its names', hint="The page Entities lists them."
+                f'no entity has a name with "{name}" in it', hint="The page Entities lists them."
             )
         return "entity", named[0].entity_id
     largest = asked.memory._run(browsing.list_entities(asked.bank, top_k=1))
@@ -421,7 +421,7 @@ def _edges(asked: Asked) -> list[GraphEdge]:
 
 
 def timeline(asked: Asked) -> Page:
-    """Show what happened when."""
+    """Show events on a timeline."""
     unit = asked.choice("unit", ("month", *UNITS))
     basis = asked.choice("basis", BASES)
     entity = asked.text("entity")
@@ -454,7 +454,7 @@ def timeline(asked: Asked) -> Page:
 
 
 def ask(asked: Asked) -> Page:
-    """Ask a question, and show all that led to the answer."""
+    """Ask a question and explain the answer."""
     question = asked.text("question")
     bank_weights = _weights(asked.memory, asked.bank)
     values: dict[str, object] = {
@@ -473,7 +473,7 @@ def ask(asked: Asked) -> Page:
 
 
 def ask_file(asked: Asked) -> File:
-    """Return the answer as a page that stands alone, to be sent to somebody."""
+    """Return the answer as a self-contained page that can be sent to others."""
     question = asked.needed("question")
     report, told = _explained(asked, question)
     return File("answer.html", html.page(asked.bank, question, report, told), "text/html")
@@ -537,11 +537,11 @@ def compare(asked: Asked) -> Page:
 
 
 def compared(asked: Asked) -> Page:
-    """Ask questions with two settings, and show where the answers differ; tune on request."""
+    """Ask questions with two settings and show where the answers differ; tune on request."""
     lines = [line for line in (asked.text("questions") or "").splitlines() if line.strip()]
     if not lines or len(lines) > MOST_QUESTIONS:
         raise InvalidArgument(
-            f"{len(lines)} questions", hint=f"Write 1 to {MOST_QUESTIONS}, one a line."
+            f"{len(lines)} questions", hint=f"Write 1 to {MOST_QUESTIONS}, one per line."
         )
     memory, questions = asked.memory, [_question_of(line) for line in lines]
     judged = [n for n, question in enumerate(questions) if question.relevant]
@@ -615,13 +615,13 @@ def _settings_of(side: str, text: str) -> dict[str, Any]:
         ) from error
     if not isinstance(found, dict):
         raise InvalidArgument(
-            f"settings {side} are not an object", hint='Such as {"diversity": 0.3}.'
+            f"settings {side} are not a JSON object", hint='Such as {"diversity": 0.3}.'
         )
     return found
 
 
 def _question_of(line: str) -> Judged:
-    """Read a question, or one with known answers as pgrecall eval takes it."""
+    """Parse a question, as plain text or as a JSON line of pgrecall eval."""
     if not line.lstrip().startswith("{"):
         return Judged(line.strip(), {})
     try:
@@ -629,7 +629,7 @@ def _question_of(line: str) -> Judged:
     except ValueError as error:
         raise InvalidArgument(
             f'"{line[:80]}" is not a question',
-            hint='Write it plainly, or as {"question": "Who leads Atlas?", "relevant": ["key"]}.',
+            hint='Write text or JSON: {"question": "Who leads Atlas?", "relevant": ["key"]}.',
         ) from error
     [judged] = evaluation.judged_questions([found])
     return judged
@@ -643,12 +643,12 @@ def _first_place(hits: Sequence[Hit], question: Judged) -> int:
 
 
 def _moved(hit: Hit, other: Sequence[int]) -> int | None:
-    """Return where the other answer has a hit; None where it has it not."""
+    """Return the place of a hit in the other answer; None if it is not there."""
     return other.index(hit.memory_id) + 1 if hit.memory_id in other else None
 
 
 def operations(asked: Asked) -> Page:
-    """Show what a DBA watches; what takes long comes by a request of its own."""
+    """Show what a DBA watches; slow parts come by requests of their own."""
     memory = asked.memory
     found = memory.banks()
     pending = []
@@ -671,13 +671,13 @@ def operations(asked: Asked) -> Page:
 
 
 def health(asked: Asked) -> Page:
-    """Show what the doctor finds."""
+    """Show the findings of the doctor."""
     with asked.memory._connection(Trace()) as connection:
         return Page("doctor.html", {"findings": examine_connected(connection)})
 
 
 def end(asked: Asked) -> Moved:
-    """End a fact, for another one or for none."""
+    """End a fact, and optionally name the one that replaces it."""
     asked.write().supersede(
         asked.bank, asked.whole("id") or 0, superseded_by=asked.whole("superseded_by")
     )
@@ -698,7 +698,7 @@ def merge(asked: Asked) -> Moved:
 
 
 def split(asked: Asked) -> Moved:
-    """Split the facts that are ticked off an entity."""
+    """Move the selected facts from an entity to a new one."""
     chosen = [int(name[2:]) for name in asked.form if name.startswith("m-") and name[2:].isdigit()]
     new = asked.write().split_entity(
         asked.bank, asked.whole("id") or 0, chosen, asked.needed("name")
@@ -707,7 +707,7 @@ def split(asked: Asked) -> Moved:
 
 
 def rename(asked: Asked) -> Moved:
-    """Give an entity another name."""
+    """Rename an entity."""
     asked.write().rename_entity(asked.bank, asked.whole("id") or 0, asked.needed("name"))
     return _entity_page(asked, asked.whole("id") or 0)
 
@@ -730,7 +730,7 @@ def _time_of(occurred: Period | None, said: datetime | None) -> datetime:
 
 
 def _plot(counts: Sequence[MemoryCount], *, is_sum: bool = False) -> dict[str, object]:
-    """Make of counts what plot.js draws: times, and a series for each type."""
+    """Convert counts for plot.js: times, and a series for each type."""
     times = sorted({count.starts_at for count in counts})
     kinds = sorted({count.fact_type for count in counts})
     by_kind: dict[str, dict[datetime, int]] = defaultdict(dict)

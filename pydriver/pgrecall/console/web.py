@@ -1,8 +1,8 @@
-"""How the console is served: its doors, the safety of its pages, and one wrapper around each view.
+"""Serve the console: access, security headers, and a wrapper around each view.
 
-A page has no script and no style but the files that come with it, and loads nothing from elsewhere.
-What writes is a form of a page of ours: it comes from the same origin, and has the token that the
-page had for this browser. It is refused unless the console was started to write.
+A page loads only scripts and styles that come with pgrecall. A form that writes must come from the
+same origin and have the token that the page got for this browser. It is refused unless the console
+was started with --write.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    # Not "no-referrer": forms would then come from the origin "null".
+    # With "no-referrer" forms would have the origin "null".
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -75,12 +75,12 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share.
+    """The state that all requests share.
 
     Attributes:
         memory: The client.
-        is_writable: Whether forms that write are taken.
-        secret: What the tokens of forms are made with.
+        is_writable: Whether forms that write are accepted.
+        secret: The key of the tokens in forms.
 
     """
 
@@ -110,7 +110,7 @@ def make_application(
 
 
 def _with_headers(web: Application) -> Application:
-    """Send the headers that keep a page safe with whatever is answered."""
+    """Add the security headers to every answer."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def sent(message: Message) -> None:
@@ -144,7 +144,7 @@ async def _answer(
         if is_new or not hmac.compare_digest(given.encode(), form_token.encode()):
             late = _error(
                 "The form is out of date",
-                "Open the page again, and send its form once more.",
+                "Reload the page and send the form again.",
                 HTTPStatus.FORBIDDEN,
             )
             return await _page(request, "", late, console)
@@ -157,12 +157,12 @@ async def _answer(
         found = _error(error.message, error.hint, _STATUS.get(type(error), HTTPStatus.BAD_REQUEST))
     except psycopg.errors.InsufficientPrivilege as error:
         said = error.diag.message_primary or str(error)
-        found = _error(said, "The role of the connection lacks the right.", HTTPStatus.FORBIDDEN)
+        found = _error(said, "The connection's role lacks the privilege.", HTTPStatus.FORBIDDEN)
     except psycopg.DataError as error:
         found = _error(error.diag.message_primary or str(error), error.diag.message_hint)
     except psycopg.OperationalError as error:
         found = _error(
-            "The database does not answer.", str(error).strip(), HTTPStatus.SERVICE_UNAVAILABLE
+            "The database is not available.", str(error).strip(), HTTPStatus.SERVICE_UNAVAILABLE
         )
     response = await _response(request, form_token, found, console)
     if is_new:
@@ -236,7 +236,7 @@ async def _http_error(console: Console, request: Request, error: HTTPException) 
 
 
 async def _failed(console: Console, request: Request, error: Exception) -> Response:
-    # Starlette raises it again afterwards, so the server logs it.
+    # Starlette raises the error again, so the server logs it.
     page = _error(
         "Something went wrong here",
         f"{type(error).__name__}; the log of the console has more.",

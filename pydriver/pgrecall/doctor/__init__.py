@@ -1,3 +1,3 @@
-"""Whether a server, the installed packages and every bank are well, and what to do if not."""
+"""Check the server, the packages and the banks, and give advice."""
 
-LEAST_RECALL = 0.9  # of the nearest that a vector index has to find
+LEAST_RECALL = 0.9  # minimum recall of a vector index

@@ -38,7 +38,7 @@ class Finding:
         status: "good", "warning" or "bad".
         about: What was checked.
         found: What was found.
-        advice: What to do about it; None where all is well.
+        advice: What to do about it; None if nothing.
 
     """
 
@@ -49,13 +49,13 @@ class Finding:
 
 
 def examine(dsn: str) -> list[Finding]:
-    """Check a server, the installed packages, and every bank."""
+    """Check a server, the installed packages and all banks."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         return examine_connected(connection)
 
 
 def examine_connected(connection: Connection) -> list[Finding]:
-    """Check as the role of an open connection."""
+    """Run the checks over an open connection, with its role."""
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]
@@ -97,7 +97,7 @@ def _pgrecall(connection: Connection) -> Finding:
         return Finding(
             "bad",
             "pgrecall",
-            f"{installed} in the database, {__version__} in this package",
+            f"version {installed} in the database, {__version__} in this package",
             "Run pgrecall migrate, or install the package of that version.",
         )
     return Finding("good", "pgrecall", f"{installed}, as this package")
@@ -128,10 +128,10 @@ def _reranker() -> Finding:
 
 
 def _vector_schema(recall: Recall) -> list[Finding]:
-    """Look for roles that could put functions on the path of ours.
+    """Look for roles that can create functions on our search path.
 
-    A function in the schema of pgvector whose arguments fit a call better than those of the one in
-    pg_catalog would run in its place, with the rights of whoever calls pgrecall.
+    A function in the schema of pgvector whose arguments match a call better than those of the one
+    in pg_catalog would run instead, with the privileges of the caller of pgrecall.
     """
     schema_name, creators = recall._run(queries.creators_in_vector_schema())
     if not creators:
@@ -148,7 +148,7 @@ def _vector_schema(recall: Recall) -> list[Finding]:
 
 
 def _row_security(recall: Recall) -> list[Finding]:
-    """Look for tenants who can read one another's banks."""
+    """Look for roles that can read each other's banks."""
     tables, roles, is_fenced = recall._run(queries.open_tables())
     if not tables:
         return [Finding("good", "row security", "on")] if is_fenced else []
@@ -168,7 +168,7 @@ def _row_security(recall: Recall) -> list[Finding]:
 
 
 def _sessions(recall: Recall) -> list[Finding]:
-    """Look for connections that run out, and for sessions that hold up others."""
+    """Check the number of connections, and look for sessions that block others."""
     taken, most, idle, waiting = recall._run(queries.sessions(_STUCK_SECONDS))
     findings = []
     if taken >= _CROWDED * most:
@@ -176,7 +176,7 @@ def _sessions(recall: Recall) -> list[Finding]:
             Finding(
                 "warning",
                 "connections",
-                f"{taken} of {most} are taken",
+                f"{taken} of {most} are used",
                 "Share them: Recall.connect(pool_size=4) in each process, or PgBouncer; or raise"
                 " max_connections.",
             )
@@ -184,7 +184,7 @@ def _sessions(recall: Recall) -> list[Finding]:
     since = f"for {_STUCK_SECONDS / 60:.0f} minutes"
     for pids, problem, advice in (
         (idle, "idle in a transaction", "set idle_in_transaction_session_timeout"),
-        (waiting, "waiting for a lock", "see who holds it: select pg_blocking_pids({0})"),
+        (waiting, "waiting for a lock", "find the blocking session: select pg_blocking_pids({0})"),
     ):
         if pids:
             listed = ", ".join(map(str, pids))
@@ -200,7 +200,7 @@ def _sessions(recall: Recall) -> list[Finding]:
 
 
 def _missing(recall: Recall) -> list[Finding]:
-    """Compare the indexes and primary keys with those that the installation script creates."""
+    """Compare indexes and primary keys with those in the installation script."""
     expected = set(_INDEX.findall(schema.script(build.install_name(__version__))))
     rows = recall._run(queries.indexes())
     there = dict(rows)
@@ -227,7 +227,7 @@ def _missing(recall: Recall) -> list[Finding]:
 
 
 def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Finding]:
-    """Look for rows that lack what belongs to them, as after a restore of single tables."""
+    """Look for rows without their counterparts, as after a restore of single tables."""
     bare, embeddings, mentions = recall._run(queries.orphans(bank.bank_id))
     findings = []
 
@@ -237,7 +237,7 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
     if bank.embedding_dimensions is not None and bare:
         add(
             "bad" if bare == bank.memories else "warning",
-            f"{bare:,} of {bank.memories:,} memories have no embedding: only their words find them",
+            f"{bare:,} of {bank.memories:,} memories have no embedding and are found only by words",
             f"Run: {own_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
         )
     for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
@@ -251,7 +251,7 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
         if documents and not counted.get(kind):
             add(
                 "bad",
-                f"there are no statistics of {documents:,} {kind} texts: keyword search fails",
+                f"there are no statistics for {documents:,} {kind} texts: keyword search fails",
                 "Run: select"
                 f" pgrecall.refresh_statistics({_literal(bank.bank_id)}, is_full => true);",
             )
@@ -290,7 +290,7 @@ def _indexes(recall: Recall) -> list[Finding]:
             Finding(
                 "warning",
                 "a dropped bank" if bank is None else f'bank "{bank}"',
-                f"{len(due)} statements are due for its vector indexes: {reasons}",
+                f"{len(due)} statements for its vector indexes are due: {reasons}",
                 "Run: pgrecall index --apply",
             )
         )
@@ -370,7 +370,7 @@ def _banks(recall: Recall) -> list[Finding]:
         else:
             findings.append(Finding("good", about, found))
         if not all(row.is_weighed for row in counted):
-            found = "its texts have another length than the weights of their words assume"
+            found = "the mean length of its texts differs from the one in its word weights"
             advice = f"Run: {own_command('maintain', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
         similarity = recall.vocabulary_drift(bank.bank_id)
@@ -388,7 +388,7 @@ def _banks(recall: Recall) -> list[Finding]:
             )
         unlinked = recall.pending_links(bank.bank_id)
         if unlinked:
-            found = f"{unlinked:,} facts have no links yet: the graph does not lead to them"
+            found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
             advice = f"Run: {own_command('link', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
         findings += _reembedding(recall, bank.bank_id)

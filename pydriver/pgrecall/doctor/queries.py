@@ -1,7 +1,7 @@
-"""Statements of the command, besides those of the driver: about the server and its catalogs.
+"""SQL statements about the server and its catalogs.
 
-Functions that take any type are called with their schema: in a schema of the caller's path others
-could have one that fits better.
+Functions that take any type are called with their schema, since a schema on the caller's path may
+have one that matches better.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pgrecall.calls.call import Call
 
 
 def vector_version() -> Call[Any, str | None]:
-    """Return the version of pgvector in the database; None for none."""
+    """Return the version of pgvector in the database; None if it is missing."""
     return _value(
         "select (select x.extversion from pg_catalog.pg_extension x where x.extname = 'vector')"
     )
 
 
 def maintenance_memory() -> Call[Any, int]:
-    """Return how much memory an index is built in, in bytes."""
+    """Return maintenance_work_mem in bytes."""
     return _value("select pg_size_bytes(current_setting('maintenance_work_mem'))")
 
 
 def vector_index_memory() -> Call[Any, tuple[int, int]]:
-    """Return the size of the vector indexes, and that of shared_buffers, in bytes."""
+    """Return the sizes of the vector indexes and of shared_buffers in bytes."""
     return Call(
         "select coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0)::bigint,"
         " pg_size_bytes(current_setting('shared_buffers'))"
@@ -40,9 +40,9 @@ def vector_index_memory() -> Call[Any, tuple[int, int]]:
 
 
 def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
-    """Return the tables without row security that others than the owner have rights on.
+    """Return tables without row security on which other roles than the owner have privileges.
 
-    With those others, and whether any other table is under row security.
+    Also return these roles, and whether any table is under row security.
     """
     return Call(
         "select coalesce(pg_catalog.array_agg(s.relation order by s.relation)"
@@ -58,7 +58,7 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
 
 
 def creators_in_vector_schema() -> Call[Any, tuple[str, list[str]]]:
-    """Return the schema of pgvector, and who else than its owner may create objects in it."""
+    """Return the schema of pgvector and the roles besides its owner that can create in it."""
     return Call(
         "select n.nspname::text,"
         " array(select coalesce(r.rolname::text, 'public')"
@@ -145,10 +145,10 @@ def orphans(bank: str) -> Call[Any, tuple[int, int, int]]:
 
 
 def sessions(seconds: float) -> Call[Any, tuple[int, int, list[int], list[int]]]:
-    """Return how many connections are taken, and how many there may be but for superusers.
+    """Return the number of connections and its limit for ordinary roles.
 
-    With the processes of this database that have been idle in a transaction, and those that have
-    waited for a lock, for at least so many seconds; a caller who may not see it sees none.
+    Also return the processes of this database that have been idle in a transaction, or waiting for
+    a lock, for at least so many seconds; none if the caller may not see them.
     """
     return Call(
         "select count(*) filter (where a.backend_type = 'client backend'),"

@@ -1,4 +1,4 @@
-"""Measure the answers of a bank by questions with known answers, and tune it by them."""
+"""Measure the answers of a bank with questions whose answers are known, and tune the bank."""
 
 from pgrecall.evaluation.comparing import Difference, compare
 from pgrecall.evaluation.measure import (

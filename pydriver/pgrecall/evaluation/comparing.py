@@ -1,4 +1,4 @@
-"""Compare the answers that two settings gave to the same questions."""
+"""Compare the answers of two settings to the same questions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A measure of both settings over the same questions.
+    """A measure of both settings on the same questions.
 
     Attributes:
         measure: "nDCG@10", "recall@10" or "MRR".
-        first: Of the first settings.
-        second: Of the second ones.
-        gain: The second minus the first, question by question.
+        first: The figure of the first settings.
+        second: The figure of the second settings.
+        gain: Mean difference per question, second minus first.
 
     """
 
@@ -41,27 +41,27 @@ def compare(
     *,
     by: str | None = None,
 ) -> tuple[Difference, ...]:
-    """Measure two answers to each question; asks nothing again.
+    """Measure two given answers to each question; ask nothing.
 
     Args:
         recall: A client.
         bank: Name of the bank that was asked.
-        questions: With what is relevant to each.
-        first: The answer to each question by the first settings, at least 10 hits where there are.
-        second: By the second settings.
+        questions: The questions, with the relevant memories.
+        first: The answer to each question by the first settings, at least 10 hits if possible.
+        second: The same by the second settings.
         by: As for :func:`pgrecall.evaluation.evaluate`.
 
     Raises:
         BankNotFound: no bank has that name.
-        InvalidArgument: nothing is relevant to a question, or the bank holds none of it.
-        InstallError: the package that measures is missing.
+        InvalidArgument: a question has no relevant memories, or the bank holds none of them.
+        InstallError: package ir-measures is missing.
 
     """
     asking = Asking(recall, bank, questions, by=by)
     if asking.left_out:
         raise InvalidArgument(
             f"nothing is relevant to {asking.left_out} of {len(questions)} questions",
-            hint="Leave these out.",
+            hint="Remove these questions.",
         )
     sides = [[asking.named(hits)[:CUTOFF] for hits in side] for side in (first, second)]
     a, b = measure(asking.judged, sides)

@@ -1,7 +1,7 @@
-"""Quality of answers: recall, nDCG and MRR over questions whose answers are known.
+"""Quality of answers: recall, nDCG and MRR on questions whose answers are known.
 
-The measures are those of trec_eval, by ir-measures. Every figure comes with the 95% interval of a
-bootstrap over the questions (Efron 1979); differences are taken question by question.
+The measures are those of trec_eval, computed by ir-measures. Every figure has a 95% interval from a
+bootstrap over the questions (Efron 1979). Differences are computed per question.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgrecall.asking.embedding import EmbedderWrapper
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, RerankerUnavailable
 from pgrecall.evaluation import queries
 from pgrecall.inference.interfaces import Embedder, Role, Vector
-from pgrecall.inference.known_words import known_words
-from pgrecall.inference.late_interaction import Embedded, makes_tokens
+from pgrecall.inference.late_interaction import Embedded
 from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.rerankers import SETTING
-from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
 
@@ -36,7 +35,7 @@ RERANKED = "reranked"
 PLAIN = "rrf"
 PLAIN_ARMS = ("semantic", "lexical")
 CUTOFF = 10
-AS_OF = "A question with asked_at sees only what had been said by then (mentioned_at)."
+AS_OF = "A question with asked_at sees only what had been mentioned by then (mentioned_at)."
 
 _RESAMPLES = 2000
 _SEED = 7
@@ -52,9 +51,9 @@ class Judged:
     Attributes:
         question: The question.
         relevant: Grade of each memory that answers it, at least 1, by id.
-        category: What kind of question it is, or None.
-        asked_at: When it is asked, which "yesterday" counts back from; it is answered from what had
-            been said by then. None for now.
+        category: Category of the question, or None.
+        asked_at: When the question is asked. Relative dates count from then, and only what had been
+            mentioned by then is found. None for now.
 
     """
 
@@ -66,14 +65,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How a bank fuses the hits of its arms; named as the options of a recall.
+    """How a bank fuses the hits of its arms. The names are those of the options of a recall.
 
     Attributes:
         fusion: How the arms are fused, such as "score_rrf".
-        rrf_k: Constant that is added to each rank.
+        rrf_k: Constant added to each rank.
         weights: Weight of each arm, by name.
-        gates: Minimum best score of an arm, by name; an arm without one passes.
-        named_boost: How much more a memory counts that mentions an entity named in the query.
+        gates: Minimum best score of an arm, by name; an arm without a gate always counts.
+        named_boost: Boost of memories that mention an entity named in the query.
 
     """
 
@@ -85,14 +84,14 @@ class Ranking:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], arms: Iterable[Arm]) -> Ranking:
-        """Take the ranking out of the options of a bank."""
+        """Return the ranking in the options of a bank."""
         values = {name: options[name] for name in (field.name for field in fields(cls))}
         registered = {arm.arm: arm.weight for arm in arms}
         return cls(**{**values, "weights": {**registered, **(values["weights"] or {})}})
 
     @property
     def options(self) -> dict[str, object]:
-        """The options of a recall, and the settings of a bank, that rank so."""
+        """The ranking as options of a recall or settings of a bank."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -102,8 +101,8 @@ class Figure:
 
     Attributes:
         mean: The mean.
-        low: Where the interval begins.
-        high: Where it ends.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
 
     """
 
@@ -117,14 +116,14 @@ class Score:
     """Scores of one ranking on one category of questions.
 
     Attributes:
-        name: "fused" for the bank as it is, "reranked", "rrf" for plain reciprocal rank fusion of
-            semantic and lexical arm with k = 60, or the name of an arm, alone.
+        name: "fused" for the bank's own ranking, "reranked", "rrf" for plain reciprocal rank fusion
+            of the semantic and lexical arm with k = 60, or the name of a single arm.
         category: The category; None for all questions.
-        questions: How many questions it has.
-        recall: Share of the relevant that is among the first k.
-        ndcg: nDCG among the first 10.
-        mrr: 1 / place of the first that is relevant, 0 below the first 10 or k.
-        behind: nDCG of the fused answer minus this one.
+        questions: Number of questions.
+        recall: Share of the relevant memories among the first k.
+        ndcg: nDCG at 10.
+        mrr: 1 / place of the first relevant memory; 0 if it is after the first 10 or k.
+        behind: nDCG of the fused answer minus that of this ranking.
 
     """
 
@@ -139,14 +138,14 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How good the answers of a bank are.
+    """Quality of the answers of a bank.
 
     Attributes:
         bank: Name of the bank.
         by: What the relevant ids are: "fact_key", "source_id" or "memory_id".
-        k: How many answers recall looks at.
-        questions: How many questions were asked.
-        left_out: How many were not, since nothing is relevant to them.
+        k: Number of answers for recall.
+        questions: Number of questions asked.
+        left_out: Number of questions skipped, since nothing is relevant to them.
         unknown_ids: Relevant ids that the bank does not hold; they count as not found.
         degradations: What was left out of the answers.
         scores: All questions first, then each category.
@@ -164,21 +163,21 @@ class Evaluation:
 
     @property
     def best_arm(self) -> Score | None:
-        """The arm that does best alone, on all questions; None where no arm found anything."""
+        """The best single arm on all questions; None if no arm found anything."""
         names = (FUSED, RERANKED, PLAIN)
         alone = [s for s in self.scores if s.category is None and s.name not in names]
         return max(alone, key=lambda score: score.ndcg.mean, default=None)
 
 
 def judged_questions(rows: Iterable[Mapping[str, object]]) -> list[Judged]:
-    """Read questions with their answers.
+    """Parse questions with their answers.
 
     Args:
         rows: Mappings with `question` and `relevant`, a list of ids or an object with the grade of
-            each; and, if known, `category`, `asked_at` and `id`.
+            each; optionally `category`, `asked_at` and `id`.
 
     Raises:
-        InvalidArgument: a row is malformed; the message says which one and which field.
+        InvalidArgument: a row is malformed; the message names the row and the field.
 
     """
     return [_judged(row, f"questions[{i}]") for i, row in enumerate(rows)]
@@ -226,7 +225,7 @@ def _grades(relevant: object, place: str) -> dict[str, int]:
             raise InvalidArgument(
                 f'{place}: the grade of "{name}" must be a whole number from 0 to 1000,'
                 f" not {grade!r}",
-                hint='Write {"atlas.lead": 2, "atlas.team": 1}, or a list where all count alike.',
+                hint='Write {"atlas.lead": 2, "atlas.team": 1}, or a list of ids.',
             )
     return {name: grade for name, grade in grades.items() if grade}
 
@@ -243,14 +242,15 @@ def _moment(value: object, place: str) -> datetime | None:
 
 
 def trec_questions(qrels: Path, topics: Path) -> list[Judged]:
-    """Read questions with their answers from two files as TREC has them.
+    """Read questions with their answers from two files in TREC format.
 
     Args:
-        qrels: A line for each judgement: id of the question, anything, id of the memory, grade.
-        topics: A line for each question: its id, a tab, the question.
+        qrels: One line per judgement: id of the question, an ignored field, id of the memory,
+            grade.
+        topics: One line per question: its id, a tab, the question.
 
     Raises:
-        InvalidArgument: a line is malformed; the message says which one of which file.
+        InvalidArgument: a line is malformed; the message names file and line.
 
     """
     texts: dict[str, str] = {}
@@ -258,7 +258,7 @@ def trec_questions(qrels: Path, topics: Path) -> list[Judged]:
         name, tab, text = line.partition("\t")
         if not tab or not text.strip():
             raise InvalidArgument(
-                f"{place}: no question after a tab",
+                f"{place}: there is no tab and question",
                 hint="A line is the id of a question, a tab and the question.",
             )
         texts[name.strip()] = text.strip()
@@ -273,7 +273,8 @@ def trec_questions(qrels: Path, topics: Path) -> list[Judged]:
             raise InvalidArgument(f'{place}: the grade "{grade}" is not a number', hint=hint)
         if name not in grades:
             raise InvalidArgument(
-                f'{place}: {topics} has no question "{name}"', hint="Add it there, or take it out."
+                f'{place}: {topics} has no question "{name}"',
+                hint="Add it there, or take it out.",
             )
         if int(grade) > 0:
             grades[name][memory] = int(grade)
@@ -302,17 +303,17 @@ def evaluate(
     rerank: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure how well a bank answers, and how well each arm answers alone.
+    """Measure the answers of a bank and of each arm alone.
 
     Args:
         recall: A client; its embedder embeds each question once.
         bank: Name of an existing bank.
-        questions: With their answers, as :func:`judged_questions` reads them.
-        k: How many answers recall looks at, 1 to 1000.
-        by: What the relevant ids are: "fact_key", "source_id" or "memory_id". Default: what most of
-            them are found as.
-        rerank: Whether to measure the reranked answers, too.
-        progress: Called with how many more questions are answered.
+        questions: Questions with their answers, from :func:`judged_questions`.
+        k: Number of answers for recall, 1 to 1000.
+        by: What the relevant ids are: "fact_key", "source_id" or "memory_id". Default: the field in
+            which most are found.
+        rerank: Whether to measure reranked answers as well.
+        progress: Called with the number of further questions answered.
 
     Raises:
         BankNotFound: no bank has that name.
@@ -368,10 +369,10 @@ def _scores(asking: Asking, found: Mapping[str, list[list[str]]], k: int) -> Ite
 
 
 def require_reranker(recall: Recall) -> None:
-    """Reject a client without a reranker.
+    """Require that a client has a reranker.
 
     Raises:
-        RerankerUnavailable: none is set.
+        RerankerUnavailable: the client has no reranker.
 
     """
     if recall._settings.reranker is None:
@@ -382,12 +383,12 @@ def require_reranker(recall: Recall) -> None:
 
 
 class Asking:
-    """Questions being asked of a bank: each embedded once, each hit known by the judges' ids.
+    """Asks questions of a bank; embeds each once, and names hits by the ids of the judgements.
 
     Attributes:
-        judged: The questions to which anything is relevant.
-        left_out: How many there are besides.
-        by: Which field of a hit the judges' ids are.
+        judged: The questions that have relevant memories.
+        left_out: The number of other questions.
+        by: The field of a hit that the judgements name.
         unknown_ids: Relevant ids that the bank does not hold.
         ranking: How the bank ranks.
 
@@ -396,8 +397,8 @@ class Asking:
     def __init__(
         self, recall: Recall, bank: str, questions: Iterable[Judged], *, by: str | None
     ) -> None:
-        """Find out what the ids are."""
-        evaluator([])  # before minutes of work
+        """Determine what the ids are."""
+        evaluator([])  # fail before minutes of work
         everything = list(questions)
         self.judged = [judged for judged in everything if judged.relevant]
         self.left_out = len(everything) - len(self.judged)
@@ -408,16 +409,14 @@ class Asking:
         self._bank = bank
         self._asked_at = datetime.now(timezone.utc)
         if not self.judged:
-            raise InvalidArgument(
-                "there is no question to which anything is relevant", hint=f"Write {_EXAMPLE}"
-            )
+            raise InvalidArgument("no question has relevant memories", hint=f"Write {_EXAMPLE}")
         self._name_ids(by)
 
     def _name_ids(self, by: str | None) -> None:
         if by is not None and by not in ID_FIELDS:
             raise InvalidArgument(
                 f'by must be one of {", ".join(ID_FIELDS)}, not "{by}"',
-                hint="Leave it out to have it found out.",
+                hint="Omit it to detect the field.",
             )
         wanted = list(dict.fromkeys(name for judged in self.judged for name in judged.relevant))
         known: dict[str, set[str]] = {field: set() for field in ID_FIELDS}
@@ -430,16 +429,16 @@ class Asking:
             raise InvalidArgument(
                 f'bank "{self._bank}" holds none of the {len(wanted):,} relevant ids as {kind},'
                 f' such as "{wanted[0]}"',
-                hint="Are the questions about another bank?",
+                hint="Check that the questions are about this bank.",
             )
 
     @property
     def degradations(self) -> tuple[Degradation, ...]:
-        """What was left out of the answers so far, the first of each kind."""
+        """What was left out of the answers so far; the first of each kind."""
         return tuple(self._degradations.values())
 
     def categories(self) -> Iterable[tuple[str | None, list[int]]]:
-        """Give the positions of all questions, then those of each category by its name."""
+        """Return the positions of all questions, then of each category, by name."""
         yield None, list(range(len(self.judged)))
         names = sorted({judged.category for judged in self.judged if judged.category is not None})
         for name in names:
@@ -453,12 +452,12 @@ class Asking:
         rerank: bool,
         boosts: Mapping[str, float] | None = None,
     ) -> list[str]:
-        """Ask as a user does; returns the ids, best first."""
+        """Ask a question as users do; return the ids, best first."""
         options: RecallOptions = {"top_k": top_k, "rerank": rerank, "boosts": boosts}
         return self.named(self._hits(position, options))
 
     def pool(self, position: int) -> Pool:
-        """Fetch all hits of the arms, whatever their weights in the bank."""
+        """Fetch all hits of the arms, regardless of their weights in the bank."""
         judged = self.judged[position]
         found = self._recall.arm_hits(
             self._bank, judged.question, reference_time=judged.asked_at or self._asked_at
@@ -488,36 +487,23 @@ class Asking:
         return report.hits
 
     def named(self, hits: Sequence[Hit]) -> list[str]:
-        """Return the judges' ids of hits, each once."""
+        """Return the judgements' ids of hits, without duplicates."""
         return unique(_name(hit.memory_id, getattr(hit, self.by)) for hit in hits)
 
 
 def _name(memory_id: int, name: object) -> str:
-    """Name a memory; one without a name of that kind takes its place in an answer, too."""
+    """Return the id of a memory; one without the field still takes a place in the answer."""
     return f"\1{memory_id}" if name is None else str(name)
 
 
-class CachedEmbedder:
-    """An embedder that embeds a text once, however often it is asked for."""
-
-    prompts: Mapping[str, str] = {}
+class CachedEmbedder(EmbedderWrapper):
+    """An embedder that embeds each text once."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._known: dict[tuple[Role, str], Vector] = {}
-        self.model = embedder.model
-        self.makes_tokens = makes_tokens(embedder)
         earlier = getattr(embedder, "earlier", None)
         self.earlier = None if earlier is None else CachedEmbedder(earlier)
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding, as the embedder says."""
-        return self._embedder.dimensions
-
-    def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per text, in order, as of passages."""
-        return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per passage, in order."""
@@ -526,14 +512,6 @@ class CachedEmbedder:
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per question, in order."""
         return self._embed("query", texts)
-
-    def known_words(self, text: str) -> float:
-        """Return the share of the words of a question that its model knows, 0 to 1."""
-        return known_words(self._embedder, text)
-
-    def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return which state a question with this embedding asks for; None: neither, or unsure."""
-        return time_order(self._embedder, vector)
 
     def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
         new = [text for text in unique(texts) if (role, text) not in self._known]
@@ -547,7 +525,7 @@ class CachedEmbedder:
 
 
 def _remembering(recall: Recall) -> Recall:
-    """Return a client that differs in remembering embeddings."""
+    """Return a copy of a client that caches embeddings."""
     twin = copy(recall)
     if recall._settings.embedder is not None:
         embedder = CachedEmbedder(recall._settings.embedder)
@@ -556,10 +534,10 @@ def _remembering(recall: Recall) -> Recall:
 
 
 class Pool:
-    """Hits of the arms for a question, to be fused in other ways than the bank's.
+    """Hits of the arms for a question, to be fused in various ways.
 
     Attributes:
-        hits: All that any arm found.
+        hits: All hits of all arms.
 
     """
 
@@ -569,7 +547,7 @@ class Pool:
         names: Mapping[int, str],
         mentioned_at: Mapping[int, datetime | None],
     ) -> None:
-        """Keep what was found, with the ids that the judges use and the times."""
+        """Keep the hits, their ids in the judgements, and their times."""
         self.hits = hits
         self._names = names
         oldest = datetime.min.replace(tzinfo=timezone.utc)
@@ -583,7 +561,7 @@ class Pool:
         return unique(self._names[hit.memory_id] for hit in found)
 
     def fused(self, recall: Recall, rankings: Sequence[Ranking], *, top_k: int) -> list[list[str]]:
-        """Fuse them on the server in each of these ways; returns the ids of each, best first."""
+        """Fuse the hits on the server by each ranking; return the ids of each, best first."""
         ways = [ranking.options for ranking in rankings]
         answers = []
         for memory_ids, scores in recall._run(queries.fuse(self.hits, ways, top_k=top_k)):
@@ -594,12 +572,12 @@ class Pool:
 
 
 def unique(ids: Iterable[str]) -> list[str]:
-    """Return each id once, where it came first."""
+    """Return ids without duplicates, in order of first occurrence."""
     return list(dict.fromkeys(ids))
 
 
 def evaluator(judged: Sequence[Judged], k: int = CUTOFF) -> ir_measures.Evaluator:
-    """Make an evaluator of rankings of these questions.
+    """Make an evaluator for these questions.
 
     Raises:
         InstallError: the package is missing.
@@ -625,11 +603,11 @@ def measure(judged: Sequence[Judged], found: Sequence[list[list[str]]], k: int =
 
     Args:
         judged: The questions.
-        found: For each way to answer, the ids for each question, best first.
-        k: How many answers recall looks at.
+        found: For each ranking and each question, the ids, best first.
+        k: Number of answers for recall.
 
     Returns:
-        Recall, nDCG and reciprocal rank: an array of shape (ways, 3, questions).
+        Recall, nDCG and reciprocal rank: an array of shape (rankings, 3, questions).
 
     """
     import numpy as np
@@ -649,7 +627,7 @@ def measure(judged: Sequence[Judged], found: Sequence[list[list[str]]], k: int =
 
 
 def intervals(rows: Sequence[Any]) -> list[Figure]:
-    """Give the mean of each row, with an interval; all rows are of the same questions."""
+    """Return the mean of each row with its interval; all rows are of the same questions."""
     import numpy as np
 
     values = np.asarray(rows)

@@ -1,4 +1,4 @@
-"""The statements of the evaluation, beside those of the driver."""
+"""SQL statements of the evaluation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pgrecall.rows import ArmFinding
 def fuse(
     hits: Sequence[ArmFinding], ways: Sequence[Mapping[str, object]], *, top_k: int
 ) -> Call[Any, list[tuple[list[int], list[float]]]]:
-    """Fuse the same hits in many ways: ids and scores of each, with ties at the last rank.
+    """Fuse the same hits in many ways; return ids and scores of each.
 
     Args:
         hits: Hits of the arms.
         ways: Options of each fusion.
-        top_k: How many rows to return of each.
+        top_k: Number of rows of each; ties at the last rank are included.
 
     """
     rows = [asdict(hit) for hit in hits]
@@ -41,7 +41,7 @@ def fuse(
 
 
 def known_ids(bank: str, ids: Sequence[str]) -> Call[Any, list[tuple[str, str]]]:
-    """Return which ids a bank holds, and their kind: (memory_id, fact_key or source_id; id)."""
+    """Return the ids that a bank holds, as pairs of field name and id."""
     return Call(
         "select 'memory_id', f.memory_id::text from pgrecall.fact f"
         " where f.bank_id = %(bank)s and f.memory_id = any (%(numbers)s::bigint[])"

@@ -1,8 +1,8 @@
-"""Search for the best ranking, judged on questions held out.
+"""Search for the best ranking, evaluated on held-out questions.
 
-The hits of the arms are fetched once per question and fused on the server for every ranking tried,
-so a ranking costs about as much as one fusion. The gain is cross-validated: each fold of the
-questions is answered by the ranking that was best on the others, and compared with the bank's own.
+The hits of the arms are fetched once per question and fused on the server for every ranking, so a
+ranking costs about as much as one fusion. The gain is cross-validated: each fold is answered by the
+ranking that was best on the other folds, and compared with the bank's own ranking.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _SEED = 7
 _RANDOM = 150
 _ROUNDS = 4
-_SURE = 3.0  # standard errors: among hundreds of rankings, two are reached by chance
-_BATCH = 50  # rankings in one statement
+_SURE = 3.0  # standard errors; among hundreds of rankings some reach two by chance
+_BATCH = 50  # rankings per statement
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 _FACTORS = (0.0, 0.5, 0.8, 1.25, 2.0)
 _RETURNS = (0.25, 0.5, 1.0)
@@ -54,10 +54,10 @@ class Gain:
 
     Attributes:
         category: The category; None for all questions.
-        questions: How many questions it has.
+        questions: Number of questions.
         present: nDCG@10 of the bank's own ranking.
-        tuned: nDCG@10 of the rankings found, each on the questions held out from its search.
-        gain: The difference, question by question.
+        tuned: nDCG@10 of the rankings found, each on its held-out questions.
+        gain: Mean difference per question.
 
     """
 
@@ -73,9 +73,9 @@ class Boosting:
     """Result of a search for better boosts of reranked answers.
 
     Attributes:
-        boosts: Alpha of each, to give to a recall: a bank does not keep them.
-        tried: How many combinations were tried.
-        gains: Over reranked answers with the default boosts; all questions first, then each
+        boosts: Alpha of each boost, an option of a recall; banks do not store them.
+        tried: Number of combinations tried.
+        gains: Gains over reranked answers with the default boosts; all questions first, then each
             category.
 
     """
@@ -92,16 +92,16 @@ class Tuning:
     Attributes:
         bank: Name of the bank.
         by: What the relevant ids are: "fact_key", "source_id" or "memory_id".
-        folds: How often a part of the questions was held out.
-        tried: How many rankings were tried.
-        is_complete: False where the budget ended the search early.
-        left_out: How many questions were not asked, since nothing is relevant to them.
+        folds: Number of folds.
+        tried: Number of rankings tried.
+        is_complete: False if the search ran out of time.
+        left_out: Number of questions skipped, since nothing is relevant to them.
         unknown_ids: Relevant ids that the bank does not hold; they count as not found.
         degradations: What was left out of the answers.
         present: The bank's own ranking.
-        best: The ranking that is best on all questions: what would be written.
+        best: The ranking that is best on all questions, which would be applied.
         gains: All questions first, then each category.
-        boosting: The same for boosts of the reranked answers; None where that was not asked for.
+        boosting: The search for boosts of reranked answers; None if it was not requested.
 
     """
 
@@ -125,7 +125,7 @@ class Tuning:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What to give to :meth:`pgrecall.Recall.configure_bank`."""
+        """The arguments for :meth:`pgrecall.Recall.configure_bank`."""
         return self.best.options
 
 
@@ -140,27 +140,26 @@ def tune(
     rerank: bool = False,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Search for the ranking that answers best. Changes nothing.
+    """Search for the best ranking. Changes nothing.
 
-    The same questions of the same bank give the same result, unless the budget ends the search.
-    The age of memories is left out on both sides, also where it counts in the bank. An arm of
-    weight 0 still gives the graph arm something to start from here, which it does not in the bank.
+    The result is reproducible unless the search runs out of time. The age of memories is ignored,
+    even if it counts in the bank. Unlike in the bank, hits of an arm of weight 0 are still seeds of
+    the graph arm.
 
     Args:
         recall: A client; its embedder embeds each question once.
         bank: Name of an existing bank.
-        questions: With their answers, as :func:`pgrecall.evaluation.judged_questions` reads them.
+        questions: Questions with their answers, from :func:`pgrecall.evaluation.judged_questions`.
         by: As for :func:`pgrecall.evaluation.evaluate`.
-        folds: How often a part of the questions is held out, 2 to the number of questions.
-        budget: Seconds after which no further rankings are tried.
-        rerank: Whether to search for the boosts of reranked answers as well, in the bank's own
-            ranking.
-        progress: Called with how many more questions have been fetched, or reranked.
+        folds: Number of folds, 2 to the number of questions.
+        budget: Seconds after which no more rankings are tried.
+        rerank: Whether to also search for boosts of reranked answers, with the bank's own ranking.
+        progress: Called with the number of further questions fetched or reranked.
 
     Raises:
         BankNotFound: no bank has that name.
         InvalidArgument: there are too few questions, or an argument is out of its range.
-        InstallError: the package that measures is missing.
+        InstallError: package ir-measures is missing.
         RerankerUnavailable: the reranker cannot be used.
         RecallError: as :meth:`pgrecall.Recall.recall`.
 
@@ -173,7 +172,7 @@ def tune(
     if not 2 <= folds <= size:
         raise InvalidArgument(
             f"folds must be between 2 and {size}, the number of questions, not {folds}",
-            hint="Bring more questions, or ask for fewer folds.",
+            hint="Add questions, or use fewer folds.",
         )
     trials = _Trials(recall, asking, progress)
     parts = _parts(asking, folds)
@@ -190,7 +189,7 @@ def tune(
             for mine, split in zip(known, splits, strict=True)
         ]
         is_complete = trials.run([ranking for near in wanted for ranking in near], until)
-        # A fold compares only its own rankings: the others have seen the questions it holds out.
+        # A fold compares only its own rankings; the others have seen its held-out questions.
         for mine, near in zip(known, wanted, strict=True):
             places = (trials.place(ranking) for ranking in near)
             mine += [place for place in places if place is not None and place not in mine]
@@ -218,7 +217,7 @@ def _boosting(
     splits: Sequence[Sequence[int]],
     progress: Progress | None,
 ) -> Boosting:
-    """Try each boost alone and all of them, on reranked answers."""
+    """Try each boost alone and all together, on reranked answers."""
     ways: list[Mapping[str, float]] = [BOOSTS]
     ways += [{**BOOSTS, name: alpha} for name in BOOSTS for alpha in _ALPHAS]
     ways += [dict.fromkeys(BOOSTS, alpha) for alpha in _ALPHAS]
@@ -236,7 +235,7 @@ def _boosting(
 def _gains(
     asking: Asking, figures: Sequence[Any], parts: Sequence[Sequence[int]], best: Sequence[int]
 ) -> Iterable[Gain]:
-    """Compare the first way with the best ones, each on the part held out from its search."""
+    """Compare the first ranking with the best ones, each on its held-out part."""
     chosen = {i: place for part, place in zip(parts, best, strict=False) for i in part}
     for category, members in asking.categories():
         present = [figures[0][i] for i in members]
@@ -246,7 +245,7 @@ def _gains(
 
 
 def _parts(asking: Asking, folds: int) -> list[list[int]]:
-    """Split the questions, category by category, so that each part has its share of each."""
+    """Split the questions into parts that have equal shares of each category."""
     randomly = random.Random(_SEED)
     order = list(range(len(asking.judged)))
     randomly.shuffle(order)
@@ -255,7 +254,7 @@ def _parts(asking: Asking, folds: int) -> list[list[int]]:
 
 
 class _Space:
-    """The rankings that can be tried: of the arms that find anything for these questions."""
+    """The rankings to try, for the arms that find anything for these questions."""
 
     def __init__(self, present: Ranking, fusions: Sequence[str], pools: Sequence[Pool]) -> None:
         self.present = present
@@ -270,14 +269,14 @@ class _Space:
         self.arms = [arm for arm in present.weights if arm in best]
         is_named = any(hit.named is not None for pool in pools for hit in pool.hits)
         self._boosts = _BOOSTS if is_named else ()
-        # Gates that would keep an arm out of a tenth, a quarter, half of the answers.
+        # Gates that would close an arm for a tenth, a quarter or half of the questions.
         self._gates = {
             arm: [float(f"{sorted(tops)[int(len(tops) * share)]:.4g}") for share in _SHARES]
             for arm, tops in best.items()
         }
 
     def first(self) -> list[Ranking]:
-        """Return the bank's own ranking, its neighbours, and some at random."""
+        """Return the bank's own ranking, its neighbours and random ones."""
         randomly = random.Random(_SEED)
         wanted = [self.present, *self.neighbours(self.present)]
         for _ in range(_RANDOM):
@@ -324,7 +323,7 @@ class _Space:
 
 
 class _Trials:
-    """Rankings that were tried, and the nDCG of each for each question; the bank's own is first."""
+    """The rankings tried, with their nDCG for each question; the bank's own is first."""
 
     def __init__(self, recall: Recall, asking: Asking, progress: Progress | None) -> None:
         self.rankings: list[Ranking] = []
@@ -345,7 +344,7 @@ class _Trials:
             )
 
     def run(self, rankings: Sequence[Ranking], until: float) -> bool:
-        """Try new ones; returns whether there was time for all. The first are always tried."""
+        """Try new rankings, at least one batch; return whether there was time for all."""
         new = {_name(r): r for r in rankings if _name(r) not in self._places}
         for first in range(0, len(new), _BATCH):
             if self.figures and monotonic() > until:
@@ -362,12 +361,12 @@ class _Trials:
         return True
 
     def place(self, ranking: Ranking) -> int | None:
-        """Return the position of a ranking; None where there was no time to try it."""
+        """Return the position of a ranking; None if there was no time to try it."""
         return self._places.get(_name(ranking))
 
 
 def _fusions(recall: Recall, asking: Asking) -> list[str]:
-    """List the fusions to try; where age counts, that is the one that is set alone."""
+    """Return the fusions to try; only the bank's own if age counts."""
     if asking.options["recency_half_life"] is not None:
         return [asking.ranking.fusion]
     (fusion,) = (option for option in recall.recall_options() if option.name == "fusion")
@@ -375,10 +374,10 @@ def _fusions(recall: Recall, asking: Asking) -> list[str]:
 
 
 def _surest(figures: Sequence[Any], places: Sequence[int], members: Sequence[int]) -> int:
-    """Return the place with the most certain gain over the first, on these questions.
+    """Return the place with the most certain gain over the first one, on these questions.
 
-    That is the one with the highest lower end of an interval around its gain, not the highest
-    gain: among hundreds some are lucky. Without a certain gain it is the first.
+    This is the one with the highest lower end of the gain's interval. The highest mean gain may be
+    luck among hundreds. If no gain is certain, it is the first place.
     """
 
     def surely(place: int) -> tuple[float, int]:

@@ -1,9 +1,9 @@
-"""From talk to facts: extractors, and the schema of what they return.
+"""Extractors, which turn messages into facts, and the schema of their results.
 
-An extractor is any callable that takes messages and returns facts, both in the format that
-``retain_messages`` and ``retain`` take. Two come with the driver: :class:`RuleExtractor`, which
-needs no model, and :class:`OpenAIExtractor`, for endpoints with the API of OpenAI. What they are
-called with and how failures are kept is in ``talk.py``.
+An extractor is any callable that takes messages and returns facts, in the formats of
+``retain_messages`` and ``retain``. Two come with the driver: :class:`RuleExtractor`, which needs no
+model, and :class:`OpenAIExtractor`, for endpoints with the OpenAI API. ``talk.py`` calls them and
+records failures.
 """
 
 from pgrecall.extraction.endpoint import OpenAIExtractor

@@ -1,9 +1,8 @@
-"""Facts by a language model behind an endpoint with the API of OpenAI."""
+"""Extract facts with a language model behind an endpoint with the OpenAI API."""
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pgrecall.errors import InvalidArgument
 from pgrecall.extraction.schema import FACTS_SCHEMA, plain
 from pgrecall.extraction.talk import Message
-from pgrecall.inference.endpoints import bounded_client
+from pgrecall.inference.endpoints import openai_client
 
 INSTRUCTIONS = (
     "Read the conversation and list what is worth remembering, as facts. Each fact is understood"
@@ -24,7 +23,7 @@ INSTRUCTIONS = (
 class OpenAIExtractor:
     """Asks a model for facts as structured output, by the official client.
 
-    The client tries again what failed for a passing reason, and waits as long as it is told to.
+    The client retries transient failures and obeys rate limits.
     """
 
     def __init__(
@@ -38,17 +37,17 @@ class OpenAIExtractor:
         max_retries: int = 2,
         **settings: object,
     ) -> None:
-        """Choose a model; nothing is imported or sent yet.
+        """Choose a model; import and send nothing.
 
         Args:
-            model: Its name at the endpoint.
-            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
-                else that of OpenAI.
-            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
-            instructions: What the model is told; the schema says what it answers.
+            model: Name of the model at the endpoint.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL,
+                else OpenAI's own.
+            api_key: Default: OPENAI_API_KEY. Not required with a base_url.
+            instructions: Instructions for the model; the schema defines its answer.
             timeout: Seconds for one request.
-            max_retries: How often a request is tried again.
-            settings: What else the endpoint takes, such as temperature=0.
+            max_retries: How often a failed request is retried.
+            settings: Further parameters of the request, such as temperature=0.
 
         """
         self.model = model
@@ -63,10 +62,10 @@ class OpenAIExtractor:
         """Return the facts that the model finds in messages.
 
         Raises:
-            InvalidArgument: the package is missing, or no key is known.
-            ValueError: the answer is not what the schema says.
-            TimeoutError: the answer does not end.
-            Exception: what the client raises where the endpoint refuses or is out of reach.
+            InvalidArgument: the package or the key is missing.
+            ValueError: the answer does not match the schema.
+            TimeoutError: the answer takes too long.
+            Exception: the client's error if the endpoint fails or cannot be reached.
 
         """
         client = self._connected()
@@ -101,18 +100,12 @@ class OpenAIExtractor:
         with self._lock:
             if self._client is None:
                 try:
-                    import openai
+                    self._client = openai_client(self._endpoint, self._limits)
                 except ImportError as error:
                     raise InvalidArgument(
                         f"an extractor behind an endpoint needs package {error.name}",
                         hint="Run: pip install 'pgrecall[openai]'",
                     ) from error
-                given = {name: value for name, value in self._endpoint.items() if value}
-                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
-                    given.setdefault("api_key", "none")
-                self._client = openai.OpenAI(
-                    **given, **self._limits, http_client=bounded_client(self._limits["timeout"])
-                )
             return self._client
 
 

@@ -1,9 +1,9 @@
-"""Facts without a model: a sentence is a fact, and what stands in it is read by rules.
+"""Extract facts without a model: each sentence is a fact, and rules find its names and times.
 
-Names are runs of capitalised words. A word at the start of a sentence is one only where the same
-messages have it with a capital elsewhere, or as a speaker, or it begins a run whose first word they
-never write small. Nothing is a list of words but the particles that names join their parts with.
-Times are read as in questions, relative to when the message was sent.
+Names are runs of capitalised words. A word at the start of a sentence is a name only if it is
+capitalised elsewhere in the messages, is a speaker, or begins a run and is never in lower case. The
+only list of words is that of particles within names. Times are read as in questions, relative to
+when the message was sent.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ _PARTICLES = frozenset(
 )
 _WORD = re.compile(r"[^\W_][\w'’&.-]*[^\W_]|[^\W_]")
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\Wa-z_])|\n+")
-# "Dr.", "J.", "U.S.": short, with a capital, or with a period inside; no sentence ends there.
+# "Dr.", "J.", "U.S.": short and capitalised, or with a period inside; no sentence ends there.
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_a-z]\w?|(?:\w\.)+\w)\.$")
 _LEAST_WORDS = 3
-_LEAST_SURE = 0.7  # of a date; below it is a fuzzy word such as "recently"
+_LEAST_SURE = 0.7  # minimum confidence of a date; fuzzy words such as "recently" have less
 
 
 @dataclass(frozen=True, slots=True)
 class RuleExtractor:
-    """Makes a fact of each sentence, with its speaker, the names in it and the time it names.
+    """Makes a fact of each sentence, with its speaker, names and time.
 
     Deterministic, without a model. Questions and sentences of one or two words are left out.
 
     Attributes:
-        aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are found
-            wherever they stand, also where they are written small.
-        names: Finds further names in a text; see :func:`spacy_names` and :func:`gliner_names`.
-        language: Code of the language that dates are read in.
+        aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are also found in
+            lower case.
+        names: Function that finds additional names in a text; see :func:`spacy_names` and
+            :func:`gliner_names`.
+        language: Code of the language of dates.
 
     """
 
@@ -54,10 +55,10 @@ class RuleExtractor:
         return [fact for facts in self.by_message(messages) for fact in facts]
 
     def by_message(self, messages: Sequence[Message]) -> list[list[dict[str, Any]]]:
-        """Return the facts in each message; what is a name is read from all of them."""
+        """Return the facts in each message; names are recognised from all messages."""
         texts = [str(message.get("text") or "") for message in messages]
         inner, small = _written(texts)
-        # Who speaks is a name, also where others begin a sentence with it.
+        # Speakers are names, also at the start of a sentence.
         known = self._known(str(m["speaker"]) for m in messages if m.get("speaker"))
         return [
             [
@@ -69,7 +70,7 @@ class RuleExtractor:
         ]
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names in a text, in the order in which they stand."""
+        """Return the names in a text, in order."""
         inner, small = _written([text])
         return [
             name
@@ -78,7 +79,7 @@ class RuleExtractor:
         ]
 
     def _known(self, names: Iterable[str] = ()) -> dict[str, str]:
-        """Return names that are known, by each of their aliases in small letters."""
+        """Return known names, by their aliases in lower case."""
         aliases = {name.casefold(): name for name in names}
         for name, others in (self.aliases or {}).items():
             aliases |= {alias.casefold(): name for alias in (name, *others)}
@@ -134,7 +135,7 @@ class RuleExtractor:
 
 
 def sentences(text: str) -> list[str]:
-    """Cut a text into sentences."""
+    """Split a text into sentences."""
     found: list[str] = []
     start = 0
     for end in _END.finditer(text):
@@ -147,7 +148,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _written(texts: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Return the words with a capital inside of sentences, and those that begin small."""
+    """Return the words that are capitalised within sentences, and the words in lower case."""
     inner: set[str] = set()
     small: set[str] = set()
     for text in texts:
@@ -162,7 +163,7 @@ def _written(texts: Iterable[str]) -> tuple[set[str], set[str]]:
 
 
 def _begins(sentence: str, word: re.Match[str]) -> bool:
-    """Return whether a word may have its capital from where it stands."""
+    """Return whether a word may be capitalised because of its position."""
     return not re.search(r"\w[^\w:\"“”‘(\[]*$", sentence[: word.start()])
 
 
@@ -215,12 +216,12 @@ def _name(
 
 
 def spacy_names(pipeline: Any) -> Names:
-    """Find names by a pipeline of spaCy that has been loaded, such as en_core_web_sm."""
+    """Find names with a loaded spaCy pipeline, such as en_core_web_sm."""
     return lambda text: [entity.text for entity in pipeline(text).ents]
 
 
 def gliner_names(
     model: Any, labels: Sequence[str] = ("person", "organization", "location", "product", "event")
 ) -> Names:
-    """Find names by a model of GLiNER that has been loaded."""
+    """Find names with a loaded GLiNER model."""
     return lambda text: [entity["text"] for entity in model.predict_entities(text, list(labels))]

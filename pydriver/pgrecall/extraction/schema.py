@@ -1,7 +1,7 @@
-"""The JSON schema of extracted facts: the part of retain's format that is read out of talk.
+"""The JSON schema of extracted facts, a part of retain's format.
 
-It is strict, as structured output of endpoints wants it: every property is required, what is not
-known is null, and nothing else is allowed. ``plain`` takes the nulls away again.
+It is strict, as structured output requires: all properties are required, unknown ones are null, and
+no others are allowed. ``plain`` removes the nulls.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ FACTS_SCHEMA: dict[str, Any] = {
         }
     ),
 }
-"""What an extractor returns as JSON; ``pgrecall schema facts`` prints it."""
+"""The schema of an extractor's result; ``pgrecall schema facts`` prints it."""
 
 
 def plain(value: object) -> Any:
-    """Return a value without the nulls and empty lists of its objects."""
+    """Return a value without nulls and empty lists in its objects."""
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items() if part is not None and part != []}
     if isinstance(value, Sequence) and not isinstance(value, str):

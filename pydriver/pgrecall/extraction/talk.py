@@ -1,8 +1,7 @@
-"""How an extractor is called: batch by batch, again where it failed, and what is kept of failures.
+"""Call an extractor on batches of messages, retry it, and record failures.
 
-The messages themselves are stored first, so that what no fact was made of is still found by the
-message arm. An extractor that fails is called again, later each time; one that returns what is no
-fact costs that fact alone.
+Messages are stored first, so that the message arm finds those without facts. A failing extractor is
+retried with growing delays. Of its results only malformed facts are lost.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from pgrecall.retaining.facts import Fact
 from pgrecall.rows import ExtractionFailure
 
 Message = Mapping[str, object]
-"""A message as retain_messages takes it: text, speaker, role, session, sent_at."""
+"""A message in the format of retain_messages: text, speaker, role, session, sent_at."""
 
 Extractor = Callable[[Sequence[Message]], Iterable[Fact]]
-"""Makes facts of messages, in retain's format."""
+"""A function from messages to facts in retain's format."""
 
 MESSAGES_AT_ONCE = 20
 
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Sequence[Message]]]:
-    """Cut messages into pieces of one session and at most that many; with each its position."""
+    """Split messages into batches of one session and limited size; yield each with its position."""
     start = 0
     for n in range(1, len(messages) + 1):
         is_cut = n == len(messages) or messages[n].get("session") != messages[start].get("session")
@@ -41,18 +40,17 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
 def extracted(
     extract: Extractor, messages: Sequence[Message]
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Call an extractor, again where it fails.
+    """Call an extractor and retry it if it fails.
 
     Returns:
-        Facts, each with the session and the time of the messages where it names none, and why
-        there are none; None where all went well.
+        Facts, with the session and time of the messages as defaults; and the error, or None.
 
     """
     delays = retry_delays()
     while True:
         try:
             facts = [_with_origin(fact, messages) for fact in extract(messages)]
-        except Exception as error:  # of somebody's function: any
+        except Exception as error:  # any error of the user's function
             problem = f"{type(error).__name__}: {error}"
             delay = next(delays, None)
             logger.debug("extractor failed: %s", type(error).__name__)
@@ -71,12 +69,12 @@ def _with_origin(fact: Fact, messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
-    """Say what no fact was made of."""
+    """Make a failure of messages."""
     return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
 
 
 def moment(message: Message) -> datetime | None:
-    """Return when a message was sent; None where it does not say."""
+    """Return when a message was sent; None if unknown."""
     sent = message.get("sent_at")
     if isinstance(sent, str):
         return datetime.fromisoformat(sent.replace("Z", "+00:00"))

@@ -1,4 +1,4 @@
-"""Facts from elsewhere: files, and the tables of other memory stores, as facts for a bank."""
+"""Import facts from files and from other memory stores."""
 
 from pgrecall.importing.databases import SOURCES, Source
 from pgrecall.importing.files import READERS, read_file

@@ -1,7 +1,7 @@
-"""Tables of other memory stores as rows to import: LangChain PGVector, Mem0, Hindsight.
+"""Read tables of other memory stores: LangChain PGVector, Mem0, Hindsight.
 
-They are read with a server-side cursor in one read-only transaction. The id of a row in the source
-goes into the metadata of the fact, under the name of the store.
+A server-side cursor reads them in one read-only transaction. The id of a row is stored in the
+fact's metadata under the name of the store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pgrecall.errors import InvalidArgument
 from pgrecall.importing.rows import Row, plain
 
 Columns = Mapping[str, Any]
-_CAUSAL = ("causes", "caused_by", "enables", "prevents")
+CAUSAL = ("causes", "caused_by", "enables", "prevents")
+"""The kinds of Hindsight's links that are causal, which the bank has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,11 @@ class Source:
     """A store to read from.
 
     Attributes:
-        connection: An open connection to its database, which is only read.
+        connection: An open connection to its database, used only for reading.
         kind: "langchain", "mem0" or "hindsight".
-        table: Its table, where it is not the usual one.
-        part: The collection, user or bank in it; None for all.
-        has_embeddings: Whether to take its embeddings along.
+        table: Its table, if not the default one.
+        part: A collection, user or bank; None for all.
+        has_embeddings: Whether to import its embeddings.
 
     """
 
@@ -44,7 +45,7 @@ class Source:
         """Read the rows of the store.
 
         Raises:
-            InvalidArgument: there is no such table, or it has other columns.
+            InvalidArgument: the table does not exist or has other columns.
 
         """
         query, table, fact = SOURCES[self.kind](self.table)
@@ -67,7 +68,7 @@ class Source:
             yield Row(place, {name: value for name, value in made.items() if value}, None, key)
 
     def links(self) -> dict[str, list[tuple[str, str, float]]]:
-        """Read causal links: for the id of a row the kind, the target's id, and the weight of each.
+        """Read causal links: kind, id of the target and weight, by id of the row.
 
         Only Hindsight has them.
         """
@@ -79,7 +80,7 @@ class Source:
                 " where l.link_type = any (%(causal)s) order by 1, 3, 2"
             )
             for from_id, kind, to_id, weight in self.connection.execute(
-                query, {"causal": list(_CAUSAL)}
+                query, {"causal": list(CAUSAL)}
             ):
                 found.setdefault(from_id, []).append((kind, to_id, weight))
         return found
@@ -99,7 +100,7 @@ class Source:
 
 
 def plain_mapping(value: object) -> dict[str, object]:
-    """Return the entries of a mapping as JSON; none of anything else."""
+    """Return a mapping as JSON; an empty one for anything else."""
     return {str(k): plain(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
 
 
@@ -107,7 +108,7 @@ Plan = tuple[str, str, Callable[[Columns], dict[str, object]]]
 
 
 def _langchain(table: str | None) -> Plan:
-    """Return how to read langchain_pg_embedding, or a table of PGVectorStore where one is named."""
+    """Return how to read langchain_pg_embedding, or a given table of PGVectorStore."""
 
     def fact(columns: Columns) -> dict[str, object]:
         metadata = plain_mapping(columns["metadata"])

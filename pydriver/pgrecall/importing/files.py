@@ -1,4 +1,4 @@
-"""Files as rows to import: JSON lines, CSV with a header, Parquet."""
+"""Read rows to import from JSON lines, CSV with a header, and Parquet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def read_file(file: BinaryIO, kind: str, *, text: str | None = None) -> Iterator
     """Read the rows of a file.
 
     Args:
-        file: Opened for reading; Parquet needs one that can seek.
+        file: An open file; Parquet needs one that can seek.
         kind: "jsonl", "csv" or "parquet".
         text: Name of the column with the text. Default: see fact_of().
 
     Raises:
-        InvalidArgument: the file is not of that kind, or a package to read it is missing.
+        InvalidArgument: the file is of another kind, or a package is missing.
 
     """
     for place, columns in READERS[kind](file):
@@ -53,13 +53,14 @@ def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
     try:
         if not reader.fieldnames:
             raise InvalidArgument(
-                "the CSV file has no header", hint="Name the columns in its first line."
+                "the CSV file has no header",
+                hint="Name the columns in its first line.",
             )
         for columns in reader:
             place = f"line {reader.line_num}"
             rest = columns.pop(None, None)
             if rest:
-                yield place, f"it has {len(rest)} cells more than the header"
+                yield place, f"it has {len(rest)} more cells than the header"
             else:
                 yield place, columns
     except (csv.Error, UnicodeDecodeError) as error:

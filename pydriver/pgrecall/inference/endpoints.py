@@ -1,7 +1,7 @@
-"""Models behind an endpoint: embedders and rerankers that answer over HTTP.
+"""Models behind an HTTP endpoint: embedders and rerankers.
 
-An endpoint is trusted with texts, not with this process: an answer has a bounded size and time, as
-it comes, redirects are not followed, and what a model would not answer is an error.
+An endpoint gets the texts but is not trusted otherwise: size and time of an answer are bounded
+while it is read, redirects are not followed, and an unexpected answer is an error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -22,24 +22,24 @@ from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RerankerUnavai
 from pgrecall.inference.interfaces import Vector
 from pgrecall.inference.runtime import cannot_embed
 
-_ANSWER_BYTES = 64 * 1024 * 1024  # 128 embeddings of 4,000 numbers, written at length, have 13
+_ANSWER_BYTES = 64 * 1024 * 1024  # 128 embeddings of 4,000 numbers have 13 MB
 _SCORES_BYTES = 4 * 1024 * 1024
 _READ_BYTES = 65536
 _SAID_BYTES = 500
 
 
 def bounded(chunks: Iterable[bytes], most: int, seconds: float, *, is_cut: bool = False) -> bytes:
-    """Read an answer up to its end.
+    """Read an answer to its end.
 
     Args:
-        chunks: What comes of it.
-        most: How many bytes it may have.
-        seconds: How long it may take, however often a little comes.
-        is_cut: Whether to leave out what is behind, rather than to refuse all.
+        chunks: The parts of the answer, as they arrive.
+        most: Maximum number of bytes.
+        seconds: Maximum time for the whole answer.
+        is_cut: Whether to cut a longer answer off, rather than raise an error.
 
     Raises:
-        ValueError: it is longer.
-        TimeoutError: it takes longer.
+        ValueError: the answer is longer.
+        TimeoutError: the answer takes longer.
 
     """
     end = time.monotonic() + seconds
@@ -56,12 +56,12 @@ def bounded(chunks: Iterable[bytes], most: int, seconds: float, *, is_cut: bool 
 
 
 def bounded_client(timeout: float) -> Any:
-    """Make the HTTP client of an OpenAI client, whose answers are bounded."""
+    """Make an HTTP client with bounded answers for an OpenAI client."""
     import openai
 
     class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc, unused-ignore]
         def send(self, request: Any, **given: Any) -> Any:
-            """Send a request, and read all of its answer."""
+            """Send a request and read its whole answer."""
             response = super().send(request, **{**given, "stream": True})
             try:
                 body = bounded(response.iter_bytes(), _ANSWER_BYTES, timeout)
@@ -76,11 +76,31 @@ def bounded_client(timeout: float) -> Any:
     return Bounded(follow_redirects=False, timeout=timeout)
 
 
-class OpenAIEmbedder:
-    """A model behind an endpoint with the API of OpenAI, by the official client.
+def openai_client(endpoint: Mapping[str, str | None], limits: Mapping[str, Any]) -> Any:
+    """Make an OpenAI client whose answers are bounded.
 
-    The client tries again what failed for a passing reason, later each time, and waits as long as
-    the endpoint asks for where it limits the rate.
+    Args:
+        endpoint: base_url and api_key; the client's own defaults replace empty ones.
+        limits: Further arguments, with a timeout.
+
+    Raises:
+        ImportError: a package is missing.
+        Exception: what the client raises, such as for a missing key.
+
+    """
+    import openai
+
+    given = {name: value for name, value in endpoint.items() if value}
+    if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
+        given.setdefault("api_key", "none")
+    return openai.OpenAI(**given, **limits, http_client=bounded_client(limits["timeout"]))
+
+
+class OpenAIEmbedder:
+    """A model behind an endpoint with the OpenAI API, by the official client.
+
+    The client retries transient failures with growing delays, and waits as long as a rate limit of
+    the endpoint asks for.
     """
 
     def __init__(
@@ -95,18 +115,18 @@ class OpenAIEmbedder:
         timeout: float = 30.0,
         max_retries: int = 5,
     ) -> None:
-        """Choose a model; nothing is imported or sent yet.
+        """Choose a model; import and send nothing.
 
         Args:
-            model: Its name at the endpoint, which a bank stores.
-            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL, or
-                else that of OpenAI.
-            api_key: Default: OPENAI_API_KEY; an endpoint that is named may do without.
-            dimensions: Length of each embedding, for models that can shorten it.
+            model: Name of the model at the endpoint; a bank stores it.
+            base_url: The endpoint, such as "http://localhost:8080/v1". Default: OPENAI_BASE_URL,
+                else OpenAI's own.
+            api_key: Default: OPENAI_API_KEY. Not required with a base_url.
+            dimensions: Length of each embedding, for models that support it.
             batch_size: Texts in one request, at least 1.
-            rate: Requests a second at most, of all callers. Default: no limit.
+            rate: Maximum requests per second, of all callers together. Default: no limit.
             timeout: Seconds for one request.
-            max_retries: How often a request is tried again.
+            max_retries: How often a failed request is retried.
 
         Raises:
             InvalidArgument: batch_size is below 1, or rate not above 0.
@@ -130,7 +150,7 @@ class OpenAIEmbedder:
         """Return one embedding per text, in order.
 
         Raises:
-            EmbedderUnavailable: the package is missing, or the endpoint refuses or is out of reach.
+            EmbedderUnavailable: the package is missing, or the endpoint fails or cannot be reached.
 
         """
         client = self._connected()
@@ -168,19 +188,10 @@ class OpenAIEmbedder:
         with self._lock:
             if self._client is None:
                 try:
-                    import openai
+                    self._client = openai_client(self._endpoint, self._limits)
                 except ImportError as error:
                     raise cannot_embed(error.name, "pip install 'pgrecall[openai]'") from error
-                given = {name: value for name, value in self._endpoint.items() if value}
-                if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
-                    given.setdefault("api_key", "none")
-                try:
-                    self._client = openai.OpenAI(
-                        **given,
-                        **self._limits,
-                        http_client=bounded_client(self._limits["timeout"]),
-                    )
-                except openai.OpenAIError as error:
+                except Exception as error:  # such as a missing key
                     raise EmbedderUnavailable(
                         f'the embedder "{self.model}" cannot be used: {error}',
                         hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
@@ -188,7 +199,7 @@ class OpenAIEmbedder:
             return self._client
 
     def _wait(self) -> None:
-        """Wait for the turn of this request."""
+        """Wait until the rate limit allows this request."""
         with self._lock:
             turn = max(self._next, time.monotonic())
             self._next = turn + self._pause
@@ -199,7 +210,7 @@ KEY_SETTING = "PGRECALL_RERANKER_KEY"
 
 
 class HttpReranker:
-    """A reranker behind an endpoint: that of TEI or, where a model is named, one like Cohere's."""
+    """A reranker behind an endpoint with the API of TEI or, if a model is named, of Cohere."""
 
     def __init__(
         self,
@@ -210,13 +221,13 @@ class HttpReranker:
         batch_size: int = 32,
         timeout: float = 30.0,
     ) -> None:
-        """Choose an endpoint; nothing is sent yet.
+        """Choose an endpoint; send nothing.
 
         Args:
-            url: Of the endpoint with its path, such as "http://localhost:8080/rerank".
-            model: Its model, for an API like Cohere's.
-            api_key: Sent as bearer token. Default: PGRECALL_RERANKER_KEY.
-            batch_size: Texts in one request, at least 1; TEI takes 32 by default.
+            url: URL of the endpoint with its path, such as "http://localhost:8080/rerank".
+            model: Name of the model, for an API like Cohere's.
+            api_key: Bearer token. Default: PGRECALL_RERANKER_KEY.
+            batch_size: Texts in one request, at least 1; TEI accepts 32 by default.
             timeout: Seconds for one request.
 
         """
@@ -230,7 +241,7 @@ class HttpReranker:
         """Return one relevance per text, in order.
 
         Raises:
-            RerankerUnavailable: the endpoint refuses, is out of reach, or answers something else.
+            RerankerUnavailable: the endpoint fails, cannot be reached, or answers something else.
 
         """
         return self.scores_within(query, texts, math.inf)
@@ -240,7 +251,7 @@ class HttpReranker:
 
         Args:
             query: The question.
-            texts: The more promising first.
+            texts: The texts, most promising first.
             seconds: Time for all requests.
 
         Raises:
@@ -255,7 +266,7 @@ class HttpReranker:
                 scores += self._batch_scores(query, batch, end)
             except TimeoutError as error:
                 if left < self._timeout:
-                    break  # the caller's time was up, not that of the request
+                    break  # the caller's time is up, not the request's
                 raise self._failed("it does not answer") from error
         return scores
 
@@ -276,7 +287,7 @@ class HttpReranker:
             raise self._failed("it did not answer with a score for each text") from error
 
     def _sent(self, body: bytes, end: float) -> Any:
-        """Send a request; again, a little later, where the endpoint is busy."""
+        """Send a request; retry it a little later if the endpoint is busy."""
         headers = {"Content-Type": "application/json", "User-Agent": f"pgrecall/{__version__}"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -304,20 +315,20 @@ class HttpReranker:
     def _failed(self, reason: str) -> RerankerUnavailable:
         return RerankerUnavailable(
             f"the reranker at {self.url} failed: {reason}",
-            hint=f"Check the URL with its path, and {KEY_SETTING} where it needs a key.",
+            hint=f"Check the URL with its path, and {KEY_SETTING} if it needs a key.",
         )
 
 
 def _chunks(response: Any) -> Iterator[bytes]:
-    """Give what comes of an answer, without waiting for more."""
+    """Yield the parts of an answer as they arrive."""
     return iter(lambda: response.read1(_READ_BYTES), b"")
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Sends no text and no key to another place than the one that was named."""
+    """Sends texts and keys to no other place than the named one."""
 
     def redirect_request(self, *_: object) -> None:
-        """Follow nothing: the answer is an error then."""
+        """Follow no redirect, which makes it an error."""
 
 
 _OPENER = build_opener(_NoRedirects)

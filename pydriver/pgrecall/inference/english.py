@@ -1,7 +1,7 @@
-"""Whether a query is of another language than the English that the packaged reranker reads.
+"""Detect queries in another language than English, the one the packaged reranker reads.
 
-Its script and its words tell: the words are those by which dates are read in seven languages.
-Names, identifiers and words that could be of any language are not evidence.
+The evidence is the script and the words that the date grammars of seven languages know. Names,
+identifiers and words of several languages are no evidence.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from pgrecall.temporal.languages import KNOWN, Language, language
 
 _WORD = re.compile(r"[^\W\d_]+'?")
 _NAME = re.compile(r"(?:[^\W\d_a-z]\w+ )+(?:[a-z]+ ){1,2}[^\W\d_a-z]\w+")  # "Ana de la Cruz"
-_ODD = 0.25  # over it are 0.6% of XQuAD's questions in English, 89% in German, all in Chinese
-_ONE_IN = 4  # letters of another script
+_ODD = 0.25  # above it are 0.6% of the English questions of XQuAD, 89% of the German
+_ONE_IN = 4  # one letter in so many may be of another script
 
 
 def is_of_another_language(query: str, odd: float) -> bool:
-    """Tell whether a query is certainly not English.
+    """Return whether a query is certainly not English.
 
-    That is where it has letters of another script, two words of another language and fewer of
-    English, or, beside words that a model of English does not know, one such and none of English.
+    It is not if more than a quarter of its letters are of another script; if it has at least two
+    words of another language and fewer of English; or if it has a function word of another
+    language, none of English, and many words that the model does not know.
 
     Args:
         query: The query.
-        odd: The share of its words that the model does not know.
+        odd: The share of the query's words that the model does not know.
 
     """
     letters = [letter for letter in query if letter.isalpha()]
@@ -50,7 +51,7 @@ def is_of_another_language(query: str, odd: float) -> bool:
 
 @cache
 def _words() -> tuple[frozenset[str], list[tuple[frozenset[str], frozenset[str]]]]:
-    """Return the words of English, and for each other language the little ones and all it has."""
+    """Return the words of English, and the function words and all words of other languages."""
     english = _all(language("en"))
     others = [language(code) for code in KNOWN if code != "en"]
     return english, [(_little(table) - english, _all(table) - english) for table in others]

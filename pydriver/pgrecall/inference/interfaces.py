@@ -1,4 +1,4 @@
-"""What a client takes as embedder and as reranker."""
+"""The interfaces of embedders and rerankers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 from pgrecall.inference.worker import Reading
 
 Role = Literal["query", "document"]
-"""What a text is embedded as: a question, or a passage that may answer one."""
+"""Whether a text is embedded as a question or as a passage."""
 Vector = Iterable[float]
 """One embedding: a list, a tuple, a numpy array, ..."""
 EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable[Vector]]"]
@@ -18,16 +18,11 @@ EmbedFunction = Callable[[Sequence[str]], "Iterable[Vector] | Awaitable[Iterable
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors, always with the same model."""
+    """Turns texts into vectors with one model."""
 
     @property
     def model(self) -> str:
-        """Name of the model; a bank accepts the embeddings of one model only."""
-        ...
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of each embedding; None where that is not known yet."""
+        """Name of the model; a bank accepts embeddings of one model only."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Iterable[Vector]:
@@ -37,14 +32,14 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RoleEmbedder(Protocol):
-    """An embedder that embeds questions otherwise than passages.
+    """An embedder that embeds questions and passages differently.
 
-    Its model is named for both: where the prompts differ, the name must.
+    The name of the model must differ where the prompts do.
     """
 
     @property
     def prompts(self) -> Mapping[str, str]:
-        """What it writes before a text, by "query" and "document"; empty for none."""
+        """The prompts, by "query" and "document"; empty for none."""
         ...
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
@@ -61,12 +56,12 @@ class WorkedEmbedder(Protocol):
     """An embedder that the worker of the process runs."""
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
-        """Let it embed texts, with their prompts where it has any."""
+        """Let the worker embed texts that already have their prompts."""
         ...
 
 
 ScoreFunction = Callable[[str, Sequence[str]], "Sequence[float] | Awaitable[Sequence[float]]"]
-"""A function from a query and texts to one relevance each, 0 to 1; may be async."""
+"""A function from a query and texts to one relevance per text, 0 to 1; may be async."""
 
 
 @runtime_checkable
@@ -80,7 +75,7 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class PunctualReranker(Reranker, Protocol):
-    """A reranker that can stop at a deadline; others have no limit."""
+    """A reranker that can stop at a time limit."""
 
     def scores_within(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
         """Return the relevance of the first texts, as many as time allows."""
@@ -99,5 +94,5 @@ class WorkedReranker(Protocol):
         seconds: float = math.inf,
         is_enough: Callable[[float], bool] | None = None,
     ) -> Future[Reading[float]]:
-        """Let it read texts, as many as time allows and as are needed."""
+        """Let the worker read as many texts as time allows and as are needed."""
         ...

@@ -1,10 +1,10 @@
-"""Late interaction: the relevance of a text by the vectors of its tokens, and of the question's.
+"""Late interaction: relevance by comparing the token vectors of a question and a text.
 
-The packaged embedder gives them in the same forward pass as the embedding, projected to few
-dimensions. Those of a text are stored beside its embedding, four bits a number, as many as 3072
-bytes take: the rarer tokens, where there are more. For each token of the question the nearest token
-of the text counts, by its cosine, and rare tokens of the question count more (MaxSim; Khattab and
-Zaharia 2020). No model runs on a candidate.
+The packaged embedder makes token vectors in the same forward pass as the embedding, projected to
+few dimensions. Those of a text are stored beside its embedding in four bits a number, at most 3072
+bytes; of a longer text the rarer tokens are kept. The relevance is the weighted mean over the
+question's tokens of the cosine to the nearest token of the text, and rare tokens weigh more
+(MaxSim; Khattab and Zaharia 2020). No model runs on a candidate.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_BYTES = 3072
-"""What the schema takes of one text."""
-_HEADER = 2  # the number of the projection, and its dimensions
+"""Maximum size of one text's token vectors in the schema."""
+_HEADER = 2  # number of the projection, dimensions
 
 
 class Embedded(list[float]):
-    """An embedding, and the vectors of its tokens where the embedder makes them.
+    """An embedding, with token vectors if the embedder makes them.
 
     Attributes:
-        tokens: The vectors of the tokens; None where there are none.
+        tokens: The token vectors; None if there are none.
 
     """
 
     def __init__(self, numbers: Sequence[float], tokens: Tokens | None = None) -> None:
-        """Keep both."""
+        """Keep the numbers and the token vectors."""
         super().__init__(numbers)
         self.tokens = tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The vectors of the tokens of one text.
+    """The token vectors of one text.
 
     Attributes:
-        projection: The number of what made them: those of another cannot be compared.
+        projection: Number of the projection; vectors of different projections cannot be compared.
         vectors: Shape (tokens, dimensions), each of length 1.
-        weights: How much each token counts in a question, above 0; shape (tokens,).
+        weights: Weight of each token in a question, above 0; shape (tokens,).
 
     """
 
@@ -54,7 +54,7 @@ class Tokens:
     weights: NDArray[float32]
 
     def stored(self) -> bytes | None:
-        """Write them as they are stored; None where the text has no token."""
+        """Return the stored form; None if the text has no token."""
         from numpy import absolute, argsort, clip, floor, sort, uint8
 
         dimensions = self.vectors.shape[1]
@@ -72,7 +72,7 @@ class Tokens:
         """Return the relevance of each text for this question, 0 to 1.
 
         Args:
-            texts: Token vectors as they are stored.
+            texts: Token vectors of the texts in stored form.
 
         Returns:
             None for a text without token vectors of the same projection.
@@ -101,7 +101,7 @@ class Tokens:
 
 @cache
 def _values() -> Any:
-    """Return the two numbers that each byte stands for."""
+    """Return the two numbers that each byte encodes."""
     from numpy import arange, float32, stack
 
     byte = arange(256)
@@ -109,12 +109,12 @@ def _values() -> Any:
 
 
 def tokens_text(tokens: bytes) -> str:
-    """Write token vectors as retain() takes them in JSON."""
+    """Encode token vectors for the JSON of retain()."""
     return b64encode(tokens).decode("ascii")
 
 
 def stored_tokens(vector: object) -> dict[str, str]:
-    """Return field tokens of what is stored with an embedding; nothing where there are none."""
+    """Return the JSON field "tokens" for an embedding; empty if it has none."""
     tokens = tokens_of(vector)
     stored = tokens.stored() if tokens else None
     return {"tokens": tokens_text(stored)} if stored else {}
@@ -126,5 +126,5 @@ def tokens_of(vector: object) -> Tokens | None:
 
 
 def makes_tokens(embedder: object) -> bool:
-    """Tell whether an embedder gives token vectors beside its embeddings."""
+    """Return whether an embedder makes token vectors."""
     return bool(getattr(embedder, "makes_tokens", False))

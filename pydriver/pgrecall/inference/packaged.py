@@ -1,4 +1,4 @@
-"""Where the models that were trained for pgrecall are: in the package, or in one of their own."""
+"""Find the models that were trained for pgrecall: in the driver or in package pgrecall-models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ MODELS = "pgrecall_models"
 
 
 def directory(name: str) -> Path:
-    """Return the directory of a model: beside the driver, else in package pgrecall-models.
+    """Return the directory of a model: in the driver, else in package pgrecall-models.
 
-    A checkout has them in the driver, a release as a package that is downloaded once; the
-    driver's own place where they are in neither.
+    A checkout has the models in the driver, a release in that package. If neither has the model,
+    the driver's path is returned.
     """
     own = Path(__file__).parents[1] / name
     spec = None if own.is_dir() else find_spec(MODELS)

@@ -1,4 +1,4 @@
-"""What some models want written before a question and before a passage."""
+"""Prompts that some models need before a question or a passage."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from pgrecall.inference.worker import Reading
 
 _CONFIG = "config_sentence_transformers.json"
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""What sentence-transformers calls the prompt of each role; the first that there is counts."""
-_LONGEST = 120  # each row of an embedding holds the name of its model
+"""Names of each role's prompt in sentence-transformers; the first one present counts."""
+_LONGEST = 120  # every row of an embedding holds the name of its model
 
 
 def read_prompts(prompts: Mapping[str, str]) -> dict[str, str]:
-    """Read the prompt of each role, by any of the names of sentence-transformers.
+    """Read the prompt of each role, under any name that sentence-transformers uses.
 
     Args:
         prompts: Prompts by name.
 
     Returns:
-        The prompts of both roles; empty where there are none.
+        The prompts of both roles; empty if both are.
 
     Raises:
-        InvalidArgument: a prompt is for neither role, or no text.
+        InvalidArgument: a prompt is for neither role, or not a string.
 
     """
     names = [name for role in _PROMPT_NAMES.values() for name in role]
     for name, prompt in prompts.items():
         if name not in names or not isinstance(prompt, str):
             raise InvalidArgument(
-                f'prompts: "{name}" is not the name of a role, or its prompt no text: {prompt!r}',
+                f'prompts: "{name}" is not a role, or its prompt is not a string: {prompt!r}',
                 hint='Pass {"query": "query: ", "document": "passage: "}, for example.',
             )
     found = {
@@ -47,7 +47,7 @@ def read_prompts(prompts: Mapping[str, str]) -> dict[str, str]:
 
 
 def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
-    """Embed questions or passages; return one embedding per text, in order."""
+    """Embed texts in a role; return one embedding per text, in order."""
     if not isinstance(embedder, RoleEmbedder):
         return embedder.embed(texts)
     return embedder.embed_query(texts) if role == "query" else embedder.embed_documents(texts)
@@ -56,19 +56,19 @@ def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[V
 def submit_as(
     embedder: WorkedEmbedder, role: Role, texts: Sequence[str]
 ) -> Future[Reading[Vector]]:
-    """Let an embedder that the worker runs embed questions or passages."""
+    """Let the worker embed texts in a role."""
     prompts = embedder.prompts if isinstance(embedder, RoleEmbedder) else {}
     return embedder.submit(with_prompts(prompts, role, texts))
 
 
 def with_prompts(prompts: Mapping[str, str], role: Role, texts: Sequence[str]) -> Sequence[str]:
-    """Write the prompt of a role before texts."""
+    """Add the prompt of a role to texts."""
     prompt = prompts.get(role, "")
     return [prompt + text for text in texts] if prompt else texts
 
 
 def prompted_name(model: str, prompts: Mapping[str, str]) -> str:
-    """Name a model with its prompts, so that a bank does not take vectors made with others."""
+    """Add the prompts to a model's name, so that a bank refuses vectors made with others."""
     if not prompts:
         return model
     written = json.dumps([prompts["query"], prompts["document"]], ensure_ascii=False)
@@ -78,7 +78,7 @@ def prompted_name(model: str, prompts: Mapping[str, str]) -> str:
 
 
 def own_prompts(name_or_path: str | Path) -> dict[str, str]:
-    """Read the prompts that a model's configuration names, without loading it."""
+    """Read the prompts in a model's configuration, without loading the model."""
     path: Any = Path(name_or_path) / _CONFIG
     if not Path(name_or_path).is_dir():
         try:
@@ -88,7 +88,7 @@ def own_prompts(name_or_path: str | Path) -> dict[str, str]:
                 try_to_load_from_cache(f"{owner}{name_or_path}", _CONFIG)
                 for owner in ("", "sentence-transformers/")
             ]
-        except (ImportError, ValueError):  # no name of a model there; loading will say so
+        except (ImportError, ValueError):  # no such model; loading it will say so
             return {}
         path = next((one for one in found if isinstance(one, str)), None)
     try:

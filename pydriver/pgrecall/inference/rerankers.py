@@ -1,6 +1,6 @@
-"""Rerankers: a cross-encoder reads the question and each candidate together.
+"""Rerankers: cross-encoders, which read the question and a candidate together.
 
-Its answer is a calibrated relevance from 0 to 1.
+They return a calibrated relevance from 0 to 1.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import logging
 import math
 import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgrecall.errors import RerankerUnavailable
 from pgrecall.inference import packaged
@@ -24,7 +24,14 @@ from pgrecall.inference.endpoints import HttpReranker
 from pgrecall.inference.english import is_of_another_language
 from pgrecall.inference.interfaces import Reranker, ScoreFunction
 from pgrecall.inference.known_words import known_share
-from pgrecall.inference.runtime import bounded, limit_torch, onnx_session, quiet_loading, settled
+from pgrecall.inference.runtime import (
+    LoadedOnce,
+    bounded,
+    limit_torch,
+    onnx_session,
+    quiet_loading,
+    settled,
+)
 from pgrecall.inference.worker import WORKER, Model, Reading
 
 if TYPE_CHECKING:
@@ -34,28 +41,29 @@ logger = logging.getLogger(__name__)
 
 SETTING = "PGRECALL_RERANKER"
 NONE = "none"
-"""The value of the setting that keeps the fused order."""
+"""Keep the fused order."""
 LATE_INTERACTION = "late-interaction"
-"""The value that compares the vectors of tokens, where the embedder makes them: the default."""
+"""The default: compare token vectors, if the embedder makes them."""
 CROSS_ENCODER = "cross-encoder"
-"""The value that reads question and text together with the packaged cross-encoder."""
+"""Read question and text together with the packaged cross-encoder."""
 PACKAGED = packaged.directory("reranker")
-"""The directory of the model that comes with the driver."""
+"""The directory of the packaged model."""
 
 _MODEL = "model.onnx"
 _REMEMBERED = 10_000
 _TOKENS = 192
-_CHARACTERS = 16 * _TOKENS  # enough characters for that many tokens
-_PARTS = 3  # in which a text is read that is longer than what is read at once
-_OVERLAP = 24  # tokens of a part that the next one begins with
+_CHARACTERS = 16 * _TOKENS  # enough for that many tokens
+_PARTS = 3  # maximum parts of a long text
+_OVERLAP = 24  # tokens shared by two parts
 CONTEXT = " (context: "
 
+T = TypeVar("T")
 Pair = tuple[str, str]
 """A query and a text."""
 
 
 class FunctionReranker:
-    """A reranker made of any function from a query and texts to relevances."""
+    """A reranker made from a function."""
 
     def __init__(self, function: ScoreFunction) -> None:
         """Wrap a function."""
@@ -66,25 +74,25 @@ class FunctionReranker:
         return settled(self._function(query, texts))
 
 
-class _Model(ABC):
-    """A cross-encoder, loaded when first used, with a cache of its last answers.
+class _Model(LoadedOnce[T]):
+    """A cross-encoder, loaded on first use, with a cache of its last answers.
 
-    It reads question and text together: nothing of a text alone could be kept for other questions.
+    It reads question and text together, so nothing can be cached for a text alone.
     """
 
     def __init__(self, name_or_path: str | Path, batch_size: int, at_once: int | None) -> None:
+        super().__init__()
         self.name_or_path = name_or_path
         self._reader = Model(self._read, batch_size=batch_size, at_once=at_once)
-        self._lock = threading.Lock()
-        self._memory_lock = threading.Lock()  # of its own: loading takes long
+        self._memory_lock = threading.Lock()
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one relevance per text, in order: the sigmoid of the model's answer.
 
         Raises:
-            RerankerUnavailable: a package or the model is missing, or it is not a cross-encoder
-                with one output.
+            RerankerUnavailable: a package or the model is missing, or the model does not have one
+                output.
 
         """
         return self.scores_within(query, texts, math.inf)
@@ -94,9 +102,8 @@ class _Model(ABC):
 
         Args:
             query: The question.
-            texts: The more promising first.
-            seconds: Time to read them, waiting for other callers included; loading the model does
-                not count.
+            texts: The texts, most promising first.
+            seconds: Time limit, including the wait for other callers but not loading the model.
 
         Raises:
             RerankerUnavailable: as scores().
@@ -116,9 +123,9 @@ class _Model(ABC):
 
         Args:
             query: The question.
-            texts: The more promising first.
-            seconds: Time to read them, waiting for other callers included.
-            is_enough: Called with each relevance, in order; true where no further one is needed.
+            texts: The texts, most promising first.
+            seconds: Time limit, including the wait for other callers.
+            is_enough: Called with each relevance, in order; returns true if no more are needed.
 
         """
         pairs = [(query, text) for text in texts]
@@ -137,12 +144,8 @@ class _Model(ABC):
             is_enough=is_enough,
         )
 
-    @abstractmethod
-    def load(self) -> object:
-        """Load the model, unless it is loaded."""
-
     def _begin(self, query: str) -> None:
-        """Load the model; refuse a query that it cannot read."""
+        """Load the model; raise an error for a query that it cannot read."""
         self.load()
 
     def _read(self, pairs: list[Pair]) -> list[float]:
@@ -156,7 +159,7 @@ class _Model(ABC):
 
     @abstractmethod
     def _answers(self, pairs: list[Pair]) -> list[float]:
-        """Return the model's answers to queries and texts."""
+        """Return the model's outputs for pairs of query and text."""
 
     def _cannot_load(self, reason: str) -> RerankerUnavailable:
         return RerankerUnavailable(
@@ -167,35 +170,22 @@ class _Model(ABC):
     def _outputs(self, number: int) -> RerankerUnavailable:
         return RerankerUnavailable(
             f'the reranker "{self.name_or_path}" has {number} outputs, not 1',
-            hint="Give a cross-encoder that was trained to score relevance.",
+            hint="Use a cross-encoder that was trained to score relevance.",
         )
 
 
-class CrossEncoderReranker(_Model):
-    """A sentence-transformers cross-encoder, loaded when first used, never from the network."""
+class CrossEncoderReranker(_Model["CrossEncoder"]):
+    """A sentence-transformers cross-encoder, loaded on first use and never from the network."""
 
     def __init__(self, name_or_path: str | Path, *, batch_size: int = 16) -> None:
-        """Choose a model; nothing is imported or loaded yet.
+        """Choose a model; import and load nothing.
 
         Args:
-            name_or_path: A directory, or the name of a model that has been downloaded before.
-            batch_size: Candidates per forward pass, of all callers, at least 1.
+            name_or_path: A directory, or the name of a downloaded model.
+            batch_size: Candidates per forward pass, of all callers together, at least 1.
 
         """
         super().__init__(name_or_path, batch_size, at_once=1)
-        self._loaded: CrossEncoder | None = None
-
-    def load(self) -> CrossEncoder:
-        """Load the model, unless it is loaded.
-
-        Raises:
-            RerankerUnavailable: as scores().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _answers(self, pairs: list[Pair]) -> list[float]:
         from torch.nn import Identity
@@ -225,42 +215,29 @@ class CrossEncoderReranker(_Model):
         return model
 
 
-class OnnxReranker(_Model):
-    """A cross-encoder as ONNX model, run by onnxruntime; without a path the packaged one.
+class OnnxReranker(_Model[tuple[Any, Any]]):
+    """A cross-encoder as an ONNX model on onnxruntime; by default the packaged one.
 
-    The packaged one reads English, and declines a query that is certainly of another language.
+    The packaged model reads English and refuses queries that are certainly in another language.
 
-    Each pair runs alone, several at a time, on the threads of the worker: that costs no more than
-    batches, needs no padding, can stop after any pair, and the score of a quantised model does not
-    depend on the other texts.
+    The worker runs pairs one by one on several threads. That is as fast as batches, needs no
+    padding, can stop after any pair, and the score of a quantised model does not depend on other
+    texts.
 
-    A text longer than what the model reads at once is read in up to three parts, and its odds are
-    the mean of theirs. What stands behind it as context is read as far as it fits.
+    A text that is too long for the model is read in up to three parts, and its odds are the mean of
+    theirs. Its context is read as far as it fits.
     """
 
     def __init__(self, path: str | Path = PACKAGED, *, threads: int | None = None) -> None:
-        """Choose a model; nothing is imported or loaded yet.
+        """Choose a model; import and load nothing.
 
         Args:
             path: A directory with model.onnx and tokenizer.json.
-            threads: How many pairs are read at a time, at least 1. Default: as many as the worker
-                of the process has threads: one for each core that it may use, 8 at most.
+            threads: How many pairs are read at once, at least 1. Default: the threads of the
+                worker, one for each available core, at most 8.
 
         """
         super().__init__(path, 1, threads)
-        self._loaded: tuple[Any, Any] | None = None
-
-    def load(self) -> tuple[Any, Any]:
-        """Load the session and the tokenizer, unless they are loaded.
-
-        Raises:
-            RerankerUnavailable: as scores().
-
-        """
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _begin(self, query: str) -> None:
         _, tokenizer = self.load()
@@ -269,8 +246,8 @@ class OnnxReranker(_Model):
             asked, 1 - known_share(tokenizer, asked)
         ):
             raise RerankerUnavailable(
-                "the packaged reranker reads English, and the query is of another language",
-                hint=f"Set {SETTING} to a cross-encoder of that language, or to {NONE}.",
+                "the packaged reranker reads English, and the query is in another language",
+                hint=f"Set {SETTING} to a cross-encoder for that language, or to {NONE}.",
             )
 
     def _answers(self, pairs: list[Pair]) -> list[float]:
@@ -303,7 +280,7 @@ class OnnxReranker(_Model):
         try:
             tokenizer = Tokenizer.from_file(str(bounded(directory / "tokenizer.json")))
             session = onnx_session(str(bounded(directory / _MODEL)), options)
-        except Exception as error:  # neither package documents what it raises
+        except Exception as error:  # the packages do not document their errors
             raise self._cannot_load(str(error).strip().partition("\n")[0]) from error
         shape = session.get_outputs()[0].shape
         if len(shape) > 1 and shape[-1] != 1:
@@ -318,28 +295,28 @@ class OnnxReranker(_Model):
 class LateInteractionReranker:
     """Compares the token vectors of the question with those stored beside each memory.
 
-    A recall does so by itself where the embedder makes token vectors, as the packaged one does. Of
-    texts alone there are none: then the cross-encoder reads them.
+    A recall does this if the embedder makes token vectors, as the packaged one does. Otherwise, and
+    for texts that are not stored, the cross-encoder reads the texts.
     """
 
     def __init__(self, otherwise: Reranker) -> None:
-        """Choose what reranks where there are no token vectors."""
+        """Choose the reranker for texts without token vectors."""
         self.otherwise = otherwise
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one relevance per text, in order, as the cross-encoder says.
+        """Return one relevance per text, in order, by the cross-encoder.
 
         Raises:
-            RerankerUnavailable: it cannot work.
+            RerankerUnavailable: the cross-encoder cannot be used.
 
         """
         return self.otherwise.scores(query, texts)
 
 
 PACKAGED_CROSS_ENCODER = OnnxReranker()
-"""The packaged model, shared by all clients of a process so that it is loaded once."""
+"""The packaged model, shared by all clients of a process, so that it is loaded once."""
 DEFAULT_RERANKER = LateInteractionReranker(PACKAGED_CROSS_ENCODER)
-"""Late interaction; with an embedder without token vectors the packaged cross-encoder."""
+"""Late interaction, or the packaged cross-encoder if there are no token vectors."""
 _NAMED: dict[object, Reranker] = {
     LATE_INTERACTION: DEFAULT_RERANKER,
     CROSS_ENCODER: PACKAGED_CROSS_ENCODER,
@@ -347,7 +324,7 @@ _NAMED: dict[object, Reranker] = {
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
-    """Make a reranker of a URL, a name or path, a function, or a reranker."""
+    """Return a reranker for a URL, a name, a path, a function or a reranker."""
     if isinstance(reranker, str) and reranker in _NAMED:
         return _NAMED[reranker]
     if isinstance(reranker, str) and reranker.startswith(("http://", "https://")):
@@ -361,11 +338,11 @@ def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
 def chosen_reranker(
     reranker: Reranker | ScoreFunction | str | Path | bool | None,
 ) -> Reranker | None:
-    """Return the reranker that a client uses: the one given, else what the environment names.
+    """Return the reranker of a client: the one given, else the one the environment names.
 
     Args:
-        reranker: DEFAULT_RERANKER or True for what the environment names, or else late
-            interaction; None, False or "none" for none.
+        reranker: DEFAULT_RERANKER or True for the one the environment names, else late interaction.
+            None, False or "none" for none.
 
     """
     if reranker is DEFAULT_RERANKER or reranker is True:
@@ -379,7 +356,7 @@ def chosen_reranker(
 
 
 def in_context(text: str, context: str) -> str:
-    """Put the context behind the text, where a limit of length cuts it first."""
+    """Append the context to the text, so that truncation cuts the context first."""
     return f"{text}{CONTEXT}{context})" if context else text
 
 
@@ -388,7 +365,7 @@ def _key(pair: Pair) -> bytes:
 
 
 def _parts(tokenizer: Any, query: str, text: str) -> Iterator[Any]:
-    """Encode the query with the text, and with what did not fit, up to its context."""
+    """Encode the query with the text, then with the parts of it that did not fit."""
     text = text.rstrip()
     end = text.rfind(CONTEXT) if CONTEXT in text else len(text)
     start = 0

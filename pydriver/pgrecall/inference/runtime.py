@@ -1,27 +1,51 @@
-"""What models need: quiet loading, the threads they may use, a loop for those that are async."""
+"""Runtime of models: quiet loading, threads, and an event loop for async functions."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pgrecall.errors import EmbedderUnavailable
 
 T = TypeVar("T")
 
 THREADS = 8
-"""At most so many texts are read at a time, however many cores there are."""
-
-
+"""Maximum number of texts that are read at once, however many cores there are."""
 FILE_BYTES = 2 * 1024**3
-"""No file of a model is larger: a graph cannot be, its weights seldom are."""
+"""Maximum size of a file of a model. A graph cannot be larger, weights seldom are."""
+
+
+class LoadedOnce(ABC, Generic[T]):
+    """A model that is loaded on first use, once for all threads."""
+
+    def __init__(self) -> None:
+        self._loaded: T | None = None
+        self._loading = threading.Lock()
+
+    def load(self) -> T:
+        """Load the model unless it is loaded.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+            RerankerUnavailable: the same, of a reranker.
+
+        """
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    @abstractmethod
+    def _load(self) -> T:
+        """Load the model."""
 
 
 @contextmanager
@@ -40,14 +64,14 @@ def quiet_loading() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Count the cores that the process may use."""
+    """Return the number of cores that the process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def limit_torch() -> None:
-    """Let torch use no more threads than the worker, unless it was told otherwise."""
+    """Limit torch to the threads of the worker, unless the user has set its threads."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
@@ -55,10 +79,10 @@ def limit_torch() -> None:
 
 
 def bounded(path: Path, limit: int = FILE_BYTES) -> Path:
-    """Return the path of a part of a model that is not too large to be read.
+    """Check that a file of a model is not too large, and return its path.
 
     Raises:
-        ValueError: it is, before anything is read; the text names the file and both sizes.
+        ValueError: the file is too large; the message has its name and both sizes.
 
     """
     size = path.stat().st_size
@@ -68,10 +92,10 @@ def bounded(path: Path, limit: int = FILE_BYTES) -> Path:
 
 
 def onnx_session(graph: bytes | str, options: Any) -> Any:
-    """Load a graph to run on the processor, on one thread, by operators of ONNX alone.
+    """Load a graph to run on one thread of the CPU, with standard ONNX operators only.
 
-    What a graph may do is compute: no library of operators is registered, and a graph given as
-    bytes has no folder to read further files from.
+    A graph can only compute: no custom operators are registered, and a graph given as bytes has no
+    folder from which it could read other files.
     """
     import onnxruntime
 
@@ -81,9 +105,10 @@ def onnx_session(graph: bytes | str, options: Any) -> Any:
 
 
 def settled(value: T | Awaitable[T]) -> T:
-    """Return what a function of the user returned, or wait for it where the function is async.
+    """Return the result of a user's function; if it is async, run it and wait.
 
-    All of them run on one loop, beside that of the caller: their clients keep connections by loop.
+    All of them run on one event loop, not the caller's, since their clients keep connections per
+    loop.
     """
     if not isawaitable(value):
         return value
@@ -102,7 +127,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def cannot_embed(package: str | None, command: str) -> EmbedderUnavailable:
-    """Return the error of a package that is missing, with the command that gets it."""
+    """Return the error for a missing package, with the command that installs it."""
     return EmbedderUnavailable(
         f"cannot embed texts: package {package} is missing", hint=f"Run: {command}"
     )

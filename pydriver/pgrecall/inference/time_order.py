@@ -1,8 +1,9 @@
-"""Whether a question asks for the latest or a former state, by its embedding.
+"""Detect from its embedding whether a question asks for the latest or a former state.
 
-No list of words knows all that people say: "after all the back and forth", "the earliest lodgings".
-Questions that mean one of them lie on one side of a plane in the space of the packaged embedder;
-bench/training/train_time_order.py finds these planes, and a file beside the model has them.
+No list of words covers all wordings, such as "after all the back and forth" or "the earliest
+lodgings". In the space of the packaged embedder a plane separates the questions that ask for a
+state. bench/training/train_time_order.py fits one plane for each state; a file beside the model
+holds them.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ if TYPE_CHECKING:
 
 Direction = Literal["latest", "former"]
 FILE = "time_order.json"
-_SURE = 0.15  # questions that ask for neither are thirty times as many where this is learnt
+_SURE = 0.15  # in the training data thirty times as many questions ask for neither
 
 
 @runtime_checkable
 class ReadsTimeOrder(Protocol):
-    """An embedder that says which state a question asks for."""
+    """An embedder that detects which state a question asks for."""
 
     def time_order(self, vector: Sequence[float]) -> Direction | None:
-        """Return what a question with this embedding asks for; None: neither, or unsure."""
+        """Return which state a question asks for, by its embedding; None for neither or unsure."""
         ...
 
 
 def time_order(embedder: Embedder, vector: Sequence[float]) -> Direction | None:
-    """Return what an embedder says; None for one that says nothing."""
+    """Return the state that an embedder detects; None if it detects none."""
     return embedder.time_order(vector) if isinstance(embedder, ReadsTimeOrder) else None
 
 
 def read_time_order(directory: Path, vector: Sequence[float]) -> Direction | None:
-    """Return what the planes of a model say; None where it has none."""
-    # What the planes divide comes first, also where another model's vector stands beside it.
+    """Return the state by the planes of a model; None if the model has no planes."""
+    # The planes apply to the first elements; those of another model may follow.
     planes = _planes(directory / FILE)
     own = vector[: max((len(weights) for _, weights in planes.values()), default=0)]
     length = hypot(*own) or 1.0
@@ -53,7 +54,7 @@ def read_time_order(directory: Path, vector: Sequence[float]) -> Direction | Non
 
 @lru_cache
 def _planes(path: Path) -> dict[Direction, tuple[float, list[float]]]:
-    """Read bias and weights of the log odds against neither."""
+    """Read the bias and weights of each state's log odds against neither."""
     if not path.is_file():
         return {}
     found: dict[Direction, tuple[float, list[float]]] = json.loads(path.read_text("ascii"))

@@ -1,4 +1,4 @@
-"""Vectors as an embedder gives them, checked for what no bank can take."""
+"""Check the vectors that an embedder returns."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pgrecall.inference.prompts import embed_as
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
-    """Embed passages, and check what came out.
+    """Embed passages and check the vectors.
 
     Raises:
         InvalidEmbedding: the embedder did not give one usable vector for each text.
-        Exception: what it raised.
+        Exception: what the embedder raised.
 
     """
     return checked(embedder.model, [*embed_as(embedder, "document", texts)], len(texts))
 
 
 def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded]:
-    """Refuse vectors that no bank can take, in the name of the embedder that made them.
+    """Check vectors; errors name the embedder.
 
     Raises:
-        InvalidEmbedding: they are too few or too many, of different lengths, empty, all zeros, or
-            hold what is not a finite number.
+        InvalidEmbedding: there are too few or too many vectors, they differ in length, or one is
+            empty, all zeros or has a number that is not finite.
 
     """
     name = f'the embedder "{model}"'
-    hint = "Let it return one list of numbers for each text, all of one length."
+    hint = "Return one list of numbers for each text, all of the same length."
     if len(vectors) != wanted:
         raise InvalidEmbedding(f"{name} gave {len(vectors)} vectors for {wanted} texts", hint=hint)
     read: list[Embedded] = []
@@ -51,14 +51,14 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded
 
 
 def to_floats(embedding: object, where: str = "embedding") -> list[float]:
-    """Read an embedding: a list, a tuple, a numpy array, a torch tensor, a pgvector value.
+    """Convert a list, a tuple, a numpy array, a torch tensor or a pgvector value to floats.
 
     Args:
         embedding: Shape (dimensions,).
-        where: Its name in an error.
+        where: The name of the embedding in errors.
 
     Raises:
-        InvalidEmbedding: it is not a flat list of numbers.
+        InvalidEmbedding: the embedding is not a flat list of numbers.
 
     """
     for method in ("tolist", "to_list"):  # numpy and torch; pgvector

@@ -1,11 +1,11 @@
-"""The worker of a process: the few threads on which models run, whoever asks.
+"""The worker of a process: the few threads on which models run for all callers.
 
-Callers hand in items, such as texts to embed or pairs to score, and wait for a future. There are no
-more threads than cores, and a model uses one core for each, so that callers do not take cores from
-one another. Items are taken in turns, one of each caller: under load every caller gets fewer
-candidates reranked in its time, instead of some none, and a long retain holds up no question. Where
-many wait, that time is the shorter the more they are, so that all go on. A model that gains by
-batches gets batches of the items of all callers.
+Callers submit items, such as texts to embed or pairs to score, and wait for a future. There are no
+more threads than cores, and a model uses one core per thread, so callers do not compete for cores.
+Threads take one item of each caller in turn. Under load every caller gets fewer candidates
+reranked, instead of some callers getting none, and a long retain delays no question. If many
+callers wait, the time limit of each is shortened. A model that benefits from batches gets batches
+with items of all callers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any, Generic, TypeVar
 from pgrecall.inference.runtime import THREADS, cores
 
 CROWD = 4
-"""Callers a thread: where more wait, each gets a part of its time."""
+"""Callers per thread; if more wait, each gets a part of its time."""
 FEW = 3
-"""Items that are read also then: three candidates bring most of what reranking brings."""
+"""Items that are read even then: three candidates bring most of the gain of reranking."""
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[Found]):
-    """What a model said of the items of one caller.
+    """The results of a model for the items of one caller.
 
     Attributes:
-        found: The results of the first items: as many as time allowed and as were needed.
-        seconds: How long any of the items was being read. The rest of the time they waited.
-        limit: The time limit that held: a part of the one that was given, where many waited.
+        found: The results of the first items, as many as time allowed and as were needed.
+        seconds: How long at least one of the items was being read; otherwise they waited.
+        limit: The time limit that applied; below the given one if many callers waited.
 
     """
 
@@ -52,7 +52,7 @@ class Reading(Generic[Found]):
 
 
 class Model(Generic[Item, Found]):
-    """A model, as the worker runs it."""
+    """A model that the worker runs."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Model(Generic[Item, Found]):
         batch_size: int = 1,
         at_once: int | None = None,
     ) -> None:
-        """Say how it is run.
+        """Define how the model runs.
 
         Args:
-            read: Returns one result an item, in order; called on threads of the worker.
-            batch_size: How many items it reads in one go, at least 1.
-            at_once: How many batches it reads at a time, at least 1: 1 where it has threads of its
-                own. Default: as many as the worker has threads.
+            read: Returns one result per item, in order; called on threads of the worker.
+            batch_size: How many items are read in one call, at least 1.
+            at_once: How many batches are read at once, at least 1; use 1 for a model with threads
+                of its own. Default: the number of the worker's threads.
 
         """
         self.read = read
@@ -80,21 +80,21 @@ class Model(Generic[Item, Found]):
 class Worker:
     """A bounded number of threads that run models for all callers of the process.
 
-    A thread ends when nothing waits: none is left to outlive the process or to be lost in a fork.
+    A thread ends when nothing waits, so none outlives the process or is lost in a fork.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        """Set the number of threads; none is started yet.
+        """Set the number of threads; start none.
 
         Args:
-            threads: At least 1. Default: one for each core that the process may use, 8 at most.
+            threads: At least 1. Default: one for each available core, at most 8.
 
         """
         self._limit = threads
         self.reset()
 
     def reset(self) -> None:
-        """Forget threads and what waits: in the child of a fork there are none."""
+        """Drop threads and waiting jobs, which do not exist in the child of a fork."""
         self._lock = threading.Lock()
         self._models: list[Model[Any, Any]] = []
         self._threads = 0
@@ -111,18 +111,18 @@ class Worker:
         seconds: float = inf,
         is_enough: Callable[[Found], bool] | None = None,
     ) -> Future[Reading[Found]]:
-        """Let a model read items. Cancel the future to stop that.
+        """Let a model read items. Cancel the future to stop it.
 
         Args:
-            model: Which one.
-            items: The more important first.
-            known: Results that need no reading, by position.
+            model: The model.
+            items: The items, most important first.
+            known: Known results, by position.
             begin: Called before the first item is read, to load the model. Its time does not count,
-                for others that wait neither.
-            seconds: Time limit, waiting included; what is read later is left out. Where more than
-                CROWD callers a thread wait, it is the lower the more they are, but FEW items are
-                read if it suffices for them.
-            is_enough: Called with each result, in order; true where no further one is needed. It
+                nor for other callers that wait meanwhile.
+            seconds: Time limit, including waiting; later results are dropped. If more than CROWD
+                callers per thread wait, the limit is lowered in proportion, but FEW items are still
+                read if the full limit suffices for them.
+            is_enough: Called with each result, in order; returns true if no more are needed. It
                 must be quick.
 
         """
@@ -133,9 +133,9 @@ class Worker:
             return job.future
         with self._lock:
             if model not in self._models:
-                model.jobs, model.running = [], 0  # what a fork left there is void
+                model.jobs, model.running = [], 0  # jobs from before a fork are void
                 self._models.append(model)
-            job.turn = self._turn  # the present one: who waits already does not wait longer
+            job.turn = self._turn  # the current turn, so that waiting jobs do not wait longer
             self._add(model, job)
         self._start_threads(len(job.places))
         return job.future
@@ -171,9 +171,9 @@ class Worker:
                     model.running -= 1
 
     def _batch(self, model: Model[Any, Any]) -> list[tuple[_Job, int]]:
-        """Take items in turns, one of each job, as many as the model reads in one go.
+        """Take a batch of items, one of each job in turn.
 
-        A job that has to begin is taken alone.
+        A job that has to load the model is taken alone.
         """
         batch: list[tuple[_Job, int]] = []
         while model.jobs and len(batch) < model.batch_size:
@@ -204,8 +204,8 @@ class Worker:
             found = model.read([job.items[place] for job, place in batch])
             if len(found) != len(batch):
                 raise ValueError(f"a model gave {len(found)} results for {len(batch)} items")
-        except BaseException as error:  # whoever waits gets it
-            if len(jobs) > 1:  # the others are not to blame
+        except BaseException as error:  # the caller gets it
+            if len(jobs) > 1:  # find the job that failed
                 for job in jobs.values():
                     self._run(model, [taken for taken in batch if taken[0] is job])
                 return
@@ -230,12 +230,12 @@ class Worker:
             self._add(model, job)
             for _, _, waiting in model.jobs:
                 waiting.began += seconds
-        self._start_threads(len(job.places))  # those that found nothing to read have ended
+        self._start_threads(len(job.places))
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """The items of one caller. What changes is changed under the worker's lock."""
+    """The items of one caller. Fields are changed only under the worker's lock."""
 
     items: Sequence[Any]
     found: dict[int, Any]
@@ -245,17 +245,17 @@ class _Job:
     is_enough: Callable[[Any], bool] | None
     future: Future[Reading[Any]] = field(default_factory=Future)
     turn: int = 0
-    ready: int = 0  # results from the first on, without a gap
+    ready: int = 0  # results without a gap from the first on
     running: int = 0
     since: float = 0.0
     seconds: float = 0.0
-    places: list[int] = field(init=False)  # of items that no thread has taken, the last first
+    places: list[int] = field(init=False)  # of items that no thread has taken, last first
 
     def __post_init__(self) -> None:
         self.places = [n for n in reversed(range(len(self.items))) if n not in self.found]
 
     def is_late(self, share: float) -> bool:
-        """Tell whether time is up; of its time a job has a share, where that is below 1."""
+        """Return whether the time limit is over; a share below 1 shortens the limit."""
         seconds = perf_counter() - self.began
         few = len(self.items) - len(self.places) >= FEW
         limit = self.limit * min(1.0, share) if few else self.limit
@@ -276,7 +276,7 @@ class _Job:
             self.seconds += perf_counter() - self.since
 
     def reading(self) -> Reading[Any] | None:
-        """Return the results when no further one is needed. Sees each result once, in order."""
+        """Return the results once no more are needed. Checks each result once, in order."""
         if self.future.done():
             return None
         while self.ready in self.found:
@@ -286,13 +286,13 @@ class _Job:
         return self.so_far() if self.ready == len(self.items) else None
 
     def so_far(self) -> Reading[Any]:
-        """Return the results that are there, as far as there is no gap."""
+        """Return the results up to the first gap."""
         seconds = self.seconds + (perf_counter() - self.since if self.running else 0.0)
         return Reading([self.found[n] for n in range(self.ready)], seconds, self.limit)
 
 
 def settle(future: Future[T], result: T | BaseException) -> None:
-    """Give a future its result or error, unless nobody waits any more."""
+    """Set the result or error of a future, unless it has been cancelled."""
     with suppress(InvalidStateError):
         if isinstance(result, BaseException):
             future.set_exception(result)
@@ -311,9 +311,9 @@ def on_this_thread(function: Callable[..., T], *arguments: object) -> Future[T]:
 
 
 def on_own_thread(function: Callable[..., T], *arguments: object) -> Future[T]:
-    """Call a function on a thread of its own, which goes on when nobody waits any more.
+    """Call a function on a thread of its own, which goes on if the caller gives up.
 
-    For what waits rather than computes, such as a service on the network.
+    Use it for functions that wait, such as for a network service.
     """
     future: Future[T] = Future()
     context = contextvars.copy_context()
@@ -321,7 +321,7 @@ def on_own_thread(function: Callable[..., T], *arguments: object) -> Future[T]:
     def run() -> None:
         try:
             found: T | BaseException = context.run(function, *arguments)
-        except BaseException as error:  # whoever waits gets it
+        except BaseException as error:  # the caller gets it
             found = error
         settle(future, found)
 
@@ -330,9 +330,9 @@ def on_own_thread(function: Callable[..., T], *arguments: object) -> Future[T]:
 
 
 WORKER = Worker()
-"""The one of the process."""
+"""The worker of this process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WORKER.reset)
 
 Start = Callable[..., "Future[Any]"]
-"""Calls a function with arguments, here or elsewhere."""
+"""Calls a function with arguments, on this thread or another."""

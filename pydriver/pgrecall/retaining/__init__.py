@@ -1,1 +1,1 @@
-"""What a fact goes through on its way into a bank: it is checked, embedded, batched and linked."""
+"""Prepare facts for a bank: check, embed, batch and link them."""

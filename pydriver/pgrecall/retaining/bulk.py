@@ -1,8 +1,8 @@
-"""A bulk load on its way: what :meth:`Recall.retain_bulk` shares with the async client.
+"""Bulk loads: what both clients share of :meth:`Recall.retain_bulk`.
 
-A stream of facts is cut into batches, of which a few are embedded and written at once, in
-any order. A batch whose facts may lead to earlier ones, or end them, waits until those are stored.
-Of what was stored only the ids are kept, 8 bytes a fact, for links that count from the start.
+A stream of facts is split into batches, of which a few are embedded and written concurrently, in
+any order. A batch whose facts may link to earlier ones, or end them, waits until those are stored.
+Of stored facts only the ids are kept, 8 bytes each, for links that count from the start.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pgrecall.rows import BulkRetention, Retained
 
 WORKERS = 4
 LINKED_AT_ONCE = 1000
-POLL_SECONDS = 0.5  # while another load builds an index
+POLL_SECONDS = 0.5  # wait while another load builds an index
 
 BulkProgress = Callable[[str, int], None]
-"""Called with what is done, "retain", "index", "link" or "maintain", and of how many more."""
+"""Called with the task, "retain", "index", "link" or "maintain", and the number done."""
 Refused = Callable[[int, RecallError], None]
-"""Called with the position of a fact that is refused, from 0, and why."""
+"""Called with the position of a refused fact, from 0, and the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Facts that follow one another in a stream.
+    """Consecutive facts of a stream.
 
     Attributes:
-        facts: The facts; with embeddings, once those are made.
+        facts: The facts, with embeddings once these are made.
         start: Position of the first in the stream.
-        model: Name of the model of their embeddings, where it is known.
+        model: Name of the model of their embeddings, if known.
 
     """
 
@@ -44,18 +44,18 @@ class Part:
     model: str | None
 
     def embedded(self, batch: FactBatch) -> Part:
-        """Return the same facts with the embeddings that were made of them."""
+        """Return the same facts with their embeddings."""
         return Part(batch.facts, self.start, batch.model)  # type: ignore[arg-type]
 
     def without(self, place: int) -> list[Part]:
-        """Return what is before a fact and what is behind it."""
+        """Return the facts before and after a fact."""
         before = Part(self.facts[:place], self.start, self.model)
         behind = Part(self.facts[place + 1 :], self.start + place + 1, self.model)
         return [part for part in (before, behind) if part.facts]
 
 
 class Load:
-    """What was given, stored and refused so far."""
+    """The state of a bulk load: what was given, stored and refused so far."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Load:
         progress: BulkProgress | None,
         refused: Refused | None,
     ) -> None:
-        """Keep what holds for all facts.
+        """Keep the settings of the load.
 
         Raises:
             InvalidArgument: batch_size is below 1.
@@ -80,13 +80,13 @@ class Load:
         self._progress = progress
         self._refused = refused
         self._lock = Lock()
-        self._ids = array("q")  # by position; 0 where nothing is stored
+        self._ids = array("q")  # ids by position; 0 for facts that are not stored
         self._counts = dict.fromkeys(("new", "unembedded", "refused", "linked", "indexed"), 0)
 
     def batches(self, facts: Iterable[Fact] | Fact) -> Iterator[Part]:
-        """Cut the stream, which is read as far as it is written."""
+        """Split the stream, which is read only as fast as it is written."""
         remaining = iter(several(facts))
-        # An empty one too: it is refused by a missing bank.
+        # Also an empty one, so that a missing bank is an error.
         batch = list(islice(remaining, self._batch_size))
         while batch or not self._ids:
             with self._lock:
@@ -98,7 +98,7 @@ class Load:
                 return
 
     def is_ordered(self, part: Part) -> bool:
-        """Tell whether facts before these have to be stored first."""
+        """Return whether earlier facts must be stored first."""
         return any(
             fact.get("links")
             or fact.get("expires_at")
@@ -108,16 +108,16 @@ class Load:
         )
 
     def relinked(self, part: Part) -> list[Fact]:
-        """Let links count positions from the start of the stream.
+        """Resolve links that count positions from the start of the stream.
 
         Raises:
-            InvalidFact: a link leads to a fact that is not stored, or comes later.
+            InvalidFact: a link leads to a fact that is not stored or comes later.
 
         """
         return relinked(part.facts, part.start, self._ids)
 
     def stored(self, part: Part, rows: Sequence[Retained]) -> None:
-        """Note what was stored."""
+        """Record stored facts."""
         with self._lock:
             for place, row in enumerate(rows, part.start):
                 self._ids[place] = row.memory_id
@@ -126,10 +126,10 @@ class Load:
         self.note("retain", len(rows))
 
     def refuse(self, part: Part, error: RecallError) -> list[Part]:
-        """Leave out the fact that an error is about; return the rest.
+        """Remove the fact that an error is about; return the rest.
 
         Raises:
-            RecallError: the error, where it is about all facts or refusals are not wanted.
+            RecallError: the error, if it is about all facts or there is no callback for refusals.
 
         """
         place = error.position
@@ -145,7 +145,7 @@ class Load:
         return part.without(place)
 
     def note(self, what: str, count: int) -> None:
-        """Note that more is done."""
+        """Report progress."""
         with self._lock:
             if what == "link":
                 self._counts["linked"] += count
@@ -155,6 +155,6 @@ class Load:
                 self._progress(what, count)
 
     def retention(self, due: Sequence[str]) -> BulkRetention:
-        """Sum up; due are statements that could not be run."""
+        """Return the result; due are statements that could not be run."""
         known = len(self._ids) - self._counts["new"] - self._counts["refused"]
         return BulkRetention(total=len(self._ids), known=known, due=tuple(due), **self._counts)

@@ -1,4 +1,4 @@
-"""A changed fact on its way into a bank: its new text is embedded, nothing else is."""
+"""Prepare changes of a fact: embed a new text and new questions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def embedded_changes(
 ) -> tuple[dict[str, object], str | None]:
     """Copy changes as JSON, with embeddings of a new text and of new questions.
 
-    Takes long, sends nothing.
+    Slow; sends nothing.
 
     Args:
-        settings: How the client embeds.
+        settings: The client's settings.
         changes: Fields of a fact.
-        model: Name of the model of an embedding that is handed over.
+        model: Name of the model of a given embedding.
 
     Returns:
-        The changes, and the name of the model of their embeddings; None where it is not known.
+        The changes, and the name of the model of their embeddings; None if unknown.
 
     Raises:
         InvalidFact: JSON or PostgreSQL cannot hold a value.
@@ -56,7 +56,7 @@ def embedded_changes(
         if bare[0] is fact:
             fact.update(stored_tokens(made[0]))
         return fact, model or embedder.model
-    # By name: the bank may be switched to the next model before this arrives.
+    # By name, since the bank may switch to the next model before this arrives.
     made_later = [*embed_as(following, "document", texts)]
     later = [*map(vector_text, made_later)]
     if bare[0] is fact:

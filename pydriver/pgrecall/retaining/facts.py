@@ -1,4 +1,4 @@
-"""Facts on their way into a bank: checked, and embedded where they bring no embedding."""
+"""Prepare facts for a bank: check them, and embed those without an embedding."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from pgrecall.settings import Settings
 logger = logging.getLogger(__name__)
 
 Fact = Mapping[str, object] | str
-"""A fact in the documented format, or just its text."""
+"""A fact in the documented format, or its text."""
 
 EMBED_BATCH = 64
 
 
 def several(facts: Iterable[Fact] | Fact) -> Iterable[Fact]:
-    """Return facts, also where there is one alone."""
+    """Return a list of facts, also for a single one."""
     return [facts] if isinstance(facts, str | Mapping) else facts
 
 
 class FactBatch:
-    """Facts on their way into a bank: checked for what PostgreSQL cannot hold, then embedded.
+    """A batch of facts: checked for values that PostgreSQL cannot store, then embedded.
 
-    What the bank holds already is not embedded again, but sent with the embedding it has there:
-    so a fact that is forgotten meanwhile is not stored without one.
+    Known facts are not embedded again but sent with their stored embedding, so that a fact that is
+    forgotten meanwhile is not stored without one.
 
     Attributes:
-        facts: The facts, as they are sent.
-        model: Name of the model of their embeddings; None where it has none, or there are none.
-        needs_embeddings: Whether the bank has to be asked for those.
+        facts: The facts to send.
+        model: Name of the model of their embeddings; None if unknown or without embeddings.
+        needs_embeddings: Whether the bank must be asked for stored embeddings.
 
     """
 
@@ -51,10 +51,10 @@ class FactBatch:
         model: str | None,
         is_strict: bool = False,
     ) -> None:
-        """Copy the facts into what JSON can hold.
+        """Copy the facts as JSON values.
 
         Raises:
-            InvalidFact: a fact holds what it cannot.
+            InvalidFact: a fact has a value that JSON or PostgreSQL cannot hold.
 
         """
         self.facts = plain_facts(several(facts))
@@ -62,7 +62,7 @@ class FactBatch:
         self.model = model or settings.model
         self._is_strict = is_strict
         self._failed: set[str] = set()
-        self._whole = {id(fact) for fact in self.facts}  # not the questions in them
+        self._whole = {id(fact) for fact in self.facts}  # questions are not looked up
         self._stored: dict[tuple[int, str], dict[str, str]] = {}
         self.needs_embeddings = any(
             settings.next_embedder is not None
@@ -73,17 +73,17 @@ class FactBatch:
 
     @property
     def has_relations(self) -> bool:
-        """Whether a fact has relations, and the embedder works."""
+        """Whether a fact has relations and the embedder works."""
         return not self._failed and any(
             isinstance(fact, dict) and fact.get("relations") for fact in self.facts
         )
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
-        """Return the call that asks for the embeddings that the bank has."""
+        """Return the call that asks for stored embeddings."""
         return calls.retain.stored_embeddings(bank, self.facts)
 
     def add_stored(self, embeddings: list[StoredEmbedding]) -> None:
-        """Note embeddings that the bank has."""
+        """Add stored embeddings."""
         for stored in embeddings:
             place: Any = self.facts[stored.index]
             if stored.kind == "question":
@@ -93,15 +93,15 @@ class FactBatch:
             )
 
     def chunks(self) -> Iterator[list[object]]:
-        """Cut the batch into what is embedded in one go."""
+        """Split the batch into chunks to embed."""
         facts = iter(self.facts)
         while chunk := list(islice(facts, EMBED_BATCH)):
             yield chunk
 
     def embed(self, chunk: Sequence[object]) -> None:
-        """Embed facts and questions that neither brought nor have one. Takes long, sends nothing.
+        """Embed facts and questions without a given or stored embedding. Slow; sends nothing.
 
-        Where an embedder fails, they stay without, and it is not asked again.
+        If the embedder fails, they get none, and it is not called again.
 
         Raises:
             Exception: what the embedder raised, where that is wanted.
@@ -116,9 +116,9 @@ class FactBatch:
                 if following is None:
                     place.update(made)
                     self.model = name
-                else:  # by name: the bank may be switched before this arrives
+                else:  # by name, since the bank may switch models before this arrives
                     _add_by_name(place, embedder.model, made)
-        # A fact without an embedding of the bank's model cannot be found, so it is not retained.
+        # A fact without an embedding of the bank's model could not be found, so this is an error.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             for place, made in self._vectors(following, following.model, own):
@@ -127,7 +127,7 @@ class FactBatch:
     def _vectors(
         self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
     ) -> Iterator[tuple[dict[str, object], dict[str, str]]]:
-        """Give each place its embedding and its tokens: those stored, else new ones."""
+        """Return the stored or new embedding and tokens of each place."""
         new = [place for place in places if (id(place), model) not in self._stored]
         texts = [str(place["text"]) for place in new]
         if texts and model not in self._failed:
@@ -135,7 +135,7 @@ class FactBatch:
                 for place, vector in zip(new, embedded(embedder, texts), strict=True):
                     tokens = stored_tokens(vector) if id(place) in self._whole else {}
                     self._stored[id(place), model] = {"embedding": vector_text(vector), **tokens}
-            except Exception as error:  # whatever it is, the facts are worth more
+            except Exception as error:  # store the facts anyway
                 if self._is_strict:
                     raise
                 self._failed.add(model)
@@ -155,7 +155,7 @@ class FactBatch:
         return call if not self._failed else then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
-        """Mark the facts that lack the embedding of a question since the embedder failed."""
+        """Mark facts that lack the embedding of a question because the embedder failed."""
         return [
             replace(row, is_embedded=all(map(_has_embedding, _places(fact, is_all=True))))
             for row, fact in zip(rows, self.facts, strict=True)
@@ -165,7 +165,7 @@ class FactBatch:
 def relation_vectors(
     embedder: Embedder, texts: Sequence[PendingText], is_strict: bool
 ) -> list[Vector]:
-    """Embed the words of relations; none where the embedder fails, for the facts are stored.
+    """Embed the words of relations; return none if the embedder fails, since the facts are stored.
 
     Raises:
         Exception: what the embedder raised, where that is wanted.
@@ -175,7 +175,7 @@ def relation_vectors(
         return []
     try:
         return list(embedded(embedder, [text.text for text in texts]))
-    except Exception as error:  # embed_pending() makes up for it
+    except Exception as error:  # embed_pending() adds them later
         if is_strict:
             raise
         logger.warning("relations are stored without embedding: %s", said(error)[0])
@@ -183,10 +183,10 @@ def relation_vectors(
 
 
 def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:
-    """Find the places in a plain fact to embed: itself and its questions.
+    """Return the places to embed in a fact: the fact and its questions.
 
-    Those that bring an embedding come too, for it may be lacking the next model's; those that bring
-    embeddings by name are complete, and come where all are wanted.
+    Places with an embedding are included, since the next model's may be missing. Places with
+    embeddings by name are complete, and included only if is_all.
     """
     if not isinstance(fact, dict):
         return
@@ -199,7 +199,7 @@ def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]
 
 
 def _add_by_name(place: dict[str, object], model: str, made: Mapping[str, str]) -> None:
-    """Give a place the embedding of a model, and its tokens, beside those of others."""
+    """Add a model's embedding and tokens to a place."""
     for field, by_model in (("embedding", "embeddings"), ("tokens", "tokens")):
         if field in made:
             known = place.get(by_model)
@@ -211,7 +211,7 @@ def _has_embedding(place: Mapping[str, object]) -> bool:
 
 
 def _without_bare_questions(fact: object) -> object:
-    """Leave out questions without embedding, by which alone they would be found."""
+    """Remove questions without an embedding, which could never be found."""
     if not isinstance(fact, dict) or not isinstance(fact.get("questions"), list):
         return fact
     bare = [place for place in _places(fact) if place is not fact and not _has_embedding(place)]

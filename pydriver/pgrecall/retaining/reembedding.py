@@ -1,4 +1,4 @@
-"""A bank on its way to another embedding model."""
+"""Change the embedding model of a bank."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pgrecall.rows import PendingText
 
 
 class Refill:
-    """A bank on its way to another model: what to ask for next, and how fast.
+    """The progress of a change of model: what to embed next, and how fast.
 
     Attributes:
         from_id: The memory to continue from.
-        is_done: Whether nothing is pending any more.
-        stored: How many embeddings were made.
+        is_done: Whether nothing is pending.
+        stored: Number of embeddings made.
 
     """
 
@@ -47,7 +47,7 @@ class Refill:
         self._began = 0.0
 
     def start_call(self) -> Call[object, None]:
-        """Return the call that begins. Embeds a word to learn the dimensions: takes long."""
+        """Return the call that begins. Slow: embeds a word to learn the dimensions."""
         (vector,) = embedded(self._embedder, ["dimensions"])
         self._began = perf_counter()
         return calls.reembed.reembed_start(
@@ -55,13 +55,13 @@ class Refill:
         )
 
     def pending_call(self) -> Call[PendingText, list[PendingText]]:
-        """Return the call that says what to embed next."""
+        """Return the call that lists what to embed next."""
         return calls.reembed.reembed_pending(
             self._bank, from_id=self.from_id, batch_size=self._batch_size
         )
 
     def store_call(self, texts: Sequence[PendingText]) -> Call[int, int]:
-        """Embed texts and return the call that stores what came out. Takes long, sends nothing."""
+        """Embed texts and return the call that stores the embeddings. Slow; sends nothing."""
         return calls.reembed.reembed_store(
             self._bank,
             model=self._embedder.model,
@@ -70,9 +70,9 @@ class Refill:
         )
 
     def advance(self, texts: Sequence[PendingText]) -> float:
-        """Note what was stored; say how many seconds to wait before the next batch.
+        """Record what was stored; return the seconds to wait before the next batch.
 
-        The end was reached when nothing is pending from the beginning either: facts of writers that
+        It is done when nothing is pending from the beginning either, since facts of writers that
         committed late have lower ids.
         """
         self.is_done = not texts and self.from_id == 0

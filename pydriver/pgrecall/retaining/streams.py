@@ -1,4 +1,4 @@
-"""Batches of a long stream of facts or messages, and links that count from its start."""
+"""Split a stream of facts or messages into batches, with links that count from its start."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pgrecall.rows import Retained, RetainedMessage, Retention
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
-"""Called with how many more facts or messages are done."""
+"""Called with the number of further facts or messages done."""
 STREAM_BATCH = 1000
 
 
 class Stream:
-    """Batches of facts or messages that belong together, though each is written by itself."""
+    """The batches of one stream, each of which is written separately."""
 
     def __init__(self) -> None:
         """Start with nothing written."""
@@ -27,17 +27,17 @@ class Stream:
         self._bare = 0
 
     def batches(self, rows: Iterable[T], size: int) -> Iterator[list[T]]:
-        """Cut a long stream into batches."""
+        """Split a stream into batches."""
         if size < 1:
             raise InvalidArgument(f"batch_size must be at least 1, not {size}")
         remaining = iter(rows)
-        yield list(islice(remaining, size))  # an empty one too: it is refused by a missing bank
+        yield list(islice(remaining, size))  # also an empty one, so that a missing bank is an error
         while batch := list(islice(remaining, size)):
             yield batch
 
     @contextmanager
     def positions(self) -> Iterator[None]:
-        """Count the position in an error from the start of the stream."""
+        """Change the position in an error to one from the start of the stream."""
         try:
             yield
         except RecallError as error:
@@ -46,7 +46,7 @@ class Stream:
             raise moved(error, len(self._ids)) from error.__cause__
 
     def relinked(self, batch: Sequence[Fact]) -> list[Fact]:
-        """Let links count positions from the start of the stream.
+        """Resolve links that count positions from the start of the stream.
 
         Raises:
             InvalidFact: a link leads to a fact of a later batch.
@@ -55,24 +55,24 @@ class Stream:
         return relinked(batch, len(self._ids), self._ids)
 
     def add(self, rows: Sequence[Retained] | Sequence[RetainedMessage]) -> None:
-        """Note what was written."""
+        """Record written rows."""
         for row in rows:
             self._ids.append(row.memory_id if isinstance(row, Retained) else row.message_id)
             self._new += row.is_new
             self._bare += isinstance(row, Retained) and not row.is_embedded
 
     def retention(self) -> Retention:
-        """Sum up."""
+        """Return the result."""
         return Retention(len(self._ids), self._new, self._bare)
 
 
 def relinked(batch: Sequence[Fact], start: int, ids: Sequence[int]) -> list[Fact]:
-    """Let links count positions from the start of a stream.
+    """Resolve links that count positions from the start of a stream.
 
     Args:
         batch: Facts, the first of which is at position start.
-        start: As above.
-        ids: Ids of the memories before, by position; 0 for one that was not stored.
+        start: Position of the first fact.
+        ids: Ids of earlier memories, by position; 0 for one that was not stored.
 
     Raises:
         InvalidFact: a link leads to a fact of a later batch, or one that was not stored.
@@ -88,21 +88,21 @@ def _relinked(fact: Fact, position: int, size: int, start: int, ids: Sequence[in
     moved_links = []
     for number, link in enumerate(links):
         index = link.get("to_index") if isinstance(link, Mapping) else None
-        # The database refuses a negative one, as it was given.
+        # The database refuses a negative index, so it is passed on.
         if isinstance(index, int) and index >= 0 and start:
             others = {key: value for key, value in link.items() if key != "to_index"}
             place = index - start
             if place < 0 and not ids[index]:
                 raise InvalidFact(
                     f"facts[{position}].links[{number}].to_index leads to a fact that was refused",
-                    hint="Correct that one, and send both again.",
+                    hint="Correct that fact, and send both again.",
                 )
             link = {**others, "to_index": place} if place >= 0 else {**others, "to_id": ids[index]}
             index = place
         if isinstance(index, int) and index >= size:
             raise InvalidFact(
                 f"facts[{position}].links[{number}].to_index leads to a later batch",
-                hint="Link to what comes earlier, or by to_key, or make the batch larger.",
+                hint="Link to earlier facts or by to_key, or use larger batches.",
             )
         moved_links.append(link)
     return {**fact, "links": moved_links}

@@ -1,4 +1,4 @@
-"""The server and the schema in it: the embedded server, and how pgrecall gets into any server."""
+"""The embedded server, and the installation of pgrecall in any server."""
 
 from pgrecall.server.embedded import (
     DSN_VARIABLE,

@@ -1,7 +1,7 @@
-"""Bounds: ASGI middleware that keeps one client from using up what all share.
+"""ASGI middleware that bounds the size and the rate of requests.
 
-A request may have so many bytes, counted as they arrive, whatever its header says; and a client, by
-its address, so many requests a minute. It needs no package.
+Bytes are counted as they arrive, whatever the header says; the rate is per address. It needs no
+package.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pgrecall.server.doors import Application, EntryError, Message, Receive, Sco
 
 MAX_BYTES = 4 * 1024 * 1024
 REQUESTS_A_MINUTE = 600
-_CLIENTS = 10_000  # addresses remembered: the ones seen last
+_CLIENTS = 10_000  # number of addresses remembered, the most recent ones
 
 
 class Bounds:
-    """Lets in requests of a bounded size, at a bounded rate."""
+    """Refuses requests that are too large or too many."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class Bounds:
         """Keep the bounds.
 
         Args:
-            application: What stands behind them.
-            max_bytes: Of a request's body.
-            requests_a_minute: Of one address; as many may come at once.
-            clock: Gives seconds.
+            application: The ASGI application.
+            max_bytes: Maximum size of a request's body.
+            requests_a_minute: Maximum rate per address; this many may also come at once.
+            clock: Returns the time in seconds.
 
         """
         self._application = application
@@ -44,7 +44,7 @@ class Bounds:
         self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -97,7 +97,7 @@ class Bounds:
         return counted
 
     def _too_long(self) -> EntryError:
-        return EntryError(413, f"A request has {self._max_bytes:,} bytes at most.")
+        return EntryError(413, f"A request may have at most {self._max_bytes:,} bytes.")
 
 
 async def _refuse(send: Send, refused: EntryError) -> None:

@@ -1,8 +1,8 @@
-"""Assemble sql/ and migrations/ into the scripts that every install route runs.
+"""Assemble sql/ and migrations/ into the scripts that all install routes run.
 
-Works in a checkout only. An installed package carries the assembled scripts in ``extension/``.
-It needs nothing outside the standard library, so that ``make install`` runs on a database server
-that has no more than Python.
+This works only in a checkout; an installed package has the assembled scripts in ``extension/``. It
+uses only the standard library, so that ``make install`` runs on a database server that has just
+Python.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
 FRAME = MIGRATIONS / "frame"  # the frame of every upgrade script and of the extension
 EXTENSION = PACKAGE / "extension"
-PACKED = "scripts.tar.xz"  # in extension/ of a released package: the plain scripts
+PACKED = "scripts.tar.xz"  # the plain scripts, in extension/ of a released package
 VERSION_FILES = (PACKAGE / "_version.py", SQL / "values" / "version.sql")
-# Of registries; they name the version as well.
+# Manifests for registries, which also state the version.
 MANIFESTS = (ROOT / "pydriver" / "server.json", MIGRATIONS / "META.json")
 
-ORDER = "order.txt"  # in sql/: its files in the order in which they run
-STATE = "state"  # the room that migrations change; upgrades run the files of all others again
+ORDER = "order.txt"  # in sql/, the files in the order in which they run
+STATE = "state"  # the room that only migrations change; upgrades run all other files again
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 # Tokens that may contain a semicolon, and the semicolon.
@@ -58,8 +58,8 @@ NEXT = """\
 -- phase: swap
 """
 
-# The parts of a delta, in the order in which they run: catalog locks no table, build stops writers
-# and no reader, swap stops everybody and takes milliseconds.
+# The parts of a delta, in the order in which they run: catalog locks no table, build blocks writers
+# but no readers, swap blocks everybody for milliseconds.
 Phase = Literal["catalog", "build", "swap"]
 PHASES: tuple[Phase, ...] = ("catalog", "build", "swap")
 
@@ -114,7 +114,7 @@ def upgrade_script(before: str) -> str:
     ]
     for number, (path, phase) in enumerate(deltas):
         parts.append(_delta(path, "catalog", phase["catalog"]))
-        if number == 0:  # what indexes and columns are made of, which build may ask for
+        if number == 0:  # functions that indexes and columns use, which build may need
             parts += _state_statements("create or replace function")
         parts.append(_delta(path, "build", phase["build"]))
         if number == len(deltas) - 1:
@@ -128,10 +128,10 @@ def upgrade_script(before: str) -> str:
 
 
 def setup_script(befores: Sequence[str]) -> str:
-    """Assemble the extension's own script, which carries the scripts of the other routes.
+    """Assemble the extension's own script, which contains the scripts of the other routes.
 
     Args:
-        befores: The frozen releases that it upgrades from.
+        befores: The frozen releases that it can upgrade.
 
     """
     now = version()
@@ -148,8 +148,8 @@ def setup_of(version: str, branches: Sequence[tuple[str, str, str]]) -> str:
 
     Args:
         version: The version.
-        branches: For each version that may be installed, or none: that version, the script that
-            leads from there, and what is returned when it has run.
+        branches: For each version that may be installed, or none: the version, the script to run,
+            and the text to return.
 
     """
     branch = (
@@ -168,9 +168,9 @@ def setup_of(version: str, branches: Sequence[tuple[str, str, str]]) -> str:
 
 
 def assemble() -> dict[str, str]:
-    """Assemble everything that an install route needs, by file name.
+    """Assemble all files of the install routes, by name.
 
-    The files that PostgreSQL reads for ``create extension`` have two dashes after the name.
+    Files that PostgreSQL reads for ``create extension`` have two dashes after the name.
 
     Raises:
         FileNotFoundError: this is not a checkout.
@@ -196,7 +196,7 @@ def assemble() -> dict[str, str]:
 
 
 def delta_paths(before: str) -> list[Path]:
-    """Return the files that say how the state of a frozen release becomes that of today."""
+    """Return the files that change the state of a frozen release to the current one."""
     releases = frozen_releases()
     steps = pairwise(releases[releases.index(before) :])
     deltas = [MIGRATIONS / f"pgrecall--{a}--{b}.delta.sql" for a, b in steps]
@@ -204,9 +204,9 @@ def delta_paths(before: str) -> list[Path]:
 
 
 def phases(delta: str) -> dict[Phase, str]:
-    """Split a delta at its lines ``-- phase: catalog``, ``build`` and ``swap``, in this order.
+    """Split a delta into its phases ``catalog``, ``build`` and ``swap``, in this order.
 
-    The lines before the first of them are prose and directives.
+    Lines before the first phase are prose and directives.
 
     Raises:
         ValueError: a statement stands before the first phase, or a phase is unknown.
@@ -222,7 +222,7 @@ def phases(delta: str) -> dict[Phase, str]:
 def statements(script: str) -> list[str]:
     """Split a script into statements, each with the comments before it and its semicolon.
 
-    Knows strings, dollar quotes, comments and bodies in ``begin atomic``, whose ``end`` begins a
+    Handles strings, dollar quotes, comments and bodies in ``begin atomic``, whose ``end`` begins a
     line.
     """
     found, start = [], 0
@@ -244,7 +244,7 @@ def bare(statement: str) -> str:
 
 
 def write(scripts: dict[str, str], directory: Path = EXTENSION) -> None:
-    """Write the scripts into a directory that holds nothing else."""
+    """Write the scripts into a directory, and remove its other files."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     for name, text in scripts.items():
@@ -254,8 +254,8 @@ def write(scripts: dict[str, str], directory: Path = EXTENSION) -> None:
 def pack(directory: Path) -> None:
     """Put the plain scripts of a directory into one archive.
 
-    They have most of their text in common, which an archive holds once, however many releases
-    can be upgraded.
+    The scripts share most of their text, so the archive stays small however many releases it can
+    upgrade.
     """
     with tarfile.open(directory / PACKED, "w:xz") as archive:
         for path in sorted(directory.glob("pgrecall-[0-9]*.sql")):
@@ -267,7 +267,7 @@ def pack(directory: Path) -> None:
 
 
 def packed_script(name: str) -> str | None:
-    """Return a script of an installed package, None where it has none of that name."""
+    """Return a script of an installed package; None if it does not exist."""
     path = EXTENSION / name
     if path.is_file():
         return path.read_text(encoding="utf-8")
@@ -286,15 +286,15 @@ def release(to: str, today: datetime.date) -> None:
 
     Args:
         to: The version to release, later than every frozen one.
-        today: The date that the changelog gets.
+        today: The date for the changelog.
 
     Raises:
-        ValueError: the version cannot be released, or the release notes say nothing of it.
+        ValueError: the version cannot be released, or is not in the release notes.
 
     """
     frozen = frozen_releases()
     if frozen and version_key(to) <= version_key(frozen[-1]):
-        raise ValueError(f"{to} is not later than {frozen[-1]}, which is released already")
+        raise ValueError(f"{to} is not later than {frozen[-1]}, which is already released")
     headings = {
         "CHANGELOG.md": ("## Unreleased\n", f"## Unreleased\n\n## {to}, {today.isoformat()}\n"),
         "NOTES.md": (f"## {to} (not released yet)\n", f"## {to}, {today.isoformat()}\n"),
@@ -313,10 +313,10 @@ def release(to: str, today: datetime.date) -> None:
 
 
 def set_version(to: str) -> None:
-    """Write a version into the two files that state it, and into the manifests.
+    """Write a version into the two files and the manifests that state it.
 
     Raises:
-        ValueError: it is not of the form 1.2.3.
+        ValueError: the version does not have the form 1.2.3.
 
     """
     if not VERSION.fullmatch(to):
@@ -332,7 +332,7 @@ def set_version(to: str) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Assemble the scripts, or prepare a release: see ``make build`` and ``make release``."""
     parser = argparse.ArgumentParser(prog="python -m pgrecall.server.build", description=__doc__)
-    parser.add_argument("--set-version", metavar="X.Y.Z", help="state this version first")
+    parser.add_argument("--set-version", metavar="X.Y.Z", help="set this version first")
     parser.add_argument("--release", metavar="X.Y.Z", help="freeze this version as a release")
     options = parser.parse_args(arguments)
     try:
@@ -348,7 +348,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _stated_version(path: Path) -> str:
-    """Find the one version literal, ``0.1.0`` in quotes, that a file states."""
+    """Find the only version literal, ``0.1.0`` in quotes, in a file."""
     found = re.findall(r"""(?:= |return )["'](\d+\.\d+\.\d+)["']""", path.read_text("utf-8"))
     if len(found) != 1:
         raise ValueError(f"{path} should state one version, not {len(found)}")
@@ -359,7 +359,7 @@ def sources() -> list[Path]:
     """Return the files of sql/ in the order in which they run.
 
     Raises:
-        ValueError: sql/order.txt names a file that is not there, or leaves one out.
+        ValueError: sql/order.txt names a missing file, or omits one.
 
     """
     files = [SQL / line for line in (SQL / ORDER).read_text(encoding="utf-8").split()]
@@ -371,7 +371,7 @@ def sources() -> list[Path]:
 
 
 def is_state(path: Path) -> bool:
-    """Tell whether a file of sql/ holds state, which only migrations change."""
+    """Return whether a file of sql/ defines state, which only migrations change."""
     return path.parent.name == STATE
 
 
@@ -380,12 +380,12 @@ def _delta(path: Path, phase: str, text: str) -> str:
 
 
 def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
-    """Split logic and all comments into statements before and after the swap.
+    """Split logic and comments into statements before and after the swap.
 
-    Most run before, so that tables are locked for less time: the body of a plpgsql function is not
-    read before it is called. A body in SQL is resolved at once, as is a view; the row type of a
-    view, of a private table or of one that the swap makes may exist only after it. A comment is
-    late when the swap has a word of its object's name.
+    Most run before it, so that tables are locked for a shorter time, since the body of a plpgsql
+    function is resolved only when it is called. The body of an SQL function and a view are resolved
+    at once; the row type of a view, of a private table or of a table that the swap makes may exist
+    only afterwards. A comment comes after the swap if the swap mentions the name of its object.
     """
     words = set(re.findall(r"\w+", swap))
     files = sources()
@@ -396,7 +396,7 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
     names = "|".join(rf"{re.escape(name)}\b" for name in [*tables, *views])
     unknown = re.compile(rf"{names}|default pgrecall\w*\." if names else r"default pgrecall\w*\.")
     parts: tuple[list[str], list[str]] = ([], [])
-    places: dict[str, int] = {}  # of each function: 0 before the swap, 1 after it
+    places: dict[str, int] = {}  # for each function, 0 before the swap, 1 after it
     for path in files:
         if is_state(path):
             continue
@@ -423,7 +423,7 @@ def _logic_around_swap(swap: str) -> tuple[list[str], list[str]]:
 
 
 def _state_statements(kind: str) -> list[str]:
-    """Return those statements of sql/state/ that begin so: every upgrade runs them again."""
+    """Return the statements of sql/state/ that begin so; every upgrade runs them again."""
     return [
         bare(statement) + "\n"
         for path in sources()
@@ -434,7 +434,7 @@ def _state_statements(kind: str) -> list[str]:
 
 
 def _array(deltas: Sequence[tuple[Path, object]], directive: str) -> str:
-    """Return what the lines ``-- drop public: a, b`` of all deltas name, as an array literal."""
+    """Return the names in lines ``-- drop public: a, b`` of all deltas, as an array literal."""
     names: list[str] = []
     for path, _ in deltas:
         lines = re.findall(rf"^-- {directive}: (.*)$", path.read_text("utf-8"), re.MULTILINE)

@@ -1,12 +1,11 @@
-"""Banks on the workers of Citus: distributes the tables and functions of an installed pgrecall.
+"""Distribute the tables and functions of an installed pgrecall over the workers of Citus.
 
-Tables are distributed by bank_id, all alike, so that all rows of a bank are on one worker. Of each
-public function with a bank there are two from then on: the function itself, now in schema
-pgrecall_internal, which Citus delegates to the worker of the bank (force_delegation), and in schema
-pgrecall one with the same signature that calls it. The second is not distributed. Citus 14.0 does
-not delegate a call in a view, in a common table expression or with a condition, and the server
-crashes on some of them and on a null bank; inside the second function the call always has the one
-shape that is safe.
+All tables are distributed by bank_id and colocated, so that all rows of a bank are on one worker.
+Each public function of a bank becomes two: the function itself moves to schema pgrecall_internal,
+where Citus delegates it to the worker of the bank (force_delegation), and a wrapper with the same
+signature in schema pgrecall, which is not distributed, calls it. Citus 14.0 does not delegate a
+call in a view, in a common table expression or with a condition, and the server crashes on some of
+these and on a null bank; in the wrapper the call always has a safe form.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from pgrecall.errors import InstallError
 
 Connection = psycopg.Connection[Any]
 
-# These read or write more than one bank, or define objects, which only the coordinator may.
+# Functions that use more than one bank, or define objects, which only the coordinator can do.
 UNDISTRIBUTED = frozenset(("clone_bank", "index_plan"))
 
 _SETTINGS = {
-    # Tables and functions are changed in the same transaction.
+    # Tables and functions change in one transaction.
     "citus.multi_shard_modify_mode": "sequential",
-    "search_path": "pg_catalog, pg_temp",  # so that definitions read from the catalog are qualified
-    "client_min_messages": "error",  # Citus warns of each function that is not on workers yet
+    "search_path": "pg_catalog, pg_temp",  # qualifies names in definitions
+    "client_min_messages": "error",  # no warnings of functions not on workers yet
 }
 _TABLES = """
 select c.oid::regclass::text as name, c.oid = 'pgrecall.bank'::regclass as is_first
@@ -38,7 +37,7 @@ where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regname
   and  c.relkind in ('r', 'p') and not c.relispartition
 order  by c.oid  -- what a foreign key refers to is older
 """
-# Their bodies refer to columns of a table and to one another: a circle, for Citus.
+# Their bodies depend on a table, whose columns depend on them: a circle for Citus.
 _OF_ROWS = """
 select p.oid::regprocedure::text as name, pg_get_functiondef(p.oid) as definition,
        pg_get_function_sqlbody(p.oid) as body
@@ -51,14 +50,14 @@ where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regname
                  and  d.refclassid = 'pg_class'::regclass)
 order  by p.oid
 """
-# Citus plans with the values of parameters only.
+# Citus needs the values of parameters to plan.
 _GENERIC = """
 select p.oid::regprocedure::text as name
 from   pg_proc p
 where  p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
   and  'plan_cache_mode=force_generic_plan' = any (p.proconfig)
 """
-# On a worker the indexes of shards have the name of that of the empty table, and a number.
+# On a worker the index of a shard is named like that of the empty table, with a number appended.
 _SHARD_BYTES = """
 create function pgrecall_internal._shard_bytes(index_id oid) returns bigint
 language plpgsql stable as $$
@@ -73,7 +72,7 @@ end;
 $$
 """
 _SIZE_OF = "select pg_get_functiondef('pgrecall_internal._indexed_types'::regproc)"
-# Citus plans no insert that calls nextval() and reads tables.
+# Citus cannot plan an insert that calls nextval() and reads tables.
 _NEXT_ID = """
 create function pgrecall_internal._next_id() returns bigint language plpgsql volatile as
 $$ begin return pg_catalog.nextval('pgrecall.id_seq'); end; $$;
@@ -148,7 +147,7 @@ class _Function(NamedTuple):
 
 
 def is_distributed(connection: Connection) -> bool:
-    """Tell whether the tables of pgrecall in this database are distributed by Citus."""
+    """Return whether the tables of pgrecall in this database are distributed by Citus."""
     if not _value(connection, "select to_regclass('pg_catalog.pg_dist_partition') is not null"):
         return False
     query = (
@@ -159,7 +158,7 @@ def is_distributed(connection: Connection) -> bool:
 
 
 def distribute(connection: Connection) -> None:
-    """Distribute an installed pgrecall, within the transaction of the caller.
+    """Distribute an installed pgrecall within the caller's transaction.
 
     Raises:
         InstallError: the database does not have Citus, or is not its coordinator.
@@ -173,7 +172,7 @@ def distribute(connection: Connection) -> None:
     if not _value(connection, "select citus_is_coordinator()"):
         raise InstallError(
             "this server is not the coordinator of Citus",
-            hint="Connect to the coordinator, and run it again.",
+            hint="Connect to the coordinator and retry.",
         )
     for name, setting in _SETTINGS.items():
         connection.execute("select set_config(%s, %s, true)", [name, setting])
@@ -219,15 +218,15 @@ def distribute(connection: Connection) -> None:
 def raise_ids(connection: Connection) -> None:
     """Let ids go on above all that are stored, on every node; to be called when banks have moved.
 
-    Each node has a block of ids of its own, and within a bank ids must rise. This is not part of
-    the caller's transaction: Citus runs it on connections of its own.
+    Each node has its own block of ids, and ids must rise within a bank. This is not part of the
+    caller's transaction, since Citus uses its own connections.
     """
     greatest = _value(connection, _GREATEST_ID)
     connection.execute(_RAISE_IDS.format(greatest=int(greatest)).encode())
 
 
 def _with_text_body(definition: str, body: str) -> str:
-    """Return the definition of an SQL function with a string as body, which depends on nothing."""
+    """Return the definition of an SQL function with its body as a string, without dependencies."""
     text = body.strip()
     if text.startswith("RETURN"):
         text = "select " + text.removeprefix("RETURN")
@@ -238,9 +237,9 @@ def _with_text_body(definition: str, body: str) -> str:
 
 
 def _moved(definition: str) -> str:
-    """Return the definition or name of a public function as one of schema pgrecall_internal.
+    """Return the definition or name of a public function, moved to schema pgrecall_internal.
 
-    Citus does not make the type period on workers: a window gets there as a tstzrange.
+    Citus does not create the type period on workers, so a window is sent as a tstzrange.
     """
     moved = definition.replace("pgrecall.", "pgrecall_internal.", 1)
     moved = moved.replace("pgrecall_internal._range_of_period(during)", "during")
@@ -248,10 +247,10 @@ def _moved(definition: str) -> str:
 
 
 def _wrapper(one: _Function) -> str:
-    """Return the definition of the public function that calls the one that was moved.
+    """Return the definition of the wrapper that calls the moved function.
 
-    Citus does not send parameters of types that it does not know the numbers of: vectors and
-    windows travel in types of PostgreSQL.
+    Citus cannot send parameters of types whose oids differ between nodes, so vectors and windows
+    are sent as built-in types.
     """
     head = one.definition[: one.definition.index("\nAS $")].replace("PARALLEL SAFE", "")
     given = {name: f"{one.proname}.{_ident(name)}" for name in one.arguments}
@@ -263,7 +262,7 @@ def _wrapper(one: _Function) -> str:
         if name in given:
             declared += f"\n  _{name} {kind} := {to.format('pgrecall_internal', given[name])};"
             given[name] = f"_{name}"
-    for name in one.now_by_default:  # the worker's now(): what it stored a moment ago is later
+    for name in one.now_by_default:  # the worker's now(): its last rows may be later than ours
         declared += f"\n  _is_now_{name} boolean := {given[name]} is not distinct from now();"
         given[name] = f"case when _is_now_{name} then now() else {given[name]} end"
     call = f"from pgrecall_internal.{one.proname}"

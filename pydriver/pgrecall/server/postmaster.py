@@ -1,9 +1,8 @@
-"""The process of the embedded server: making its data directory, starting, sharing, stopping.
+"""The process of the embedded server: its data directory, start, sharing and stop.
 
-Whoever runs this process is the only one who can connect: the socket lies in a directory of mode
-0700, and the server asks the operating system who is at its other end (peer authentication). As
-root, which PostgreSQL does not run as, it runs as the user pgserver. Directories above the data are
-left as they are.
+Only the user of this process can connect: the socket is in a directory of mode 0700, and the server
+uses peer authentication. Since PostgreSQL does not run as root, root runs it as the user pgserver.
+Directories above the data directory are not changed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 
 SERVER_USER = "pgserver"
 _SOCKET = ".s.PGSQL.5432"
-_LONGEST_SOCKET = 100  # characters of its path; Linux takes 107, macOS 103
+_LONGEST_SOCKET = 100  # maximum length of a socket's path; Linux allows 107, macOS 103
 _HANDLES = ".handle_pids.json"
 _users_here: Counter[Path] = Counter()
 
@@ -33,22 +32,22 @@ class Postmaster:
     Attributes:
         data: The data directory.
         binaries: Directory of the programs of PostgreSQL.
-        log: What the server writes.
+        log: Log file of the server.
 
     """
 
     def __init__(self, data: Path, binaries: Path) -> None:
-        """Find out as whom the server runs; nothing is started yet."""
+        """Determine the user of the server; start nothing."""
         self.data = data
         self.binaries = binaries
         self.log = data / "log"
         self._owner = server_owner()
 
     def init(self) -> None:
-        """Make the data directory where there is none.
+        """Create the data directory if it is missing.
 
         Raises:
-            PermissionError: the user of the server cannot get through to a directory.
+            PermissionError: the user of the server cannot reach a directory.
             OSError: initdb failed.
 
         """
@@ -63,7 +62,7 @@ class Postmaster:
         self._run("initdb", "--auth=peer", "--encoding=utf8", "-U", "postgres")
 
     def start(self) -> Path:
-        """Start the server, or join it where it runs; returns the directory of its socket."""
+        """Start the server or join it; return the directory of its socket."""
         socket = self._running_socket()
         if socket is None:
             socket = self._socket_directory()
@@ -85,7 +84,7 @@ class Postmaster:
         return socket
 
     def stop(self) -> None:
-        """Stop the server, unless somebody else uses it, in this process or another."""
+        """Stop the server, unless another user in this process or another process uses it."""
         _users_here[self.data] -= 1
         if _users_here[self.data] > 0 or not self.data.exists():
             return
@@ -93,9 +92,9 @@ class Postmaster:
             self._run("pg_ctl", "-w", "-m", "fast", "stop")
 
     def _change_handles(self, *, add: bool) -> list[int]:
-        """Add or remove this process among those that use the server; returns the others.
+        """Add or remove this process among the users of the server; return the others.
 
-        One that was killed could not take itself out, and is not counted.
+        Killed processes, which could not remove themselves, are not counted.
         """
         file = self.data / _HANDLES
         known = json.loads(file.read_text() or "[]") if file.exists() else []
@@ -104,7 +103,7 @@ class Postmaster:
         return others
 
     def _running_socket(self) -> Path | None:
-        """Return the directory of the socket of the running server; None where none runs."""
+        """Return the directory of the running server's socket; None if it is not running."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             is_running = _is_alive(int(lines[0])) and (Path(lines[4]) / _SOCKET).exists()
@@ -113,7 +112,7 @@ class Postmaster:
         return Path(lines[4]) if is_running else None
 
     def _socket_directory(self) -> Path:
-        """Return a directory that only the server and its user can enter."""
+        """Return a directory for the socket that only the server's user can enter."""
         if len(str(self.data / _SOCKET)) <= _LONGEST_SOCKET:
             return self.data
         name = f"pgrecall-{hashlib.sha256(str(self.data).encode()).hexdigest()[:16]}"
@@ -126,7 +125,7 @@ class Postmaster:
             found = directory.lstat()
             is_ours = found.st_uid == self._owner.pw_uid and stat.S_ISDIR(found.st_mode)
             if not is_ours or stat.S_IMODE(found.st_mode) != 0o700:
-                raise PermissionError(f"somebody else made {directory}") from None
+                raise PermissionError(f"{directory} belongs to another user") from None
         return directory
 
     def _require_way_to(self, path: Path) -> None:
@@ -135,8 +134,7 @@ class Postmaster:
         for parent in path.resolve().parents:
             if parent.exists() and not _can_enter(parent, self._owner):
                 raise PermissionError(
-                    f'the user "{self._owner.pw_name}", as whom the server runs, may not enter'
-                    f" {parent}"
+                    f'the user "{self._owner.pw_name}", who runs the server, may not enter {parent}'
                 )
 
     def _write(self, name: str, text: str) -> None:
@@ -149,7 +147,7 @@ class Postmaster:
         as_owner: dict[str, int | list[int]] = {}
         if os.geteuid() == 0:
             as_owner = {"user": self._owner.pw_uid, "group": self._owner.pw_gid, "extra_groups": []}
-        # A file, not a pipe: the server inherits it, and a pipe would never end.
+        # Output goes to a file: the server inherits it, and a pipe would never end.
         with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
             result = subprocess.run(
                 [self.binaries / program, "-D", self.data, *arguments],
@@ -166,7 +164,7 @@ class Postmaster:
 
 
 def server_owner() -> pwd.struct_passwd:
-    """Return as whom the server runs: this user, or for root the user pgserver, made if missing."""
+    """Return the user of the server: this user, or pgserver for root, created if missing."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid())
     with contextlib.suppress(KeyError):
@@ -176,7 +174,7 @@ def server_owner() -> pwd.struct_passwd:
 
 
 def can_reach(path: Path) -> bool:
-    """Tell whether the user of the server can get through to a path."""
+    """Return whether the user of the server can reach a path."""
     owner = server_owner()
     return all(_can_enter(parent, owner) for parent in path.parents if parent.exists())
 

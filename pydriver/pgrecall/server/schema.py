@@ -1,7 +1,6 @@
-"""The version of pgrecall in a database, and its installation and upgrade.
+"""Install and upgrade pgrecall in a database.
 
-This runs the same script as ``psql -1 -f`` and ``pgrecall_setup.install()`` of the extension,
-byte for byte.
+This runs the same script, byte for byte, as ``psql -1 -f`` and ``pgrecall_setup.install()``.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from pgrecall.server.citus import distribute, is_distributed, raise_ids
 
 Connection = psycopg.Connection[Any]
 
-_PAUSE = 1.0  # seconds between two attempts, in which other transactions can finish
-_SCANNED = 200e6  # bytes a second to check or copy a table; a low estimate
-_INDEXED = {"btree": 40e6, "gin": 10e6, "hnsw": 1e6}  # bytes of table a second
+_PAUSE = 1.0  # seconds between attempts, so that other transactions can finish
+_SCANNED = 200e6  # bytes per second to check or copy a table, a low estimate
+_INDEXED = {"btree": 40e6, "gin": 10e6, "hnsw": 1e6}  # bytes of table per second
 
-# One migration at a time in a database; the scripts take the same lock.
+# One migration at a time per database; the scripts take the same lock.
 _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 
-# Functions of others in schemas of the caller's path are out of sight.
+# Hides functions in other schemas of the caller's path.
 _PATH = "pg_catalog, pg_temp"
 _SET = "select pg_catalog.set_config(%s, %s, true)"
 
@@ -43,11 +42,10 @@ class MigrationResult:
     """Result of :func:`migrate`.
 
     Attributes:
-        before: Version that was installed, None where there was none.
+        before: Version that was installed; None if there was none.
         after: Version that is installed now.
-        route: Whether the database has the extension, whose files can upgrade it too, or the
-            script was run without it.
-        is_distributed: Whether its tables are distributed by Citus.
+        route: Whether the database has the extension, or the script was run without it.
+        is_distributed: Whether Citus distributes its tables.
 
     """
 
@@ -67,14 +65,14 @@ class PlannedStatement:
     """One statement of an upgrade, as listed by :func:`plan`.
 
     Attributes:
-        phase: ``catalog`` locks no table, ``build`` lets readers go on and writers wait, ``swap``
-            blocks everybody until the upgrade commits.
+        phase: ``catalog`` locks no table, ``build`` blocks writers but no readers, ``swap`` blocks
+            everybody until the upgrade commits.
         statement: The statement itself.
         lock: Lock mode that it takes, such as ``access exclusive``; None for no lock on a table.
         table: Table that is locked, with its schema.
-        seconds: Estimate from the sizes of the tables, of an ordinary server.
-        by_hand: Statement to run before the upgrade, at any time, outside a transaction; the
-            upgrade then skips this one. None where there is none.
+        seconds: Estimate for an ordinary server, from the sizes of the tables.
+        by_hand: Statement to run at any time before the upgrade, outside a transaction; the upgrade
+            then skips this one. None if there is none.
 
     """
 
@@ -93,7 +91,7 @@ def script(name: str) -> str:
         InstallError: no script has that name.
 
     """
-    # In a checkout always what sql/ says now.
+    # In a checkout, assembled from the current sql/.
     found = build.assemble().get(name) if build.is_checkout() else build.packed_script(name)
     if found is not None:
         return found
@@ -104,14 +102,14 @@ def script(name: str) -> str:
 
 
 def installed_version(connection: Connection) -> str | None:
-    """Return the version of pgrecall that the database has, such as ``0.1.0``; None for none."""
+    """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing."""
     if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
         return None
     return str(_scalar(connection, "select pgrecall.version()"))
 
 
 def pending_script(connection: Connection) -> str | None:
-    """Return the script that :func:`migrate` would run; None when the database is up to date.
+    """Return the script that :func:`migrate` would run; None if the database is up to date.
 
     Raises:
         InstallError: the database has a newer version than this package, or no script leads from
@@ -123,10 +121,10 @@ def pending_script(connection: Connection) -> str | None:
 
 
 def plan(connection: Connection) -> list[PlannedStatement]:
-    """List what an upgrade would do to the state of the database; nothing is locked or changed.
+    """List how an upgrade would change the state of the database; lock and change nothing.
 
-    Functions, views and comments are not listed: re-creating them locks no table. An empty list
-    for a database that is up to date, or without pgrecall.
+    Functions, views and comments are not listed, since re-creating them locks no table. The list is
+    empty if the database is up to date or has no pgrecall.
 
     Raises:
         InstallError: as :func:`pending_script`.
@@ -137,7 +135,7 @@ def plan(connection: Connection) -> list[PlannedStatement]:
         text = _pending_script(before)
         if before is None or text is None:
             return []
-        made: dict[str, str] = {}  # tables and indexes of the upgrade: the table of an index
+        made: dict[str, str] = {}  # tables and indexes of the upgrade, by name: the table
         return [
             _planned(connection, phase, statement, made)
             for phase, part in _delta_parts(text)
@@ -146,15 +144,15 @@ def plan(connection: Connection) -> list[PlannedStatement]:
 
 
 def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
-    """Describe the result of :func:`plan`, for a terminal.
+    """Describe the result of :func:`plan` as text.
 
-    Statements of the swap are counted by table: they are many, and each takes milliseconds.
+    Statements of the swap are only counted, by table: they are many and take milliseconds each.
     """
     before = installed_version(connection)
     if before == __version__:
         return f"pgrecall {__version__} is up to date\n"
     if before is None:
-        return f"would install pgrecall {__version__}; no table is there that could be locked\n"
+        return f"would install pgrecall {__version__}; there is no table to lock\n"
     lines = [f"would upgrade pgrecall from {before} to {__version__}, in one transaction", ""]
     lines.append("1. Readers go on. Writers to these tables wait until the upgrade commits:")
     built = [step for step in steps if step.phase == "build" and step.lock]
@@ -191,20 +189,20 @@ def migrate(
 ) -> MigrationResult:
     """Install pgrecall, or upgrade it to the version of this package, in one transaction.
 
-    Creates the extension ``vector`` where it is missing. Inside a transaction of the caller nothing
-    is committed and nothing is tried twice. Several migrations of one database wait for each other,
-    and all but the first find it done.
+    Creates the extension ``vector`` if it is missing. Inside a transaction of the caller nothing is
+    committed or retried. Concurrent migrations of one database wait for each other, and all but the
+    first find it done.
 
     Args:
-        connection: To the database, as the role that is to own pgrecall.
-        lock_timeout: Seconds to wait for a lock on a table. A lock that stops readers is waited for
-            at most 50 ms at a time, whatever this is.
-        retries: How often the whole transaction is tried again when a lock timed out.
-        recreate_dependents: Whether to drop views of yours that stand on functions which an upgrade
-            makes anew, and to make them again, with owner, grants, comments and indexes, in the
-            same transaction. Other objects of yours there are refused all the same.
-        citus: Whether to distribute it over the workers of Citus as well. Again when shards were
-            moved to other workers: the ids there then go on above those of the banks that came.
+        connection: A connection with the role that is to own pgrecall.
+        lock_timeout: Seconds to wait for a lock on a table. The wait for a lock that blocks readers
+            is always at most 50 ms at a time.
+        retries: How often the transaction is retried if a lock timed out.
+        recreate_dependents: Whether to drop and recreate your views that depend on functions which
+            the upgrade re-creates, with owner, grants, comments and indexes, in the same
+            transaction. Other dependent objects are still an error.
+        citus: Whether to also distribute it over the workers of Citus. Do this again after shards
+            have moved, so that ids continue above those of the moved banks.
 
     Raises:
         InstallError: PostgreSQL or pgvector is too old or missing, the database has a newer version
@@ -219,7 +217,7 @@ def migrate(
         try:
             with translated(), connection.transaction(), _settings_kept(connection) as path:
                 connection.execute(_SET, ["search_path", _PATH])
-                connection.execute(_QUEUE)  # however long another migration takes
+                connection.execute(_QUEUE)  # wait for other migrations as long as they take
                 patience = f"{max(1, round(lock_timeout * 1000))}ms"
                 connection.execute(_SET, ["lock_timeout", patience])
                 switch = "on" if recreate_dependents else "off"
@@ -238,13 +236,13 @@ def migrate(
 
 @contextlib.contextmanager
 def _settings_kept(connection: Connection) -> Iterator[str]:
-    """Set back what a script sets up to the end of the transaction, which may be the caller's.
+    """Restore the settings that a script changes for the transaction, which may be the caller's.
 
     Yields the search_path of the caller.
     """
     kept = ("search_path", "lock_timeout", "check_function_bodies", "client_min_messages")
     values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
-    # Of a SQL_ASCII database texts are bytes; the script refuses it.
+    # In a SQL_ASCII database texts are bytes; the script refuses it.
     values = [value.decode() if isinstance(value, bytes) else value for value in values]
     yield values[0]
     for name, value in zip(kept, values, strict=True):
@@ -257,11 +255,11 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
         raise InstallError(
             "PostgreSQL 16 or newer is needed, not "
             + str(_scalar(connection, "select current_setting('server_version')")),
-            hint="Upgrade the server first, with pg_upgrade or by dump and restore.",
+            hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
         )
     if before is None:
         _provide_vector(connection, path)
-        if citus:  # each shard has partitions of its own
+        if citus:  # each shard has its own partitions
             connection.execute(
                 "select set_config('pgrecall.partitions', coalesce(nullif("
                 "current_setting('pgrecall.partitions', true), ''), '1'), true)"
@@ -275,7 +273,7 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
             " there: pgrecall export, pgrecall import.",
         )
     if text is not None:
-        connection.execute(text.encode())  # psycopg accepts a str only as a literal in the source
+        connection.execute(text.encode())  # psycopg's types accept only literal strings
     is_extension = _scalar(
         connection, "select exists (select from pg_extension where extname = 'pgrecall')"
     )
@@ -322,7 +320,7 @@ def _provide_vector(connection: Connection, path: str) -> None:
 
 
 def _update_extension(connection: Connection) -> None:
-    """Upgrade pgrecall_setup.install() too, where the server has the files for it."""
+    """Also upgrade pgrecall_setup.install(), if the server has the files."""
     is_there = (
         "select exists (select from pg_extension x, pg_extension_update_paths('pgrecall') p"
         " where x.extname = 'pgrecall' and x.extversion = p.source"
@@ -378,10 +376,10 @@ def _planned(
                 table = _table_of(connection, parts["index"], made)
             if "made" in parts:
                 made[parts["made"]] = str(table)
-            if table in made:  # nobody else sees it yet
+            if table in made:  # not visible to others yet
                 lock, table = None, None
             break
-    else:  # a block cannot be read, so the delta says what it locks
+    else:  # a block cannot be analysed, so the delta declares its locks
         named = re.search(r"^-- locks: ([\w.]+)$", commented, re.MULTILINE)
         if named:
             lock, table = "access exclusive", named[1]
@@ -399,7 +397,7 @@ def _planned(
 
 
 def _delta_parts(text: str) -> Iterator[tuple[Phase, str]]:
-    """Find the parts of an upgrade script that come from deltas; build writes their headings."""
+    """Find the parts of an upgrade script that come from deltas, by the headings from build."""
     parts = re.split(r"^-- (delta .*, (?:catalog|build|swap)|end of delta)$", text, flags=re.M)
     for heading, part in zip(parts[1::2], parts[2::2], strict=True):
         for phase in build.PHASES:
@@ -427,7 +425,7 @@ def _bytes(connection: Connection, table: str) -> int:
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
-    """Tell whether the functions that an index uses exist before the upgrade."""
+    """Return whether the functions that an index uses exist before the upgrade."""
     functions = re.findall(r"\b(pgrecall\w*)\.(\w+)\(", statement)
     query = (
         "select exists (select from pg_proc where proname = %s"

@@ -1,7 +1,7 @@
-"""Dates in questions: from words to a window of time, by rules and arithmetic.
+"""Read dates in questions, by rules and arithmetic.
 
-A question is read in the past unless it says otherwise, for memory is asked about what was: a bare
-"May" is the last May that has begun, "on Friday" the last Friday.
+Questions to a memory are about the past unless they say otherwise: a bare "May" is the last May
+that has begun, "on Friday" is the last Friday.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class TemporalConstraint:
     """A window of time that a question names.
 
     Attributes:
-        start: First instant, inclusive, with a time zone; None is an open side.
-        end: First instant after the window, with a time zone; None is an open side.
-        kind: The unit it was named in ("day", "week", "weekend", "month", "quarter", "half",
-            "season", "year", "decade", "century"; "hours" for a part of a day) or how it was
-            made ("range", "open", "rolling", "part", "fuzzy", "anchor", "month ago", "year
-            ahead" and the like).
-        matched: The words of the question it was read from.
-        confidence: 0 to 1; 1 is a full date, 0.6 a fuzzy word.
+        start: First instant of the window, with a time zone; None if open.
+        end: First instant after the window, with a time zone; None if open.
+        kind: The unit that the question names ("day", "week", "weekend", "month", "quarter",
+            "half", "season", "year", "decade", "century"; "hours" for a part of a day) or how the
+            window was made ("range", "open", "rolling", "part", "fuzzy", "anchor", "month ago",
+            "year ahead" and the like).
+        matched: The words of the question that name the window.
+        confidence: 0 to 1; 1 for a full date, 0.6 for a fuzzy word.
 
     """
 
@@ -44,9 +44,10 @@ class TemporalConstraint:
     confidence: float
 
     def fact(self) -> str:
-        """Return a statement for a prompt: 'last Tuesday = 2026-11-17', the last day inclusive.
+        """Return a statement for a prompt, such as 'last Tuesday = 2026-11-17'.
 
-        Hours have an exclusive end: 'at noon = 2026-11-20 12:00 to 2026-11-20 13:00'.
+        The last day is inclusive. Hours have an exclusive end: 'at noon = 2026-11-20 12:00 to
+        2026-11-20 13:00'.
         """
         if self.kind == "hours" and self.start and self.end:
             return f"{self.matched} = {self.start:%Y-%m-%d %H:%M} to {self.end:%Y-%m-%d %H:%M}"
@@ -72,28 +73,29 @@ def extract_temporal_constraint(
     recent_days: int = 30,
     few: int = 3,
 ) -> TemporalConstraint | None:
-    """Read the window of time that a question names, or None when it names none.
+    """Return the window of time that a question names, or None if it names none.
 
-    Bounds are local midnights, or hours where a part of a day or a clock time is named: a clock
-    time is the hour that begins then, a night ends at midnight. An anchor's is the instant itself.
+    Bounds are local midnights, or hours for parts of a day and clock times: a clock time is the
+    hour that begins then, and a night ends at midnight. The bound of an anchor is the instant
+    itself.
 
     Args:
-        text: The question; of more than 1,000 characters 200 at each end are read.
-        reference_time: When it was asked; naive counts as being in ``timezone``.
-        timezone: Where it was asked; by default that of ``reference_time``, else UTC.
+        text: The question. Of a text of more than 1,000 characters only 200 at each end are read.
+        reference_time: When it was asked; a naive time is in ``timezone``.
+        timezone: Time zone of the question. Default: that of ``reference_time``, else UTC.
         language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".
-        anchors: Instants of events that a question may refer to: a mapping, or a function from
-            a name to an instant or None. The name is "last_session" for "since we last talked"
-            and the like, otherwise the clause in lower case ("i joined").
-        day_first: Whether 05/06 is 5 June; by default as the language has it, which only for
-            English is 6 May. A number above 12 is the day in any case.
+        anchors: Times of events that a question may refer to: a mapping, or a function from a name
+            to a time or None. The name is "last_session" for "since we last talked" and similar
+            clauses, otherwise the clause in lower case ("i joined").
+        day_first: Whether 05/06 is 5 June. Default: by language; only in English it is May 6. A
+            number above 12 is always the day.
         southern: Whether summer begins in December.
         country: ISO 3166 code, for holidays that differ by country.
-        recent_days: Length of the window of "recently".
-        few: What "a few" is at most: "a few months ago" is as many to one.
+        recent_days: Days that "recently" covers.
+        few: Maximum of "a few": "a few months ago" is so many months ago to one month ago.
 
     Raises:
-        ValueError: the language is not known.
+        ValueError: the language is unknown.
 
     """
     table = _language(language)
@@ -119,12 +121,12 @@ def extract_temporal_constraint(
         is_part = span.kind == "day" and span.hours != cal.WHOLE_DAY
         kind = "hours" if is_part else span.kind
         return TemporalConstraint(start, end, kind, matched, span.confidence)
-    except (OverflowError, ValueError):  # beyond the calendar: years before 1 or after 9999
+    except (OverflowError, ValueError):  # years before 1 or after 9999
         return None
 
 
 def _instant(day: date | None, minutes: int, zone: tzinfo) -> datetime | None:
-    """Return a time of a day, which a change of clocks can move, midnight too."""
+    """Return a time of a day; a change of clocks can shift it, even midnight."""
     if day is None:
         return None
     moment = datetime.combine(day, time(minutes // 60, minutes % 60), zone)
@@ -137,7 +139,7 @@ def _instant(day: date | None, minutes: int, zone: tzinfo) -> datetime | None:
 def _anchored(
     text: str, zone: tzinfo, table: Language, anchors: Anchors
 ) -> TemporalConstraint | None:
-    """Read "since we last talked", "before I joined" with the instants the caller knows."""
+    """Read "since we last talked", "before I joined", with the times from the caller."""
     find = anchors if callable(anchors) else anchors.get
     words = text[:1000].replace("’", "'")
     low = words.lower() if len(words.lower()) == len(words) else words

@@ -1,4 +1,4 @@
-"""Calendar arithmetic: spans of days, things that come round, holidays."""
+"""Calendar arithmetic: spans of days, recurring days, holidays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 Days = tuple[date, date]
-Hours = tuple[int, int]  # minutes from midnight: first, and first after
+Hours = tuple[int, int]  # minutes from midnight: first, and first after the end
 DAY = timedelta(days=1)
 WHOLE_DAY: Hours = (0, 24 * 60)
 LENGTHS = {"day": 1, "week": 7, "fortnight": 14}
@@ -17,15 +17,15 @@ SIZES = "day weekend week fortnight month season quarter half year decade centur
 
 @dataclass(slots=True)
 class Span:
-    """Days from start, inclusive, to end, exclusive; None is an open side.
+    """Days from start, inclusive, to end, exclusive; None if open.
 
     Attributes:
-        kind: The unit it was named in, or how it was made ("range", "rolling", ...).
+        kind: The unit that the question names, or how the span was made ("range", "rolling", ...).
         confidence: 0 to 1.
-        weak: The kind of word it hangs on when that word alone is no evidence of a date.
+        weak: Kind of the word that it was read from, if the word alone does not show a date.
         word: That word, as written.
-        edge: The day a part stands for at the end of a range ("the end of March").
-        hours: Where it begins in its first day and ends in its last.
+        edge: The day that a part means at the end of a range ("the end of March").
+        hours: Start in the first day and end in the last day.
 
     """
 
@@ -40,21 +40,21 @@ class Span:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no day lies in it."""
+        """Whether the span has no day."""
         if self.start is None:
             return self.end is None or self.end == date.min
         return self.end is not None and self.end <= self.start
 
     @property
     def first(self) -> date:
-        """The first day; only asked of closed spans."""
+        """The first day of a closed span."""
         if self.start is None:
             raise ValueError("open span")
         return self.start
 
     @property
     def after(self) -> date:
-        """The day after the last; only asked of closed spans."""
+        """The day after a closed span."""
         if self.end is None:
             raise ValueError("open span")
         return self.end
@@ -62,13 +62,14 @@ class Span:
 
 @dataclass(slots=True)
 class Cycle:
-    """Something that comes round each week, month or year, not yet tied to one of them.
+    """Days that recur each week, month or year, without a certain one.
 
     Attributes:
-        unit: "week", "month" or "year": what ``at`` counts.
-        at: Number of a unit to the days it has there, or None when it is missing (29 February).
+        unit: "week", "month" or "year", the unit that ``at`` counts.
+        at: Function from the number of a unit to the days in it; None if there are none (29
+            February).
         kind, confidence, weak, word: As for Span.
-        other: The other reading of a numeric date ("5/6").
+        other: The second reading of a numeric date ("5/6").
         hours: As for Span.
 
     """
@@ -83,7 +84,7 @@ class Cycle:
     hours: Hours = WHOLE_DAY
 
     def span(self, number: int) -> Span | None:
-        """Return its days in the unit of that number."""
+        """Return the days in the unit with this number."""
         days = self.at(number)
         if days is None:
             return None
@@ -96,19 +97,19 @@ class Cycle:
                 yield span
 
     def latest(self, day: date) -> Span | None:
-        """Return the last one that begins on that day or before."""
+        """Return the last occurrence that begins on a day or before."""
         return next((span for span in self._each(day, -1) if span.first <= day), None)
 
     def ended(self, day: date) -> Span | None:
-        """Return the last one that is over on that day."""
+        """Return the last occurrence that has ended on a day."""
         return next((span for span in self._each(day, -1) if span.after <= day), None)
 
     def earliest(self, day: date) -> Span | None:
-        """Return the first one that begins on that day or later."""
+        """Return the first occurrence that begins on a day or later."""
         return next((span for span in self._each(day, 1) if span.first >= day), None)
 
     def within(self, whole: Span) -> Span | None:
-        """Return the first one that begins in the span."""
+        """Return the first occurrence that begins in a span."""
         if whole.kind == "year" and self.unit == "year":
             return self.span(whole.first.year)
         span = self.earliest(whole.first)
@@ -116,7 +117,7 @@ class Cycle:
 
 
 def index(unit: str, day: date) -> int:
-    """Return the number of the week, month or year a day lies in."""
+    """Return the number of the week, month or year of a day."""
     if unit == "year":
         return day.year
     if unit == "month":
@@ -125,7 +126,7 @@ def index(unit: str, day: date) -> int:
 
 
 def one_day(year: int, month: int, day: int) -> Days | None:
-    """Return a date as a pair of bounds, or None when there is no such date."""
+    """Return a date as a pair of bounds; None if the date does not exist."""
     try:
         start = date(year, month, day)
         return start, start + DAY
@@ -134,7 +135,7 @@ def one_day(year: int, month: int, day: int) -> Days | None:
 
 
 def add_months(day: date, count: int) -> date:
-    """Shift by calendar months; a day the month lacks becomes its last."""
+    """Add calendar months; a day that the month lacks becomes its last day."""
     year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
     for last in (day.day, 30, 29, 28):
         if last <= day.day and (days := one_day(year, month + 1, last)):
@@ -143,7 +144,7 @@ def add_months(day: date, count: int) -> date:
 
 
 def add(day: date, unit: str, count: int) -> date:
-    """Shift by a number of units."""
+    """Add a number of units to a day."""
     if unit == "weekend":
         unit = "week"
     if unit in LENGTHS:
@@ -157,7 +158,7 @@ def monday(day: date) -> date:
 
 
 def period(unit: str, day: date, shift: int = 0) -> Span:
-    """Return the calendar unit a day lies in, or one that many units on."""
+    """Return the calendar unit of a day, shifted by a number of units."""
     if unit == "day":
         start = day
     elif unit in ("week", "fortnight"):
@@ -181,7 +182,7 @@ def period(unit: str, day: date, shift: int = 0) -> Span:
 
 
 def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
-    """Return the nth such weekday of a month; counted from the end when negative."""
+    """Return the nth such weekday of a month; a negative nth counts from the end."""
     if nth > 0:
         first = date(year, month, 1)
         return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (nth - 1))
@@ -209,7 +210,7 @@ def orthodox_easter(year: int) -> date:
 
 
 def holiday(rule: object, country: str) -> Cycle:
-    """Return the cycle of a holiday rule as the language tables write it."""
+    """Return the cycle of a holiday, from its rule in a language table."""
     if isinstance(rule, dict):
         rule = rule.get(country, rule[""])
 
@@ -233,7 +234,7 @@ def holiday(rule: object, country: str) -> Cycle:
 
 
 def months(first: int, count: int, kind: str) -> Cycle:
-    """Return a run of calendar months, such as a month, a quarter or a season, each year."""
+    """Return consecutive months of each year, such as a month, a quarter or a season."""
 
     def at(year: int) -> Days | None:
         try:
@@ -246,14 +247,14 @@ def months(first: int, count: int, kind: str) -> Cycle:
 
 
 def day_of_year(month: int, day: int) -> Cycle | None:
-    """Return a day and month, each year; None when no year has it."""
+    """Return a date of each year; None if no year has it."""
     if one_day(2000, month, day) is None:
         return None
     return Cycle("year", lambda year: one_day(year, month, day), "day", 0.9)
 
 
 def day_of_month(day: int, weekday: int | None = None) -> Cycle:
-    """Return a day of each month; with a weekday, only of those where it falls on that."""
+    """Return a day of each month; with a weekday, only of months where the day is that weekday."""
 
     def at(number: int) -> Days | None:
         days = one_day(number // 12, number % 12 + 1, day)
@@ -263,7 +264,7 @@ def day_of_month(day: int, weekday: int | None = None) -> Cycle:
 
 
 def weekday_cycle(weekday: int) -> Cycle:
-    """Return a day of the week, each week."""
+    """Return a weekday of each week."""
 
     def at(number: int) -> Days | None:
         try:
@@ -276,7 +277,7 @@ def weekday_cycle(weekday: int) -> Cycle:
 
 
 def week_of_year(number: int) -> Cycle:
-    """Return the ISO week of that number, each year."""
+    """Return an ISO week of each year."""
 
     def at(year: int) -> Days | None:
         try:
@@ -289,10 +290,10 @@ def week_of_year(number: int) -> Cycle:
 
 
 def nth(whole: Span, unit: str, number: int, count: int = 1) -> Span | None:
-    """Return the nth unit of a span, and count of them; from the end when number is negative.
+    """Return count units of a span from the nth on; a negative number counts from the end.
 
-    A week belongs to the span that has its Thursday, as in ISO 8601; a weekend to the one that
-    has its Saturday.
+    A week belongs to the span with its Thursday, as in ISO 8601; a weekend to the span with its
+    Saturday.
     """
     if unit in ("week", "weekend"):
         day = 3 if unit == "week" else 5
@@ -316,8 +317,8 @@ def nth(whole: Span, unit: str, number: int, count: int = 1) -> Span | None:
 def part(whole: Span, name: str, today: date) -> Span | None:
     """Return the early, middle, late ... part of a span.
 
-    Early and late are halves, the beginning and the end are thirds (a quarter for the beginning
-    of a year, three or four days of a week, ten days of a month).
+    Early and late are halves. The beginning and the end are thirds: ten days of a month, three or
+    four days of a week; but the beginning of a year is a quarter.
     """
     start, end = whole.first, whole.after
     days = (end - start).days

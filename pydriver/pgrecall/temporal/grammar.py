@@ -1,8 +1,8 @@
-"""From words to spans of days: tokens become classes, patterns over classes become spans.
+"""The grammar: tokens become classes, and patterns over classes become spans of days.
 
-A question is cut into tokens and each token, or known phrase, becomes an item with a class of one
-letter. Rules are regular expressions over the string of those letters; each replaces what it
-matches by fewer items, in the order of this file, until spans are left. What letter means what:
+A question is split into tokens. Each token or known phrase becomes an item, whose class is one
+letter. Rules are regular expressions over the string of these letters. They are applied in the
+order of this file; each replaces its match by fewer items, until spans are left. The letters:
 
     M month     W weekday    U unit       S season     H holiday    D today, yesterday ...
     n 0 to 99   N larger     y year       o ordinal    A a, an      v few, several
@@ -36,7 +36,7 @@ _RULES: list[tuple[str, Builder]] = []
 
 
 def rule(pattern: str) -> Callable[[Builder], Builder]:
-    """Add a rule: a pattern over class letters, and what it makes of the items."""
+    """Register a rule: a pattern over class letters, and a function of the matched items."""
 
     def add(build: Builder) -> Builder:
         _RULES.append((pattern, build))
@@ -47,19 +47,19 @@ def rule(pattern: str) -> Callable[[Builder], Builder]:
 
 @cache
 def compiled() -> list[tuple[re.Pattern[str], Builder]]:
-    """Compile the rules, on first use."""
+    """Compile the rules on first use."""
     return [(re.compile(pattern), build) for pattern, build in _RULES]
 
 
 def reduce(scan: Scan) -> None:
-    """Apply every rule wherever it matches, in the order of the file."""
+    """Apply all rules in order, each wherever it matches."""
     for pattern, build in compiled():
         match = pattern.search(scan.letters)
         while match:
             start, end = match.span()
             try:
                 built = build(scan, Group(match, scan.items))
-            except (ValueError, OverflowError):  # beyond the calendar
+            except (ValueError, OverflowError):  # outside the calendar
                 built = None
             if built is None or (isinstance(built, Span) and built.is_empty):
                 match = pattern.search(scan.letters, start + 1)
@@ -76,7 +76,7 @@ def reduce(scan: Scan) -> None:
 
 @rule(r"(?P<v>V)(?=[WMUSHn])")
 def _not_after_next(scan: Scan, got: Group) -> Value:
-    """Take "after next Friday" apart again."""
+    """Split "after next Friday" into "after" and "next Friday"."""
     item = got.all()[0]
     after = item.value > 0
     shift = (1, "next") if after else (-1, "last")
@@ -92,7 +92,7 @@ def _not_after_next(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?<![MC/.-])[wF]?T?(?P<a>[nc])(?P<s>[-t&])T?(?P<b>c)")
 def _clock_range(scan: Scan, got: Group) -> Value:
-    """Read "2 to 5 pm", "between 9:00 and 11:30": an item of its own, tied to a day later."""
+    """Read "2 to 5 pm", "between 9:00 and 11:30"; a later rule adds the day."""
     a, b, items = got.item("a"), got.item("b"), got.all()
     if a is None or b is None or a.value is None or b.value is None:
         return None
@@ -146,7 +146,7 @@ def _hour_of_part(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?<![nc])(?P<t>t)T?(?P<c>c)")
 def _at_the_hour(scan: Scan, got: Group) -> Value:
-    """Read "a las 17:30", "à 17h" where the word for "at" is that for "to"."""
+    """Read "a las 17:30", "à 17h", where "at" and "to" are the same word."""
     word, clock = got.item("t"), got.item("c")
     if not scan.language.day_first or word is None or clock is None or word.value != "to":
         return None
@@ -154,7 +154,7 @@ def _at_the_hour(scan: Scan, got: Group) -> Value:
 
 
 def _hours_of(item: Item | None) -> cal.Hours:
-    """Return the hours of a part of the day or a clock time, the whole day when not known."""
+    """Return the hours of a part of the day or a clock time; the whole day if unknown."""
     if item is None or item.value is None:
         return cal.WHOLE_DAY
     hours: cal.Hours = item.value
@@ -243,7 +243,7 @@ def _date_with_name(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?P<y>y),?T?(?P<m>M)(?P<d>[no])(?:(?P<s>[-t])T?(?P<e>[no]))?(?![,.]?y)")
 def _year_then_day(scan: Scan, got: Group) -> Value:
-    """Read "2019 aug 1" and, year last as the rules expect it, "2019 May 3 to 7"."""
+    """Read "2019 aug 1", and "2019 May 3 to 7" as if the year came last."""
     items, month = got.all(), got.item("m")
     if month is None or scan.is_verb(month) or scan.counted(items[-1]):
         return None
@@ -411,7 +411,7 @@ def _deictic(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?P<r>R)(?P<n>n)?(?P<y>Y)|(?P<y2>Y)(?P<r2>R)|(?P<n3>y)(?P<y3>Y)")
 def _calendar_unit(scan: Scan, got: Group) -> Value:
-    """Read "this calendar year", "the last 2 calendar months", "2019 calendar year": whole ones."""
+    """Read "this calendar year", "the last 2 calendar months", "2019 calendar year"."""
     if got["n3"] is not None:
         return None if got["y3"] else cal.period("year", date(got["n3"], 1, 1))
     shift, unit = (got["r"] or got["r2"])[0], got["y"] or got["y2"] or "year"
@@ -460,13 +460,18 @@ def _days_after_month(scan: Scan, got: Group) -> Value:
     return [c, Item("t", "to", t.first, t.last), Item("C", last, d.first, d.last)]
 
 
+def _in_year(cycle: Cycle, year: int, confidence: float | None = None) -> Span | None:
+    """Return the days of a cycle in a year, which makes them a date."""
+    span = cycle.span(year)
+    if span:
+        span.weak, span.confidence = "", confidence or span.confidence
+    return span
+
+
 @rule(r"(?P<c>C)O?(?P<y>y)[-/][yn]")
 def _winter(scan: Scan, got: Group) -> Value:
     """Read "winter 2019/20"."""
-    span: Span | None = got["c"].span(got["y"]) if got["c"].kind == "season" else None
-    if span:
-        span.weak = ""
-    return span
+    return _in_year(got["c"], got["y"]) if got["c"].kind == "season" else None
 
 
 @rule(r"(?P<c>C)(?P<s>[,./-]{0,2}|O|i|,i)T?(?P<y>y)")
@@ -476,10 +481,7 @@ def _with_year(scan: Scan, got: Group) -> Value:
         return None
     if scan.counted(got.all()[-1]):
         return None
-    span: Span | None = cycle.span(got["y"])
-    if span:
-        span.weak, span.confidence = "", 1
-    return span
+    return _in_year(cycle, got["y"], 1)
 
 
 @rule(r"(?P<c>C)(?P<s>O?)(?P<y>n)(?!U)")
@@ -494,10 +496,7 @@ def _with_short_year(scan: Scan, got: Group) -> Value:
         and len(scan.words[last.first]) != 2
     ):
         return None
-    span: Span | None = cycle.span(scan.full_year(year))
-    if span:
-        span.weak = ""
-    return span
+    return _in_year(cycle, scan.full_year(year))
 
 
 @rule(r"(?P<y>y)[-/]?T?(?P<c>C)(?![,.]?y)")
@@ -505,10 +504,7 @@ def _year_first(scan: Scan, got: Group) -> Value:
     cycle = got["c"]
     if cycle.kind not in ("month", "quarter", "half"):
         return None
-    span: Span | None = cycle.span(got["y"])
-    if span:
-        span.weak, span.confidence = "", 1
-    return span
+    return _in_year(cycle, got["y"], 1)
 
 
 @rule(r"R?(?P<w>W)[,.]?[-;/]?(?:T|iT)?(?P<c>[CX])")
@@ -534,7 +530,7 @@ def _weekday_and_date(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?P<w>W)[,.]?T?(?P<d>[no])(?!/)")
 def _weekday_and_day(scan: Scan, got: Group) -> Value:
-    """Read "Thursday the 21st": this month's if it is one, else the last that was."""
+    """Read "Thursday the 21st": in this month if it is one, else the last one before."""
     d = got.all()[-1]
     if not 0 < d.value < 32 or scan.counted(d):
         return None
@@ -605,7 +601,7 @@ def _relative_day(scan: Scan, got: Group) -> Value:
         span = cycle.earliest(today + DAY)
     else:
         span = cycle.ended(today)
-        # "last September", said in November, is not the one that would be "in September".
+        # In November, "last September" is a year before "in September".
         if span and cycle.kind == "month" and word == "last":
             if today - span.first < timedelta(days=92) and span.first.year == today.year:
                 span = cycle.ended(span.first)
@@ -643,7 +639,7 @@ def _rolling_units(scan: Scan, got: Group) -> Value:
     r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|A?(?P<a>[nNvyA])(?P<h2>u)g|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
 )
 def _hours(scan: Scan, got: Group) -> Value:
-    """Read "the past 48 hours", "20 minutes ago": the days they touch."""
+    """Read "the past 48 hours", "20 minutes ago" as whole days."""
     if got["r"] or got["r2"]:
         minutes = (got["h"] or got["h3"] or 0) * (got["n"] or 1)
         if (got["r"] or got["r2"])[0] >= 0 or minutes == 0:
@@ -677,7 +673,7 @@ def _last_before(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?:r|(?P<r>R))(?P<u>U)(?!O)")
 def _relative_unit(scan: Scan, got: Group) -> Value:
-    """Read "last week", "this month"; "past weeks" is a few of them."""
+    """Read "last week", "this month"; "past weeks" is a few weeks."""
     unit, item = got["u"], got.item("u")
     assert item is not None
     plural = not scan.language.plurals.isdisjoint(scan.words[item.first : item.last])
@@ -695,7 +691,7 @@ def _relative_unit(scan: Scan, got: Group) -> Value:
 
 @rule(r"(?<=O)[Tm]?(?P<u>U)|(?<=[Eh])i?[Tm]?(?P<u2>U)")
 def _unit_as_whole(scan: Scan, got: Group) -> Value:
-    """Read the month of "the end of the month"; no answer by itself."""
+    """Read the month in "the end of the month"; alone it is not a date."""
     unit = got["u"] or got["u2"]
     span = cal.period(unit, scan.today)
     span.weak = "container"
@@ -767,7 +763,7 @@ def _last_weekend(scan: Scan) -> date:
 
 @rule(r"A?v(?P<u>U)O?g")
 def _few_ago(scan: Scan, got: Group) -> Value:
-    """Read "a few months ago": three to one of them, or as many as the caller calls few."""
+    """Read "a few months ago": three months ago, or the caller's few, to one month ago."""
     unit, today, few = got["u"], scan.today, scan.few
     if unit == "month":
         return Span(today - few * 30 * DAY, today - 30 * DAY, "fuzzy", 0.6)
@@ -799,7 +795,7 @@ def _ahead(scan: Scan, got: Group) -> Value:
     spot = scan.spots[got.all()[-1].last - 1][1] + 1
     if scan.text[spot : spot + 1].isupper():  # "in Seven Years War"
         return None
-    lasted = any(word in scan.language.past for word in scan.words)  # then it may be a duration
+    lasted = any(word in scan.language.past for word in scan.words)  # may be a duration
     if got["i"] and not lasted and any(word in scan.language.general for word in scan.words):
         return None  # "how much can it eat in a day"
     day = _shift(scan.today, parts, 1)
@@ -837,7 +833,7 @@ def _range_in_span(scan: Scan, got: Group) -> Value:
 
 
 def _between(whole: Span, a: Item, b: Item) -> Span | None:
-    """Return a range whose two ends lie in one span."""
+    """Return a range with both ends in one span."""
     ends: list[Span] = []
     for item in (a, b):
         if item.letter == "W" and whole.kind == "week":
@@ -853,17 +849,21 @@ def _between(whole: Span, a: Item, b: Item) -> Span | None:
             if whole.kind != "month":
                 return None
             cycle = cal.day_of_month(item.value)
-        sizes = cal.SIZES
-        if cycle.kind not in sizes or whole.kind not in sizes:
-            return None
-        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
-            return None
-        end = cycle.within(whole)
+        end = _smaller_within(cycle, whole)
         if end is None:
             return None
         ends.append(end)
     first, last = ends
     return Span(first.start, last.end, "range", 0.9) if first.first < last.after else None
+
+
+def _smaller_within(cycle: Cycle, whole: Span) -> Span | None:
+    """Return the first occurrence of a cycle in a span of a larger unit."""
+    sizes = cal.SIZES
+    if cycle.kind not in sizes or whole.kind not in sizes:
+        return None
+    is_smaller = sizes.index(cycle.kind) < sizes.index(whole.kind)
+    return cycle.within(whole) if is_smaller else None
 
 
 @rule(r"(?P<c>C)(?P<x>X)(?<!tX)|(?P<c2>C)[iO,]T?(?P<x2>X)|(?P<x3>X)iT?(?P<c3>C)")
@@ -882,12 +882,7 @@ def _cycle_in_span(scan: Scan, got: Group) -> Value:
             spans = [span for span in near if span]
             span = min(spans, key=lambda s: abs(s.first - whole.first)) if spans else None
     else:
-        sizes = cal.SIZES
-        if cycle.kind not in sizes or whole.kind not in sizes:
-            return None
-        if sizes.index(cycle.kind) >= sizes.index(whole.kind):
-            return None
-        span = cycle.within(whole)
+        span = _smaller_within(cycle, whole)
     if span:
         span.weak, span.confidence = "", 0.95
     result: Span | None = span
@@ -943,7 +938,7 @@ def _week_of(scan: Scan, got: Group) -> Value:
     if unit == "weekend" and day.kind == "day":
         weekday = day.first.weekday()
         near = cal.period("weekend", day.first, -1 if weekday < 2 else 0)
-        if day.word == "holiday":  # which makes it a long one
+        if day.word == "holiday":  # a long weekend
             near.start, near.end = min(near.first, day.first), max(near.after, day.after)
         return near
     if day.kind not in cal.SIZES:
@@ -1262,7 +1257,7 @@ def _range(scan: Scan, got: Group) -> Value:
 
 
 def _moment(hours: cal.Hours) -> int:
-    """Return the end of a part of a day, but of a clock time the time itself."""
+    """Return the end of a part of a day; for a clock time, the time itself."""
     return hours[0] if hours[1] - hours[0] == 60 else hours[1]
 
 
@@ -1339,7 +1334,7 @@ def _fuzzy(scan: Scan, got: Group) -> Value:
 
 
 def read(scan: Scan) -> tuple[Span, Item] | None:
-    """Return the best span of a question and the item it was read from."""
+    """Return the best span of a question and its item."""
     if not re.search("[MWUuSHDynoeRfj@X*EqPJ]", scan.letters):
         return None
     reduce(scan)

@@ -1,9 +1,9 @@
-"""Whether a question asks for the latest state of something, for a former one, or for neither.
+"""Detect whether a question asks for the latest state of something or for a former one.
 
-"Where does Ana live now?" wants the newest of several answers, "Where did Ana use to live?" an
-older one. Each language has three lists of regular expressions over lower-case words: what asks
-for the latest, what asks for a former state, and what looks like one of them and is not ("now and
-then", "first name"). One pattern is made of the three; at the same place the last list goes first.
+"Where does Ana live now?" asks for the newest of several answers, "Where did Ana use to live?" for
+an older one. Each language has three lists of regular expressions over lower-case words: for the
+latest state, for a former state, and for phrases that look like one but are not ("now and then",
+"first name"). They are joined to one pattern, in which the last list has precedence.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-_LONGEST = 1_000  # characters of a text that are read
-_END = r"(?=\s*(?:[?!.,;:]|$))"  # where the question or the clause ends
+_LONGEST = 1_000  # maximum characters that are read
+_END = r"(?=\s*(?:[?!.,;:]|$))"  # end of the question or clause
 _STILL = frozenset(
     "still noch nach immer todavía aún toujours encore ancora tuttora nog steeds ainda".split()
 )
@@ -23,13 +23,12 @@ _STILL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LatestOrFormer:
-    """What a question asks of several states of one thing.
+    """Which of several states of one thing a question asks for.
 
     Attributes:
-        direction: "latest" for the newest state, "former" for an older one, None when the
-            question does not say.
-        matched: The words that say so, as written, in their order.
-        rest: The question without them, for a search that they would only disturb.
+        direction: "latest" for the newest state, "former" for an older one, None for neither.
+        matched: The words that ask for it, as written, in order.
+        rest: The question without these words, which would only disturb a search.
 
     """
 
@@ -330,25 +329,25 @@ def read_latest_or_former(
     latest: Iterable[str] = (),
     former: Iterable[str] = (),
 ) -> LatestOrFormer:
-    """Tell whether a question asks for the latest state, for a former one, or for neither.
+    """Detect whether a question asks for the latest state, for a former one, or for neither.
 
-    A question with words of both kinds asks for a former state ("Where did she work before the
-    job she has now?"), unless it says "still".
+    A question with words of both kinds asks for a former state ("Where did she work before the job
+    she has now?"), unless it has the word "still".
 
     Args:
         text: The question; its first 1,000 characters are read.
         language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".
-        latest: Further words or phrases that ask for the latest state, in any case, also as
+        latest: Additional words or phrases for the latest state, in upper or lower case, also as
             part of a name.
-        former: Further words or phrases that ask for a former state.
+        former: Additional words or phrases for a former state.
 
     Raises:
-        ValueError: the language is not known.
+        ValueError: the language is unknown.
 
     """
     read = text[:_LONGEST].replace("\u2019", "'")
     low = read.lower()
-    if len(low) != len(read):  # a letter that grows in lower case
+    if len(low) != len(read):  # some letters get longer in lower case
         low = read
     own = _those_in(low, latest), _those_in(low, former)
     pattern = _pattern(language, *own)
@@ -377,14 +376,14 @@ def read_latest_or_former(
 
 
 def _those_in(low: str, words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of a caller that stand in a text: a pattern of all would cost the most."""
+    """Return the caller's words that occur in a text; a pattern of all of them would be slow."""
     cleaned = (word.strip().lower().replace("\u2019", "'") for word in words)
     return tuple(word for word in cleaned if word and word in low)
 
 
 @lru_cache(maxsize=64)
 def _pattern(language: str, latest: tuple[str, ...], former: tuple[str, ...]) -> re.Pattern[str]:
-    """Make one pattern of the lists of a language and the words of a caller."""
+    """Make one pattern from the lists of a language and the caller's words."""
     table = _LANGUAGES.get(language)
     if table is None:
         known = ", ".join(f'"{one}"' for one in _LANGUAGES)
@@ -400,7 +399,7 @@ def _pattern(language: str, latest: tuple[str, ...], former: tuple[str, ...]) ->
 
 
 def _is_a_name(text: str, match: re.Match[str]) -> bool:
-    """Whether a word has a capital within a sentence, as in a title ("Apocalypse Now")."""
+    """Return whether a word is capitalised within a sentence, as in "Apocalypse Now"."""
     start = match.start()
     if not text[start].isupper() or text[start : match.end()].strip().isupper():
         return False
@@ -408,7 +407,7 @@ def _is_a_name(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_a_day(low: str, match: re.Match[str], language: str) -> bool:
-    """Whether "today" is the day and not nowadays: nothing is in the present tense."""
+    """Return whether "today" means the day and not "nowadays": no verb is in the present tense."""
     if language != "en" or match[0] != "today":
         return False
     return re.match(r"\W*(?:\w+ )?(?:\w+ )?(?:does|do|is|are|has|'s)\b", low) is None

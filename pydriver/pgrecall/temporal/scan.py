@@ -1,4 +1,4 @@
-"""A question as a string of classes: tokens, numbers, phrases, and what stands around them."""
+"""A question as a string of classes: tokens, numbers, phrases and their context."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .calendar import Cycle, Span
 from .languages import Language
 
 _TIME_OF_ISO = re.compile(r"(?<=\d\d-\d\d)[Tt]\d\d:\d\d[\d:.,]*(?:Z|z|[+-]\d\d:?\d\d)?")
-_LONGEST = 1_000  # characters of a text that is read whole
-_END = 200  # characters that are read at each end of a longer one
+_LONGEST = 1_000  # longer texts are not read whole
+_END = 200  # characters read at each end of a longer text
 _NO_WORD = re.compile(r"\S{41,}")  # a path, a hash, a run of digits
 _PUNCTUATION = {",": ",", "/": "/", ".": ".", "-": "-", "–": "-", "—": "-", "~": "-"}
 _OPENING = frozenset("([{\"',;:!?=<>—–“‘*|")
@@ -25,7 +25,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 class Item:
-    """One letter of the sentence: its class, its value, and the tokens it covers."""
+    """One item of the sentence: its class, its value, and its tokens."""
 
     __slots__ = ("letter", "value", "first", "last")
 
@@ -37,7 +37,7 @@ class Item:
 
 
 class Group:
-    """The items a rule matched, by the names of its groups."""
+    """The items that a rule matched, by the names of its groups."""
 
     __slots__ = ("match", "items")
 
@@ -46,7 +46,7 @@ class Group:
         self.items = items
 
     def item(self, name: str) -> Item | None:
-        """Return the first item of a group, or None when it took no part."""
+        """Return the first item of a group; None if the group did not match."""
         start, end = self.match.span(name)
         return self.items[start] if end > start else None
 
@@ -61,7 +61,7 @@ class Group:
 
 
 class Scan:
-    """A question on its way through the rules."""
+    """A question while the rules are applied."""
 
     __slots__ = (
         "text",
@@ -121,11 +121,11 @@ class Scan:
                 self.words.append(match[0].lower())
 
     def glued(self, token: int) -> bool:
-        """Whether a token follows the one before it without a space."""
+        """Return whether there is no space before a token."""
         return 0 < token < len(self.spots) and self.spots[token][0] == self.spots[token - 1][1]
 
     def tight(self, items: list[Item]) -> bool:
-        """Whether the items are written without a space between them."""
+        """Return whether there is no space between the items."""
         return all(self.glued(item.first) for item in items[1:])
 
     def word(self, token: int) -> str:
@@ -152,7 +152,7 @@ class Scan:
                 match = pattern.search(self.letters, start + len(letters))
 
     def _rewritten(self, match: re.Match[str], becomes: list[str]) -> list[Item]:
-        """Return items in another order, each as if it stood where all of them stand."""
+        """Return items in another order, each with the position of the whole match."""
         first, last = self.items[match.start()].first, self.items[match.end() - 1].last
         made: list[Item] = []
         for piece in becomes:
@@ -165,7 +165,7 @@ class Scan:
         return made
 
     def _phrase(self, token: int) -> list[Item] | None:
-        """Read the longest phrase of the lexicon; "patrick's" and "patricks" are one word."""
+        """Read the longest phrase of the lexicon; "patrick's" and "patricks" are equal."""
         word = self.words[token]
         lengths = self.language.phrases.get(word)
         if lengths is None and word.endswith("'s"):
@@ -187,7 +187,7 @@ class Scan:
             if len(letters) == 1:
                 return [Item(letters, value, token, last)]
             values = cast("tuple[object, ...]", value)
-            rest_from = token + 1 if length else token  # the first word is the first letter's
+            rest_from = token + 1 if length else token  # the first word belongs to the first letter
             return [
                 Item(letter, one, rest_from if n else token, last if n or not length else token + 1)
                 for n, (letter, one) in enumerate(zip(letters, values, strict=True))
@@ -215,7 +215,7 @@ class Scan:
         return Item("z", word, token, token + 1)
 
     def full_year(self, year: int) -> int:
-        """Complete a year of two digits: at most ten years ahead, otherwise past."""
+        """Complete a two-digit year: at most ten years ahead, otherwise in the past."""
         now = self.today.year
         return year + (now + 10 - year) // 100 * 100
 
@@ -252,9 +252,9 @@ class Scan:
         return Item("N", value, token, token + 1)
 
     def _clock(self, token: int, word: str) -> Item | None:
-        """Read "17:30", "5 pm", "5:30 p.m.", "17 h 30": the hour that begins then.
+        """Read "17:30", "5 pm", "5:30 p.m.", "17 h 30" as the hour that begins then.
 
-        The value is the hours and whether the half of the day is known; None is no time.
+        The value is the hours and whether a.m. or p.m. is known; None if it is not a time.
         """
         clock, last, minutes = self.language.clock, token + 1, -1
         mark = self.word(last)
@@ -283,7 +283,7 @@ class Scan:
         return Item("c", ((opens, closes), is_sure or opens >= 12 * 60), token, last)
 
     def _glued_number(self, mark: int, number: int) -> bool:
-        """Whether two digits at most stand behind a mark, all without spaces."""
+        """Return whether at most two digits follow a mark without spaces."""
         return (
             self.glued(mark)
             and self.glued(number)
@@ -301,7 +301,7 @@ class Scan:
         return Item("X", span, token, last) if span else Item("z", "", token, last)
 
     def decade(self, year: int, weak: str) -> Span | None:
-        """Return the ten years from one on; of two digits, the last ones that have begun."""
+        """Return the decade from a year on; for two digits, the last one that has begun."""
         if year < 100:
             year += (self.today.year - year) // 100 * 100
             confidence = 0.9
@@ -314,7 +314,7 @@ class Scan:
     # What the rules ask ----------------------------------------------------------------------
 
     def closed(self, value: Any) -> Span | None:
-        """Tie a value to the calendar by the past reading: the last one that has begun."""
+        """Place a cycle in the calendar: its last occurrence that has begun."""
         if isinstance(value, Cycle):
             return value.latest(self.today)
         if isinstance(value, Span) and value.start and value.end:
@@ -322,19 +322,19 @@ class Scan:
         return None
 
     def follows(self, item: Item) -> str:
-        """Return the word after an item, "" when none or when punctuation comes first."""
+        """Return the word after an item; "" if there is none or punctuation comes first."""
         word = self.word(item.last)
         return word if word[:1].isalnum() else ""
 
     def continued(self, item: Item) -> bool:
-        """Whether a word follows that may form a name or a compound with an item."""
+        """Return whether the next word may form a name or a compound with an item."""
         word = self.follows(item)
         if not word or word in self.language.little:
             return False
         return not self.language.has_capital_nouns or self._is_capital(item.last)
 
     def is_verb(self, item: Item) -> bool:
-        """Whether an ambiguous word ("may", "march", "sat") is followed like a verb or a noun."""
+        """Return whether an ambiguous word ("may", "march", "sat") is a verb or noun here."""
         spot = self.spots[item.first][0]
         return (
             self.words[item.first] in self.language.ambiguous
@@ -346,11 +346,11 @@ class Scan:
         )
 
     def counted(self, item: Item) -> bool:
-        """Whether a counted noun follows ("2000 users")."""
+        """Return whether a counted noun follows ("2000 users")."""
         return self.follows(item) in self.language.measures
 
     def sound(self, item: Item) -> bool:
-        """Whether a span may stand as an answer where it stands."""
+        """Return whether a span is a date in its context."""
         before, after = self.word(item.first - 1), self.word(item.last)
         if self.glued(item.first) and before not in _OPENING and before[-1] != "'":
             if not (before == "." and len(self.word(item.first - 2)) > 1):

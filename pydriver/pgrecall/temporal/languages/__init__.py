@@ -1,4 +1,4 @@
-"""The languages the temporal grammar can read, each one a table of words."""
+"""The languages of the temporal grammar, each a table of words."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ THE_WEEKEND = (r"(?<![iOsabkwEh])(T)(U)(?![VORMn])", "i=at 1 2")  # "el fin de s
 
 
 def words(text: str) -> frozenset[str]:
-    """Split a list of words written with blanks."""
+    """Split words at spaces."""
     return frozenset(text.split())
 
 
 def variants(phrase: str) -> list[str]:
-    """Write out the alternatives of a phrase: "pasad(o/a)" is "pasado" and "pasada"."""
+    """Expand the alternatives of a phrase: "pasad(o/a)" is "pasado" and "pasada"."""
     if "(" not in phrase:
         return [" ".join(phrase.split())]
     parts = re.split(r"\(([^)]*)\)", phrase.strip())
@@ -54,13 +54,13 @@ def variants(phrase: str) -> list[str]:
 
 
 def contexts(around: str, inside: str, on: str, season: str) -> dict[str, frozenset[str]]:
-    """Return what may stand before each kind of date word.
+    """Return the words that may precede each kind of date word.
 
     Args:
-        around: "since", "before", "until": before any.
-        inside: "in", "of": before a month or a year.
-        on: "on": before a day.
-        season: What may stand before a season that has no article.
+        around: Words before any kind, such as "since", "before", "until".
+        inside: Words before a month or a year, such as "in", "of".
+        on: Words before a day, such as "on".
+        season: Words before a season without an article.
 
     """
     any_kind, in_words, on_words = words(around), words(inside), words(on)
@@ -76,20 +76,20 @@ def contexts(around: str, inside: str, on: str, season: str) -> dict[str, frozen
 
 
 class Lexicon(dict[str, _Entry]):
-    """Phrases (lower case, one space between tokens) with the letters and value of their class.
+    """Phrases, in lower case with one space between tokens, with their classes and values.
 
-    Phrases are given as one text: a comma stands between them, and alternatives within a word in
-    brackets with a slash between.
+    Phrases are given as one text, separated by commas. Alternatives within a word are in
+    parentheses, separated by slashes.
     """
 
     def put(self, letters: str, value: object, phrases: str) -> None:
-        """Add phrases of a class; with several letters the value is a tuple, one for each."""
+        """Add phrases of a class; for several letters the value is a tuple with one value each."""
         for phrase in phrases.split(","):
             for variant in variants(phrase):
                 self[variant] = (letters, value)
 
     def count(self, letters: str, first: int, lists: str) -> None:
-        """Add numbered names; a comma stands between numbers, a bar between names of one."""
+        """Add numbered names; commas separate numbers, bars separate names of one number."""
         for number, names in enumerate(lists.split(",")):
             self.put(letters, number + first, names.replace("|", ","))
 
@@ -112,7 +112,7 @@ class Lexicon(dict[str, _Entry]):
             self.put("H", rule, phrases)
 
     def numbers(self, said: Mapping[int, str], years: Mapping[int, str]) -> None:
-        """Add the numbers below one hundred in words, and the years that begin as given."""
+        """Add the numbers below one hundred in words, and the years with these beginnings."""
         for number, word in said.items():
             self.put("n", number, word)
             for century, begins in years.items():
@@ -121,50 +121,50 @@ class Lexicon(dict[str, _Entry]):
             self.put("y", century, begins)
 
     def centuries(self, *patterns: str) -> None:
-        """Add centuries in Roman numerals, "{}" in a pattern standing for the numeral."""
+        """Add centuries in Roman numerals; "{}" in a pattern is the numeral."""
         for number, roman in enumerate(_ROMAN, 1):
             self.put("q", ("century", number), ",".join(p.format(roman) for p in patterns))
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The words of one language, as classes that the grammar's patterns are written over.
+    """The words of one language, with the classes that the grammar's patterns use.
 
     Attributes:
         lexicon: Phrases with their classes; the letters are listed in ``grammar``.
-        bare: What may stand before a date word that could be something else, by kind of word.
-        little: Words that can follow a date without forming a name or a compound with it.
+        bare: Words that may precede an ambiguous date word, by kind of word.
+        little: Words that may follow a date without forming a name or a compound.
         articles: Words for "the".
-        order: Rewritings of word order, applied before the rules: a pattern over letters, and
-            what to put in its place: numbers of its groups, and letters (``R``) or letters with
-            a value (``i=on``).
+        order: Rewritings of word order before the rules: a pattern over letters and its
+            replacement, which consists of group numbers, letters (``R``) and letters with a value
+            (``i=on``).
         plurals: Units of time in the plural.
-        decade_words: Of those, the ones that make a number a decade ("los años 90").
-        date_article: The article of a day of the month ("el 15").
-        ordinal_suffixes: What makes a glued number an ordinal.
-        decade_suffixes: What makes a glued number a decade.
+        decade_words: Plurals that make a number a decade ("los años 90").
+        date_article: The article before a day of the month ("el 15").
+        ordinal_suffixes: Suffixes that make a number an ordinal.
+        decade_suffixes: Suffixes that make a number a decade.
         quarters: Letters of "Q1", "H2" to "q" or "h".
         ambiguous: Date words that are also common verbs or nouns.
-        names: Month names that people also bear.
-        toward: Words before a person's name ("for April").
-        possessives: Words after which a decade is an age and a weekday somebody's habit.
+        names: Month names that are also names of people.
+        toward: Words before the name of a person ("for April").
+        possessives: Words that make a decade an age, and a weekday a habit.
         ages: Words that make the decade before them an age.
         every: Words before a date word that make it a habit.
         habitual: Words that make a whole question about habits.
         general: Words that make a span of time a rate ("how much can it eat in a day").
         spanning: Words before "the past year" that make it the year up to now.
-        past: Words that put a question into the past, habits or not.
-        after_modal: Words that follow "may" the verb but could follow a date too.
+        past: Words that put a question into the past, even about a habit.
+        after_modal: Words that may follow both the verb "may" and a date.
         not_recent: Words before "recently" that make it a comparison.
-        things: Nouns that carry a number or a name that looks like a date ("room 2019").
-        streets: Nouns that a date names ("calle 2 de Mayo").
+        things: Nouns with a number or name that looks like a date ("room 2019").
+        streets: Nouns that are named after a date ("calle 2 de Mayo").
         measures: Nouns that are counted ("2000 users").
         clock: Words that make the number before them a time of day.
-        session: Pattern of the clauses that mean the end of the last conversation.
-        clause_openers: Words that can begin an anchor clause after "since" and the like.
+        session: Pattern of clauses that mean the end of the last conversation.
+        clause_openers: Words that can begin an anchor clause, after "since" and similar words.
         day_first: Whether 05/06 is 5 June.
-        has_capital_nouns: Whether every noun begins with a capital.
-        has_bare_weekday: Whether a weekday stands without a preposition within a sentence.
+        has_capital_nouns: Whether all nouns are capitalised.
+        has_bare_weekday: Whether a weekday needs no preposition.
         has_numbered_day: Whether "day 5" is the fifth of a month.
         has_elision: Whether an apostrophe ends a word ("l'", "dell'").
 
@@ -238,12 +238,12 @@ def language(code: str) -> Language:
     """Return the table of a language.
 
     Raises:
-        ValueError: no table for that code.
+        ValueError: there is no table for this code.
 
     """
     if code not in KNOWN:
         known = ", ".join(f'"{one}"' for one in KNOWN)
-        raise ValueError(f'language "{code}" is not known to the temporal grammar, only {known}')
+        raise ValueError(f'the temporal grammar has no language "{code}", only {known}')
     table: Language = import_module(f".{code}", __name__).LANGUAGE
     return table
 
