@@ -188,23 +188,28 @@ declare
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
-  starts   integer[];
-  ends     integer[];
-  kept     text;
+  names    pgrecall_internal.named_entity[];
+  span     record;
+  kept     text := '';
+  upto     integer := 0;  -- what comes before is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
-  select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
-  into   starts, ends
-  from (
-    select n.starts_at, n.ends_at,
-           (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as has_sign,
-           coalesce(length((
+  names := array(
+    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
+             ::pgrecall_internal.named_entity
+    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n);
+  if names = '{}' then
+    return without_names.query;
+  end if;
+  for span in
+    select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
+           n.ends_at + coalesce(length((
              regexp_match(substr(query, n.ends_at, 4),
                           '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
            + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as possessive
-    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n
+             as ends_at
+    from   unnest(names) as n
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
@@ -225,18 +230,15 @@ begin
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
-  ) as s;
-  if starts is null then
+    order  by 1, 2
+  loop
+    kept := kept || substr(query, upto + 1, greatest(0, span.starts_at - upto - 1));
+    upto := greatest(upto, span.ends_at);
+  end loop;
+  if upto = 0 then
     return without_names.query;
   end if;
-
-  kept := (
-    select coalesce(string_agg(c.letter, '' order by c.n), '')
-    from   string_to_table(left(query, 4100), null) with ordinality as c(letter, n)
-    where  not exists (
-      select from unnest(starts, ends) as s(starts_at, ends_at)
-      where  c.n between s.starts_at and s.ends_at)
-  ) || substr(query, 4101);
+  kept := kept || substr(query, upto + 1);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
   kept := regexp_replace(kept, '\s+', ' ', 'g');
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
