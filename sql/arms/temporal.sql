@@ -68,7 +68,7 @@ begin
 
   execute format(
     $sql$
-      with recursive entry as (
+      with recursive near as (
         -- proximity: 1 inside the window, falling to 0 at the end of the slack on either side.
         select u.memory_id,
                case
@@ -81,18 +81,16 @@ begin
                    then 1 - date_part('epoch', lower($5) - upper(u.occurred)) / 259200
                  else 1 - date_part('epoch', lower(u.occurred) - upper($5))
                           / date_part('epoch', $9)
-               end
-               * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(v.similarity, 0) end
-                 as score
+               end as proximity
         from   (%1$s) as u
-        left   join lateral (
-          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $10, $11)
-                   as similarity
-          from   pgrecall.embedding e
-          where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
-            and  e.fact_type <> ''
-            and  $6 is not null
-        ) as v on true
+      ),
+      entry as (
+        select u.memory_id,
+               u.proximity
+               * case when $6 is null then 1
+                      else 0.75 + 0.25 * coalesce(
+                             pgrecall_internal._similarity(u.cosine, $10, $11), 0) end as score
+        from   (%3$s) as u
         order  by 2 desc, u.memory_id desc
         limit  $4
       ),
@@ -141,7 +139,23 @@ begin
       ) as t
     $sql$,
     pgrecall_internal._union_all(branch, request.fact_types),
-    request.visible_sql
+    request.visible_sql,
+    case when request.embedding is null
+      then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
+    else
+      -- Vectors are read in one scan: one for each memory takes four times as long.
+      $sql$
+        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+        from (
+          select x.memory_id, x.proximity, null::double precision as cosine from near x
+          union all
+          select e.memory_id, null, 1 - (e.embedding <=> $6)
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+            and  e.memory_id = any (array(select x.memory_id from near x))
+        ) as n
+        group  by n.memory_id
+      $sql$ end
   )
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
