@@ -3214,15 +3214,21 @@ begin atomic
          p.gap = 0 and row_number() over running > 1,
          p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
   from (
-    select r.n, m.n as part, m.match[1] as word,
-           case m.n when 1 then length(r.match[1]) else 0 end as gap
+    select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
-             with ordinality as r(match, n),
-           regexp_matches(
-             r.match[2],
-             '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
-             || pgrecall_internal._cjk() || ']+', 'g')
-             with ordinality as m(match, n)
+             with ordinality as r(match, n)
+    cross  join lateral (
+      select 1 as n, r.match[2] as word
+      where  octet_length(r.match[2]) = length(r.match[2])
+      union  all
+      select x.n, x.match[1]
+      from   regexp_matches(
+               r.match[2],
+               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
+               || pgrecall_internal._cjk() || ']+', 'g')
+               with ordinality as x(match, n)
+      where  octet_length(r.match[2]) > length(r.match[2])
+    ) as m
     -- Only the beginning of a long pasted text is read.
     order  by r.n, m.n
     limit  200
@@ -3235,7 +3241,7 @@ comment on function pgrecall_internal._words is
 'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
 'is_joined: it directly follows the word before.';
 
-create or replace function pgrecall_internal._phrases(query text)
+create or replace function pgrecall_internal._phrases(query text, firsts integer[] default null)
 returns table (phrase text, first integer, last integer, starts_at integer, ends_at integer)
 language sql immutable parallel safe
 begin atomic
@@ -3252,7 +3258,7 @@ begin atomic
   )
   select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
   from   question q
-  cross  join generate_series(1, q.length) as f(n)
+  cross  join unnest(coalesce(firsts, array(select generate_series(1, q.length)))) as f(n)
   cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
   where  q.numbers[l.n] - q.numbers[f.n] < 8
     -- A letter among others is part of a word: 王 is not in 王国.
@@ -3261,7 +3267,7 @@ end;
 comment on function pgrecall_internal._phrases is
 'Runs of one to eight words of a query, normalised as names are; of up to twelve letters in '
 'languages without spaces between words. first and last count words, starts_at and ends_at '
-'characters.';
+'characters. firsts: only runs whose first is one of these.';
 
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
@@ -6308,7 +6314,42 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  words  text[];
+  spaced text[];  -- the same, each after a space
+  runs   text[];
+  firsts integer[];
 begin
+  -- Most questions name nobody. Whether one does, and from which word on, is cheaper to find out
+  -- than all phrases with their places; where spaces do not set words apart, these are needed.
+  if query !~ ('[' || pgrecall_internal._cjk() || ']') then
+    words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
+    spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
+    runs := (
+      select array_agg(array[
+               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+               w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h])
+      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:], spaced[7:],
+                    spaced[8:]) as w(a, b, c, d, e, f, g, h)
+    );
+    if query ~ 's [[:upper:]]' then
+      runs := array(
+        select unnest(array[r, case when r like '%s' then left(r, -1) end]) from unnest(runs) as r);
+    end if;
+    firsts := array(
+      select distinct w.n::integer
+      from   pgrecall.entity_alias a
+      join   unnest(words) with ordinality as w(word, n)
+        on   starts_with(a.alias || ' ', w.word || ' ')
+             or starts_with(a.alias || 's ', w.word || ' ')
+      where  a.bank_id = _query_names.bank and a.alias = any (runs)
+    );
+    if firsts = '{}' then
+      return;
+    end if;
+  end if;
   return query
   with phrase as materialized (
     select p.*,
@@ -6316,23 +6357,23 @@ begin
            case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
                      and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
                 then left(p.phrase, -1) end as stem
-    from   pgrecall_internal._phrases(query) as p
+    from   pgrecall_internal._phrases(query, firsts) as p
+  ),
+  known as materialized (
+    select a.alias, a.entity_id, a.confidence,
+           row_number() over (
+             partition by a.alias order by a.confidence desc, a.entity_id) as place
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _query_names.bank
+      and  a.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
   ),
   found as materialized (
-    select p.*, a.entity_id, a.confidence
-    from   phrase p
-    cross  join lateral (
-      select b.entity_id, b.confidence
-      from   pgrecall.entity_alias b
-      where  b.bank_id = _query_names.bank
-        and  b.alias = case
-               when p.stem is null or exists (
-                      select from pgrecall.entity_alias x
-                      where  x.bank_id = _query_names.bank and x.alias = p.phrase)
-                 then p.phrase else p.stem end
-      order  by b.confidence desc, b.entity_id
-      limit  10
-    ) as a
+    select p.*, k.entity_id, k.confidence
+    from   known k
+    join   phrase p
+      on   k.alias = case when exists (select from known x where x.alias = p.phrase)
+                       then p.phrase else p.stem end
+    where  k.place <= 10
   ),
   -- The longest name wins: "Ana Silva" does not also mean every other Ana.
   hit as materialized (
@@ -6415,23 +6456,28 @@ declare
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
-  starts   integer[];
-  ends     integer[];
-  kept     text;
+  names    pgrecall_internal.named_entity[];
+  span     record;
+  kept     text := '';
+  upto     integer := 0;  -- what comes before is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
-  select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
-  into   starts, ends
-  from (
-    select n.starts_at, n.ends_at,
-           (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as has_sign,
-           coalesce(length((
+  names := array(
+    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
+             ::pgrecall_internal.named_entity
+    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n);
+  if names = '{}' then
+    return without_names.query;
+  end if;
+  for span in
+    select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
+           n.ends_at + coalesce(length((
              regexp_match(substr(query, n.ends_at, 4),
                           '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
            + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as possessive
-    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n
+             as ends_at
+    from   unnest(names) as n
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
@@ -6452,18 +6498,15 @@ begin
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
-  ) as s;
-  if starts is null then
+    order  by 1, 2
+  loop
+    kept := kept || substr(query, upto + 1, greatest(0, span.starts_at - upto - 1));
+    upto := greatest(upto, span.ends_at);
+  end loop;
+  if upto = 0 then
     return without_names.query;
   end if;
-
-  kept := (
-    select coalesce(string_agg(c.letter, '' order by c.n), '')
-    from   string_to_table(left(query, 4100), null) with ordinality as c(letter, n)
-    where  not exists (
-      select from unnest(starts, ends) as s(starts_at, ends_at)
-      where  c.n between s.starts_at and s.ends_at)
-  ) || substr(query, 4101);
+  kept := kept || substr(query, upto + 1);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
   kept := regexp_replace(kept, '\s+', ' ', 'g');
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
@@ -7040,7 +7083,19 @@ declare
 begin
   -- The first ones are nearly always enough; if not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
-    if request.filter is null then
+    if request.filter is null and cardinality(memory_ids[1:tried]) = (
+         -- One scan, which tells nearly always that all are, takes a third of a scan for each.
+         select count(*)
+         from   pgrecall.memory m
+         where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids[1:tried])
+           and  (request.fact_types is null
+                 or array_position(request.fact_types, m.fact_type) is not null)
+           and  m.valid_from <= request.as_of
+           and  (m.valid_to is null or m.valid_to > request.as_of))
+    then
+      places := array(
+        select generate_series(1, least(most, cardinality(memory_ids[1:tried]))));
+    elsif request.filter is null then
       places := array(
         select u.n
         from   unnest(memory_ids[1:tried]) with ordinality as u(id, n)
@@ -7211,20 +7266,16 @@ begin
   end if;
   return (
     with hit as materialized (
-      select h.arm, max(h.score) as best, max(h.background) as background
+      -- Of eleven, the last has the lowest score of the first eleven ranks.
+      select h.arm, max(h.score) as best, max(h.background) as background,
+             case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
+               as eleventh
       from   unnest(hits) as h
       group  by h.arm
     ),
     sure as (
-      select greatest(0, least(1, (1 - coalesce(e.score, 0) / h.best - 0.5) / 0.2)) as sureness
+      select greatest(0, least(1, (1 - h.eleventh / h.best - 0.5) / 0.2)) as sureness
       from   hit h
-      left   join lateral (
-        select x.score from unnest(hits) as x
-        where  x.arm = h.arm
-        order  by x.score desc
-        offset 10
-        limit  1
-      ) as e on true
       where  h.arm = 'lexical' and h.best > 0
     ),
     doubted as (
@@ -7963,16 +8014,11 @@ begin
 
   execute format(
     $sql$
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
-        -- proximity: 1 inside the window, falling from 0.9 to 0 at the end of the slack on either
-        -- side.
-        select u.memory_id, p.proximity * case when $6 is null then 1
-                                               else 0.75 + 0.25 * coalesce(v.similarity, 0) end
-                 as score
-        from   (%s) as u
+      with near as (
+        select u.memory_id, p.proximity
+        from   (%1$s) as u
         cross  join lateral (
+          -- 1 inside the window, falling from 0.9 to 0 at the end of the slack on either side.
           select case
             -- Facts that begin, end or lie in the window precede those that only span it.
             when u.occurred && $5 then
@@ -7985,20 +8031,38 @@ begin
                              / date_part('epoch', $8)
           end as proximity
         ) as p
-        left   join lateral (
-          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $9, $10)
-                   as similarity
-          from   pgrecall.embedding e
-          where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
-            and  e.fact_type <> ''
-            and  $6 is not null
-        ) as v on true
         where  p.proximity > 0
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        select u.memory_id,
+               u.proximity
+               * case when $6 is null then 1
+                      else 0.75 + 0.25 * coalesce(
+                             pgrecall_internal._similarity(u.cosine, $9, $10), 0) end as score
+        from   (%2$s) as u
         order  by 2 desc, u.memory_id desc
         limit  $4
       ) as t
     $sql$,
-    pgrecall_internal._union_all(branch, request.fact_types)
+    pgrecall_internal._union_all(branch, request.fact_types),
+    case when request.embedding is null
+      then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
+    else
+      -- Vectors are read in one scan: one for each memory takes four times as long.
+      $sql$
+        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+        from (
+          select x.memory_id, x.proximity, null::double precision as cosine from near x
+          union all
+          select e.memory_id, null, 1 - (e.embedding <=> $6)
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+            and  e.memory_id = any (array(select x.memory_id from near x))
+        ) as n
+        group  by n.memory_id
+      $sql$ end
   )
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
@@ -8442,10 +8506,10 @@ comment on function pgrecall.lexical_arm is
 -- arms/message.sql
 -- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
 --
--- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds a
--- message, so its score says how sure it is: the share of the highest that the words of the query
--- allow. Filters apply to memories, so a recall with a filter leaves messages out. Its rows are of kind
--- message; message_context() returns what was said before and after.
+-- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds
+-- a message, so its score says how sure it is: the share of the highest score that the words of
+-- the query allow. Filters apply to memories, so a recall with a filter leaves messages out. Its
+-- rows are of kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -8492,8 +8556,8 @@ end;
 $$;
 comment on function pgrecall.message_arm is
 'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
-'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, above '
-'0: 1 is a short message with all words. Errors: RC001, 22023.';
+'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, '
+'above 0: a short message with all words comes near 1. Errors: RC001, 22023.';
 
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.

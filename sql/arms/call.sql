@@ -123,20 +123,16 @@ begin
   end if;
   return (
     with hit as materialized (
-      select h.arm, max(h.score) as best, max(h.background) as background
+      -- Of eleven, the last has the lowest score of the first eleven ranks.
+      select h.arm, max(h.score) as best, max(h.background) as background,
+             case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
+               as eleventh
       from   unnest(hits) as h
       group  by h.arm
     ),
     sure as (
-      select greatest(0, least(1, (1 - coalesce(e.score, 0) / h.best - 0.5) / 0.2)) as sureness
+      select greatest(0, least(1, (1 - h.eleventh / h.best - 0.5) / 0.2)) as sureness
       from   hit h
-      left   join lateral (
-        select x.score from unnest(hits) as x
-        where  x.arm = h.arm
-        order  by x.score desc
-        offset 10
-        limit  1
-      ) as e on true
       where  h.arm = 'lexical' and h.best > 0
     ),
     doubted as (

@@ -68,16 +68,11 @@ begin
 
   execute format(
     $sql$
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
-        -- proximity: 1 inside the window, falling from 0.9 to 0 at the end of the slack on either
-        -- side.
-        select u.memory_id, p.proximity * case when $6 is null then 1
-                                               else 0.75 + 0.25 * coalesce(v.similarity, 0) end
-                 as score
-        from   (%s) as u
+      with near as (
+        select u.memory_id, p.proximity
+        from   (%1$s) as u
         cross  join lateral (
+          -- 1 inside the window, falling from 0.9 to 0 at the end of the slack on either side.
           select case
             -- Facts that begin, end or lie in the window precede those that only span it.
             when u.occurred && $5 then
@@ -90,20 +85,38 @@ begin
                              / date_part('epoch', $8)
           end as proximity
         ) as p
-        left   join lateral (
-          select pgrecall_internal._similarity(max(1 - (e.embedding <=> $6)), $9, $10)
-                   as similarity
-          from   pgrecall.embedding e
-          where  e.bank_id = $1 and e.memory_id = u.memory_id and e.model = $7
-            and  e.fact_type <> ''
-            and  $6 is not null
-        ) as v on true
         where  p.proximity > 0
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        select u.memory_id,
+               u.proximity
+               * case when $6 is null then 1
+                      else 0.75 + 0.25 * coalesce(
+                             pgrecall_internal._similarity(u.cosine, $9, $10), 0) end as score
+        from   (%2$s) as u
         order  by 2 desc, u.memory_id desc
         limit  $4
       ) as t
     $sql$,
-    pgrecall_internal._union_all(branch, request.fact_types)
+    pgrecall_internal._union_all(branch, request.fact_types),
+    case when request.embedding is null
+      then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
+    else
+      -- Vectors are read in one scan: one for each memory takes four times as long.
+      $sql$
+        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+        from (
+          select x.memory_id, x.proximity, null::double precision as cosine from near x
+          union all
+          select e.memory_id, null, 1 - (e.embedding <=> $6)
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+            and  e.memory_id = any (array(select x.memory_id from near x))
+        ) as n
+        group  by n.memory_id
+      $sql$ end
   )
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,

@@ -46,7 +46,42 @@ set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  words  text[];
+  spaced text[];  -- the same, each after a space
+  runs   text[];
+  firsts integer[];
 begin
+  -- Most questions name nobody. Whether one does, and from which word on, is cheaper to find out
+  -- than all phrases with their places; where spaces do not set words apart, these are needed.
+  if query !~ ('[' || pgrecall_internal._cjk() || ']') then
+    words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
+    spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
+    runs := (
+      select array_agg(array[
+               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+               w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h])
+      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:], spaced[7:],
+                    spaced[8:]) as w(a, b, c, d, e, f, g, h)
+    );
+    if query ~ 's [[:upper:]]' then
+      runs := array(
+        select unnest(array[r, case when r like '%s' then left(r, -1) end]) from unnest(runs) as r);
+    end if;
+    firsts := array(
+      select distinct w.n::integer
+      from   pgrecall.entity_alias a
+      join   unnest(words) with ordinality as w(word, n)
+        on   starts_with(a.alias || ' ', w.word || ' ')
+             or starts_with(a.alias || 's ', w.word || ' ')
+      where  a.bank_id = _query_names.bank and a.alias = any (runs)
+    );
+    if firsts = '{}' then
+      return;
+    end if;
+  end if;
   return query
   with phrase as materialized (
     select p.*,
@@ -54,23 +89,23 @@ begin
            case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
                      and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
                 then left(p.phrase, -1) end as stem
-    from   pgrecall_internal._phrases(query) as p
+    from   pgrecall_internal._phrases(query, firsts) as p
+  ),
+  known as materialized (
+    select a.alias, a.entity_id, a.confidence,
+           row_number() over (
+             partition by a.alias order by a.confidence desc, a.entity_id) as place
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _query_names.bank
+      and  a.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
   ),
   found as materialized (
-    select p.*, a.entity_id, a.confidence
-    from   phrase p
-    cross  join lateral (
-      select b.entity_id, b.confidence
-      from   pgrecall.entity_alias b
-      where  b.bank_id = _query_names.bank
-        and  b.alias = case
-               when p.stem is null or exists (
-                      select from pgrecall.entity_alias x
-                      where  x.bank_id = _query_names.bank and x.alias = p.phrase)
-                 then p.phrase else p.stem end
-      order  by b.confidence desc, b.entity_id
-      limit  10
-    ) as a
+    select p.*, k.entity_id, k.confidence
+    from   known k
+    join   phrase p
+      on   k.alias = case when exists (select from known x where x.alias = p.phrase)
+                       then p.phrase else p.stem end
+    where  k.place <= 10
   ),
   -- The longest name wins: "Ana Silva" does not also mean every other Ana.
   hit as materialized (
@@ -153,23 +188,28 @@ declare
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
-  starts   integer[];
-  ends     integer[];
-  kept     text;
+  names    pgrecall_internal.named_entity[];
+  span     record;
+  kept     text := '';
+  upto     integer := 0;  -- what comes before is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
-  select array_agg(s.starts_at - s.has_sign), array_agg(s.ends_at + s.possessive)
-  into   starts, ends
-  from (
-    select n.starts_at, n.ends_at,
-           (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as has_sign,
-           coalesce(length((
+  names := array(
+    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
+             ::pgrecall_internal.named_entity
+    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n);
+  if names = '{}' then
+    return without_names.query;
+  end if;
+  for span in
+    select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
+           n.ends_at + coalesce(length((
              regexp_match(substr(query, n.ends_at, 4),
                           '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
            + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as possessive
-    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n
+             as ends_at
+    from   unnest(names) as n
     cross  join lateral (
       select from pgrecall.entity e
       where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
@@ -190,18 +230,15 @@ begin
     where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
-  ) as s;
-  if starts is null then
+    order  by 1, 2
+  loop
+    kept := kept || substr(query, upto + 1, greatest(0, span.starts_at - upto - 1));
+    upto := greatest(upto, span.ends_at);
+  end loop;
+  if upto = 0 then
     return without_names.query;
   end if;
-
-  kept := (
-    select coalesce(string_agg(c.letter, '' order by c.n), '')
-    from   string_to_table(left(query, 4100), null) with ordinality as c(letter, n)
-    where  not exists (
-      select from unnest(starts, ends) as s(starts_at, ends_at)
-      where  c.n between s.starts_at and s.ends_at)
-  ) || substr(query, 4101);
+  kept := kept || substr(query, upto + 1);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
   kept := regexp_replace(kept, '\s+', ' ', 'g');
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');

@@ -20,15 +20,21 @@ begin atomic
          p.gap = 0 and row_number() over running > 1,
          p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
   from (
-    select r.n, m.n as part, m.match[1] as word,
-           case m.n when 1 then length(r.match[1]) else 0 end as gap
+    select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
-             with ordinality as r(match, n),
-           regexp_matches(
-             r.match[2],
-             '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
-             || pgrecall_internal._cjk() || ']+', 'g')
-             with ordinality as m(match, n)
+             with ordinality as r(match, n)
+    cross  join lateral (
+      select 1 as n, r.match[2] as word
+      where  octet_length(r.match[2]) = length(r.match[2])
+      union  all
+      select x.n, x.match[1]
+      from   regexp_matches(
+               r.match[2],
+               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
+               || pgrecall_internal._cjk() || ']+', 'g')
+               with ordinality as x(match, n)
+      where  octet_length(r.match[2]) > length(r.match[2])
+    ) as m
     -- Only the beginning of a long pasted text is read.
     order  by r.n, m.n
     limit  200
@@ -41,7 +47,7 @@ comment on function pgrecall_internal._words is
 'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
 'is_joined: it directly follows the word before.';
 
-create or replace function pgrecall_internal._phrases(query text)
+create or replace function pgrecall_internal._phrases(query text, firsts integer[] default null)
 returns table (phrase text, first integer, last integer, starts_at integer, ends_at integer)
 language sql immutable parallel safe
 begin atomic
@@ -58,7 +64,7 @@ begin atomic
   )
   select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
   from   question q
-  cross  join generate_series(1, q.length) as f(n)
+  cross  join unnest(coalesce(firsts, array(select generate_series(1, q.length)))) as f(n)
   cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
   where  q.numbers[l.n] - q.numbers[f.n] < 8
     -- A letter among others is part of a word: 王 is not in 王国.
@@ -67,7 +73,7 @@ end;
 comment on function pgrecall_internal._phrases is
 'Runs of one to eight words of a query, normalised as names are; of up to twelve letters in '
 'languages without spaces between words. first and last count words, starts_at and ends_at '
-'characters.';
+'characters. firsts: only runs whose first is one of these.';
 
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
