@@ -105,7 +105,7 @@ class SqlOptions(TypedDict, total=False):
             finds too little (widen_below). Default: the bank's, else false.
         weights: Weight of each arm in the fusion: {"graph": 0.5}. 0: the arm is not run. Range: 0
             to 1000000 for an arm. Default: the bank's, else {'key': 3, 'graph': 11, 'source': 0,
-            'lexical': 1, 'message': 4, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
+            'lexical': 1, 'message': 1.2, 'semantic': 1, 'temporal': 1.5, 'hypothetical': 0.5}.
         widen_below: A recall that was narrowed by hints looks everywhere when it finds fewer
             memories than this. 0: never. Range: 0 to 1000. Default: the bank's, else 5.
         window: The window of time by its name, in place of during: {"window": "last quarter"}.

@@ -142,7 +142,7 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
         if fusion == "linear":
             spread = scores[0] - scores[-1]
             return (row.score - scores[-1]) / spread if spread else 1
-        certain = 1 if arm == "message" else scores[0]
+        certain = max(scores[0], 0.3) if arm == "message" else scores[0]
         return (row.score / certain if fusion == "score_rrf" else 1) / (k + row.rank)
 
     assert found == {
