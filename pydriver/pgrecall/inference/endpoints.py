@@ -85,7 +85,7 @@ def openai_client(endpoint: Mapping[str, str | None], limits: Mapping[str, Any])
 
     Raises:
         ImportError: a package is missing.
-        Exception: what the client raises, such as for a missing key.
+        openai.OpenAIError: what the client raises, such as for a missing key.
 
     """
     import openai
@@ -188,10 +188,12 @@ class OpenAIEmbedder:
         with self._lock:
             if self._client is None:
                 try:
-                    self._client = openai_client(self._endpoint, self._limits)
+                    from openai import OpenAIError
                 except ImportError as error:
                     raise cannot_embed(error.name, "pip install 'pgrecall[openai]'") from error
-                except Exception as error:  # such as a missing key
+                try:
+                    self._client = openai_client(self._endpoint, self._limits)
+                except OpenAIError as error:  # such as a missing key
                     raise EmbedderUnavailable(
                         f'the embedder "{self.model}" cannot be used: {error}',
                         hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
