@@ -7198,6 +7198,7 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -9660,6 +9661,7 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -10943,11 +10945,6 @@ begin
   ) as n
   where  isfinite(v.started_at)
   on conflict on constraint link_pkey do nothing;
-
-  update pgrecall.memory m
-  set    is_linked = true
-  where  m.bank_id = _link_memories.bank and m.memory_id = any (_link_memories.memory_ids)
-    and  not m.is_linked;
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
@@ -10976,6 +10973,12 @@ begin
     ) as p
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
+  -- The range is what the index is searched by, whatever the statistics say.
+  update pgrecall.memory m
+  set    is_linked = true
+  where  m.bank_id = link_pending.bank and m.memory_id = any (memory_ids)
+    and  m.memory_id between memory_ids[1] and memory_ids[cardinality(memory_ids)]
+    and  not m.is_linked;
   return cardinality(memory_ids);
 end;
 $$;
@@ -11402,8 +11405,13 @@ declare
     where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
   known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
   counted   pgrecall.mention[] := array(
-    select x from pgrecall.mention x
-    where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
+    select x
+    from   unnest(known) as u(memory_id)
+    cross  join lateral (
+      select m.* from pgrecall.mention m
+      where  m.bank_id = _store_mentions.bank and m.memory_id between u.memory_id and u.memory_id
+      offset 0
+    ) as x);
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
 begin
@@ -13649,11 +13657,14 @@ begin
     locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
-  perform from pgrecall.memory m
-  where   m.bank_id = retain.bank and m.memory_id = any (memory_ids)
-    and   m.memory_id <> all (new_ids)
-  order   by m.memory_id
-  for     no key update;
+  perform from (
+    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+  ) as k
+  cross   join lateral (
+    select from pgrecall.memory m
+    where  m.bank_id = retain.bank and m.memory_id between k.id and k.id
+    for    no key update
+  ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_entities(bank, fact_rows);
@@ -15159,7 +15170,7 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(now(), m.valid_to)
+    set    valid_from = least(now(), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);

@@ -55,6 +55,7 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

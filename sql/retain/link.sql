@@ -263,11 +263,6 @@ begin
   ) as n
   where  isfinite(v.started_at)
   on conflict on constraint link_pkey do nothing;
-
-  update pgrecall.memory m
-  set    is_linked = true
-  where  m.bank_id = _link_memories.bank and m.memory_id = any (_link_memories.memory_ids)
-    and  not m.is_linked;
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
@@ -296,6 +291,12 @@ begin
     ) as p
   );
   perform pgrecall_internal._link_memories(bank, memory_ids);
+  -- The range is what the index is searched by, whatever the statistics say.
+  update pgrecall.memory m
+  set    is_linked = true
+  where  m.bank_id = link_pending.bank and m.memory_id = any (memory_ids)
+    and  m.memory_id between memory_ids[1] and memory_ids[cardinality(memory_ids)]
+    and  not m.is_linked;
   return cardinality(memory_ids);
 end;
 $$;

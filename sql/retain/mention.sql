@@ -399,8 +399,13 @@ declare
     where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
   known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
   counted   pgrecall.mention[] := array(
-    select x from pgrecall.mention x
-    where  x.bank_id = _store_mentions.bank and x.memory_id = any (known));
+    select x
+    from   unnest(known) as u(memory_id)
+    cross  join lateral (
+      select m.* from pgrecall.mention m
+      where  m.bank_id = _store_mentions.bank and m.memory_id between u.memory_id and u.memory_id
+      offset 0
+    ) as x);
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
 begin

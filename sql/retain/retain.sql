@@ -413,11 +413,14 @@ begin
     locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
-  perform from pgrecall.memory m
-  where   m.bank_id = retain.bank and m.memory_id = any (memory_ids)
-    and   m.memory_id <> all (new_ids)
-  order   by m.memory_id
-  for     no key update;
+  perform from (
+    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+  ) as k
+  cross   join lateral (
+    select from pgrecall.memory m
+    where  m.bank_id = retain.bank and m.memory_id between k.id and k.id
+    for    no key update
+  ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_entities(bank, fact_rows);

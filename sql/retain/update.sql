@@ -247,7 +247,7 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(now(), m.valid_to)
+    set    valid_from = least(now(), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);

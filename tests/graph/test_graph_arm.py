@@ -60,21 +60,29 @@ def rows_read(connection: Connection) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("analyzed", ["", "small", "small large"])
 @pytest.mark.parametrize("action", ["recall", "retain"])
-def test_a_hub_costs_no_more_in_a_larger_bank(connection: Connection, action: str) -> None:
+def test_a_hub_costs_no_more_in_a_larger_bank(
+    connection: Connection, action: str, analyzed: str
+) -> None:
     read = {}
-    for bank, size in [("small", 1100), ("large", 3300)]:
+    for size, facts in [("small", 1100), ("large", 3300)]:
+        # A bank of its own: the first scan passes over what other tests rolled back in one.
+        bank = f"{size} {action} {analyzed}"
         create(connection, bank)
         # First one alone: the average length is known then, and no fact is written again for it.
         retain(connection, ["fact first"], bank=bank)
-        facts = [about(f"fact {n}", "Hub") for n in range(size)]
-        retain(connection, [*facts, about("zebra", "Hub")], bank=bank, link="deferred")
+        known = [about(f"fact {n}", "Hub") for n in range(facts)]
+        retain(connection, [*known, about("zebra", "Hub")], bank=bank, link="deferred")
+        # What the planner knows of a bank is nothing, what it was, or what it is.
+        if size in analyzed:
+            connection.execute("analyze")
         before = rows_read(connection)
         if action == "recall":
             assert call(connection, "hybrid_recall", bank=bank, query="the zebra of Hub")
         else:
             retain(connection, [about("another", "Hub", occurred="2026-03-05")], bank=bank)
-        read[bank] = rows_read(connection) - before
+        read[size] = rows_read(connection) - before
 
     # Mentions are counted up to 1,000, new facts up to a tenth of those known.
     assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
