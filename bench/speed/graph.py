@@ -97,11 +97,9 @@ FILL = (
     """,
     """
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-    select %(bank)s, f.memory_id, u.kind,
-           f.memory_id - 1 - case when u.kind = 'temporal' then 0 else
-             floor(random() * least(f.n - 1, 1000))::integer end,
-           0.7 + 0.3 * random()
-    from   fact f, unnest(array['temporal', 'semantic', 'semantic']) as u(kind)
+    select %(bank)s, f.memory_id, 'temporal',
+           f.memory_id - 1, 0.7 + 0.3 * random()
+    from   fact f
     where  f.n > 1
     on     conflict do nothing
     """,

@@ -4,9 +4,9 @@
 -- of 0.7 or more. calibrate_bank() stores three things about a model. Its mean vector is subtracted
 -- from every embedding where it enters the database, from those of facts as from those of queries,
 -- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
--- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are linked; in between
+-- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are similar; in between
 -- and beyond, a similarity is linear. Everything that compares similarities reads them from
--- _similarity(): floors, links, near copies, relevance, the arms that follow hits. The third is
+-- _similarity(): floors, near copies, relevance, the arms that follow hits. The third is
 -- what the other arms weigh beside what the model finds, where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
@@ -94,7 +94,7 @@ declare
   added    jsonb;
   old_mean halfvec;
   new_mean halfvec;
-  relinked bigint := 0;
+  rewritten bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -133,21 +133,9 @@ begin
                   else e.embedding + old_mean end - new_mean,
              e.embedding + old_mean)
     where  e.bank_id = calibrate_bank.bank and e.model = named;
+    get diagnostics rewritten = row_count;
   end if;
-  if not is_next and locked.embedding_dimensions is not null then
-    delete from pgrecall.link x
-    where  x.bank_id = calibrate_bank.bank and x.kind = 'semantic';
-    with unlinked as (
-      update pgrecall.memory m
-      set    is_linked = false
-      where  m.bank_id = calibrate_bank.bank and m.is_linked
-        and  exists (select from pgrecall.embedding e
-                     where  e.bank_id = calibrate_bank.bank and e.memory_id = m.memory_id)
-      returning 1
-    )
-    select count(*) into relinked from unlinked;
-  end if;
-  return relinked;
+  return rewritten;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
@@ -159,7 +147,6 @@ comment on function pgrecall.calibrate_bank is
 'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are those of '
 'arms beside what this model finds: of a question with an embedding, where neither bank nor call '
 'gives others. null takes a calibration back. Without "model" it is that of the bank; a bank that '
-'has none gets the one named. Stored embeddings are rewritten in place, and the semantic links of '
-'a bank with facts are removed: returns how many facts maintain() or link_pending() has to link '
-'again. A recall that runs meanwhile may compare embeddings of before and after. Errors: RC001, '
-'RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';
+'has none gets the one named. Stored embeddings are rewritten in place where the mean changes; '
+'returns how many. A recall that runs meanwhile may compare embeddings of before and after. '
+'Errors: RC001, RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';
