@@ -30,7 +30,7 @@ from bench import conversations, harness
 from bench.conversations import Conversation
 from bench.quality import multihop
 from bench.worlds import worlds
-from bench.worlds.build import ASKED_AT
+from bench.worlds.make import ASKED_AT
 
 from pgrecall import Recall
 from pgrecall.evaluation import intervals

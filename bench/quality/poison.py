@@ -37,8 +37,7 @@ from typing import Any
 import numpy as np
 import psycopg
 from bench import conversations, harness
-from bench.worlds.build import ASKED_AT
-from bench.worlds.make import generate
+from bench.worlds.make import ASKED_AT, generate
 
 from pgrecall import Recall
 from pgrecall.context import likely_hits, make_context
