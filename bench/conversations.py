@@ -236,9 +236,7 @@ def fill(
 ) -> None:
     """Make a bank of facts anew, named like the conversation with the suffix."""
     bank = f"{conversation.bank}{suffix}"
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank, text_search_config=conversation.text_search_config)
+    harness.new_bank(recall, bank, text_search_config=conversation.text_search_config)
     recall.retain_many(bank, facts)
 
 

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import psycopg
 
-from pgrecall import schema
+from pgrecall import Recall, schema
 from pgrecall.server import DSN_VARIABLE, SETTINGS, embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,6 +134,35 @@ def seconds(work: Callable[..., object], *arguments: object, **options: object) 
     return time.perf_counter() - start
 
 
+def timed(
+    connection: psycopg.Connection[Any], statement: str, values: Any = None
+) -> tuple[float, list[Any]]:
+    """Return the milliseconds of clock() that a statement takes, and its rows."""
+    began = clock(connection)
+    rows = connection.execute(statement.encode(), values).fetchall()
+    return clock(connection) - began, rows
+
+
+def one(connection: psycopg.Connection[Any], statement: str, values: Any = None) -> Any:
+    """Return the only row of a statement."""
+    (row,) = connection.execute(statement.encode(), values).fetchall()
+    return row
+
+
+def new_bank(recall: Recall, bank: str, **settings: Any) -> None:
+    """Make an empty bank; drop one of that name."""
+    if bank in {known.bank_id for known in recall.banks()}:
+        recall.drop_bank(bank)
+    recall.create_bank(bank, **settings)
+
+
+def show(figures: Mapping[str, float]) -> None:
+    """Print a line for each figure."""
+    width = max(map(len, figures), default=0)
+    for name, figure in figures.items():
+        print(f"{name:{width}} {figure:>14,.6g}", flush=True)
+
+
 def machine() -> str:
     """Say on what machine this runs."""
     return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
@@ -171,11 +200,11 @@ def write(
             continue
     if dsn:
         with psycopg.connect(dsn) as connection:
-            row = connection.execute(
+            row = one(
+                connection,
                 "select current_setting('server_version'), pgrecall.version(),"
-                " (select extversion from pg_extension where extname = 'vector')"
-            ).fetchone()
-        assert row is not None
+                " (select extversion from pg_extension where extname = 'vector')",
+            )
         versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
     report = {
         "commit": commit(),

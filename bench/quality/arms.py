@@ -124,8 +124,7 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
         "date.ndcg10": date_means["mid"][0],
     }
     figures = {name: round(figure, 4) for name, figure in figures.items()}
-    for name, figure in figures.items():
-        print(f"{name} {figure:.4f}")
+    harness.show(figures)
     for name, row in means.items():
         figures[f"{name}.ndcg10"] = round(row[0], 4)
         figures[f"{name}.server_mean_ms"] = round(row[-1], 3)

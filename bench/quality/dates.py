@@ -242,8 +242,7 @@ def main() -> None:
         figures |= measured
         failures += wrong
 
-    for name, figure in figures.items():
-        print(f"{name:24} {figure:>8}")
+    harness.show(figures)
     for failure in failures[: arguments.fails]:
         print(failure)
     harness.write(

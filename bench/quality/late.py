@@ -139,12 +139,12 @@ def measure(recall: Recall, name: str, asked: Sequence[Asked]) -> harness.Figure
 def stored(dsn: str) -> harness.Figures:
     """Return how many bytes the token vectors of a fact take."""
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(
+        mean, most = harness.one(
+            connection,
             "select avg(octet_length(e.tokens)), max(octet_length(e.tokens))"
-            " from pgrecall.embedding e where e.kind = 'text'"
-        ).fetchone()
-    assert row is not None
-    return {"bytes": round(float(row[0] or 0), 0), "bytes_max": float(row[1] or 0)}
+            " from pgrecall.embedding e where e.kind = 'text'",
+        )
+    return {"bytes": round(float(mean or 0), 0), "bytes_max": float(most or 0)}
 
 
 def main() -> None:
@@ -161,9 +161,9 @@ def main() -> None:
         ):
             asked = list(SETS[name](recall, options.data))
             found = measure(recall, name, asked[:SMOKE] if options.smoke else asked) | stored(dsn)
-        for what, value in found.items():
-            print(f"late.{name}.{what:18} {value:g}", flush=True)
-        figures |= {f"late.{name}.{what}": value for what, value in found.items()}
+        named = {f"late.{name}.{what}": value for what, value in found.items()}
+        harness.show(named)
+        figures |= named
     harness.write(options, figures, {"reranker": options.reranker, "smoke": options.smoke})
 
 

@@ -43,9 +43,7 @@ SMOKE_FACTS, SMOKE_QUESTIONS = 120, 4
 
 def fill(recall: Recall, bank: str, facts: Sequence[Mapping[str, Any]]) -> None:
     """Fill a bank with the facts, less the fields that it is without."""
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank)
+    harness.new_bank(recall, bank)
     left_out = WITHOUT[bank]
     recall.retain_many(
         bank, ({k: v for k, v in fact.items() if k not in left_out} for fact in facts)
@@ -88,8 +86,7 @@ def main() -> None:
             figures[f"musique.{what}.ms"] = round(1000 * median(times[what]), 2)
         ratio = figures["musique.relations.fused.ms"] / figures["musique.text.fused.ms"]
         figures["musique.time_ratio"] = round(ratio, 3)
-        for name, figure in figures.items():
-            print(f"{name:40} {figure:g}")
+        harness.show(figures)
         settings = {"facts": len(facts), "questions": len(questions), "smoke": options.smoke}
         harness.write(options, figures, settings, dsn)
 

@@ -117,8 +117,8 @@ def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer
                 top_k=TOP_K,
                 rerank=False,
             )
-            row = connection.execute(IDF_SUM, (one.conversation.bank, one.text)).fetchone()
-            idf_sum = float(row[0] or 0) if row else 0.0
+            (idf_sum,) = harness.one(connection, IDF_SUM, (one.conversation.bank, one.text))
+            idf_sum = float(idf_sum or 0)
             yield Answer(
                 one,
                 np.array([evidence(hit, idf_sum) for hit in hits]).reshape(-1, 3),
@@ -229,12 +229,6 @@ def held_out(given: Sequence[Answer]) -> np.ndarray:
     return confidence
 
 
-def show(title: str, found: harness.Figures) -> None:
-    print(title)
-    for name, value in found.items():
-        print(f"  {name:28} {value:.3f}", flush=True)
-
-
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     parser.add_argument("--fit", action="store_true", help="fit the formula anew, too")
@@ -257,11 +251,12 @@ def main() -> None:
             with Recall.connect(dsn, embedder=chosen) as recall:
                 rows = list(answers(recall, asked, dsn))
             found = figures_of(rows, np.array([a.confidence for a in rows]), prefix)
-            show(f"{path.stem}, {len(asked)} questions", found)
+            print(f"{path.stem}, {len(asked)} questions")
+            harness.show(found)
             figures |= found
             if options.fit:
-                print("  fitted:", fit(rows).round(2))
-                show("  held out", figures_of(rows, held_out(rows), f"{prefix}held_out."))
+                print("fitted:", fit(rows).round(2))
+                harness.show(figures_of(rows, held_out(rows), f"{prefix}held_out."))
         settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
         harness.write(options, figures, settings, dsn)
 

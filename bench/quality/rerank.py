@@ -29,7 +29,7 @@ from datetime import datetime, timezone
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter, process_time
+from time import process_time
 
 from bench import conversations, harness
 from bench.conversations import Conversation, Question
@@ -67,12 +67,6 @@ def timed_pairs(texts: Sequence[str], asked: Sequence[Question], count: int) -> 
         yield question.text, list(texts[first : first + count])
 
 
-def seconds(reranker: Reranker, pairs: Pairs) -> float:
-    start = perf_counter()
-    reranker.scores(*pairs)
-    return perf_counter() - start
-
-
 def times(
     onnx: Reranker, torch: Reranker, given: Sequence[Conversation], rounds: int
 ) -> harness.Figures:
@@ -83,8 +77,11 @@ def times(
         )
     few = timed_pairs(texts, asked, CANDIDATES)
     for reranker in (onnx, torch):
-        seconds(reranker, next(few))
-    both = [(seconds(onnx, pairs), seconds(torch, pairs)) for pairs in islice(few, rounds)]
+        harness.seconds(reranker.scores, *next(few))
+    both = [
+        (harness.seconds(onnx.scores, *pairs), harness.seconds(torch.scores, *pairs))
+        for pairs in islice(few, rounds)
+    ]
     figures = {
         "p50_ms_50": round(1000 * median(time for time, _ in both), 1),
         "onnx_speedup": round(median(slow / fast for fast, slow in both), 2),
@@ -93,7 +90,7 @@ def times(
         print(f"no p50_ms_300: {len(texts)} texts of {WORDS} words are too few")
     else:
         many = islice(timed_pairs(texts, asked, MANY), max(1, rounds // 4))
-        all_300 = [seconds(onnx, pairs) for pairs in many]
+        all_300 = [harness.seconds(onnx.scores, *pairs) for pairs in many]
         figures["p50_ms_300"] = round(1000 * median(all_300), 1)
     return figures
 
@@ -205,8 +202,7 @@ def main() -> None:
         print("no ndcg10_delta: the model in fp32 does not come with the driver; pass --torch")
     every = 8 if options.smoke else options.every
     figures |= economy(given[:1] if options.smoke else given, every)
-    for name, value in figures.items():
-        print(f"{name:22} {value:9.4g}")
+    harness.show(figures)
     settings = {"data": path.name, "words": WORDS, "every": every, "smoke": options.smoke}
     harness.write(options, figures, settings)
 

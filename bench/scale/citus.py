@@ -19,7 +19,6 @@ PGRECALL_CITUS_DSN is to be, and waits.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -39,7 +38,6 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import schema
-from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.server import SETTINGS, VERSION_VARIABLE, EmbeddedServer
 from pgrecall.server.postmaster import Postmaster
 
@@ -182,16 +180,7 @@ def fill(connection: Connection, values: dict[str, str]) -> float:
 
 
 def run(nodes: Sequence[str], options: Any) -> None:
-    facts = [json.loads(line) for line in harness.lines(recall.DEMO / "facts.jsonl")]
-    messages = [json.loads(line) for line in harness.lines(recall.DEMO / "messages.jsonl")]
-    vectors = recall.embedded(fact["text"] for fact in facts)
-    for fact, vector in zip(facts, vectors, strict=True):
-        fact["embedding"] = vector
-    values = {
-        "facts": json.dumps(facts),
-        "messages": json.dumps(messages),
-        "model": DEFAULT_EMBEDDER.model,
-    }
+    values = recall.demo()
     figures: harness.Figures = {}
     with ExitStack() as stack:
         coordinator = stack.enter_context(connect(nodes[0]))
@@ -210,8 +199,7 @@ def run(nodes: Sequence[str], options: Any) -> None:
         version = coordinator.execute("select extversion from pg_extension where extname='citus'")
         print(f"Citus {(version.fetchone() or ('?',))[0]}")
     figures = {name: round(value, 3) for name, value in figures.items()}
-    for name, value in figures.items():
-        print(f"{name:22} {value:9.3f}")
+    harness.show(figures)
     harness.write(options, figures, {"smoke": options.smoke, "workers": WORKERS}, plain_dsn)
 
 

@@ -145,9 +145,8 @@ def load(dsn: str, facts: int, clients: int, seconds: float) -> Load:
 
 def tables(connection: Connection) -> tuple[float, float]:
     """Return the size of the tables in MB, and how many dead rows they have."""
-    row = connection.execute(TABLES).fetchone()
-    assert row is not None
-    return float(row[0]), float(row[1])
+    megabytes, dead = harness.one(connection, TABLES)
+    return float(megabytes), float(dead)
 
 
 def measure(
@@ -157,9 +156,9 @@ def measure(
     size_first, _ = tables(connection)
     found = load(dsn, facts, clients, seconds)
     size_last, dead = tables(connection)
-    count = connection.execute(
-        "select count(*) from pgrecall.memory where bank_id = %s", [f"load{facts}"]
-    ).fetchone()
+    (count,) = harness.one(
+        connection, "select count(*) from pgrecall.memory where bank_id = %s", [f"load{facts}"]
+    )
     figures: harness.Figures = {
         "errors": found.errors.total(),
         "rate": sum(map(len, found.milliseconds.values())) / seconds,
@@ -168,7 +167,7 @@ def measure(
         "table_mb_first": size_first,
         "table_mb_last": size_last,
         "dead_rows_last": dead,
-        "facts_last": float(count[0]) if count else 0,
+        "facts_last": float(count),
     }
     for name, milliseconds in sorted(found.milliseconds.items()):
         for percent in (50, 99):

@@ -161,7 +161,7 @@ def fill(dsn: str, data: Path, at_most: int | None) -> list[conversations.Conver
 def with_driver(package: Path, *arguments: str, given: str | None = None) -> str:
     """Run this program with the driver of a directory, and return what it prints."""
     done = subprocess.run(
-        [sys.executable, __file__, *arguments],
+        [sys.executable, "-m", "bench.scale.load", *arguments],
         input=given,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(harness.ROOT)])},
         capture_output=True,
@@ -341,8 +341,7 @@ def main() -> None:
     with harness.database() as dsn, installed(options.against, dsn, options) as other:
         given = fill(dsn, options.data, at_most)
         figures = measured(dsn, conversations.questions(given), options, other)
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
+        harness.show(figures)
         settings = {
             "data": options.data.name,
             "against": options.against,

@@ -154,20 +154,17 @@ def dump_mb_per_s(dsn: str) -> float:
     """Dump the database; return how many of its megabytes a second."""
     with psycopg.connect(dsn) as connection:
         size = value(connection, "select pg_database_size(current_database())") / 1e6
-        row = connection.execute("select setting from pg_config where name = 'BINDIR'").fetchone()
-    assert row is not None
+        programs = value(connection, "select setting from pg_config where name = 'BINDIR'")
     began = time.perf_counter()
     tables = ["-n", "pgrecall", "-n", "pgrecall_internal"]
-    command = [f"{row[0]}/pg_dump", "-Fc", *tables, "-d", dsn]
+    command = [f"{programs}/pg_dump", "-Fc", *tables, "-d", dsn]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return float(size / (time.perf_counter() - began))
 
 
 def value(connection: Connection, statement: str, *values: object) -> Any:
     """Return the one value of a statement."""
-    row = connection.execute(statement.encode(), values or None).fetchone()
-    assert row is not None
-    return row[0]
+    return harness.one(connection, statement, values or None)[0]
 
 
 # The router
@@ -332,8 +329,7 @@ def main() -> int:
         figures = measured(dsn, is_smoke=options.smoke)
         figures |= routed(dsn, options.router, is_smoke=options.smoke) if options.router else HOP
         print("measured" + ("" if options.router else " (hop and spread: see README.md)"))
-        for name, figure in figures.items():
-            print(f"  {name:22} {figure:14,.3f}")
+        harness.show(figures)
         lines = plan(figures, options)
         print(f"\n{options.banks:,.0f} banks, {options.facts:,.0f} facts")
         for name, formula, number in lines:

@@ -408,8 +408,7 @@ def main() -> None:
         figures = soaked(minutes)
     except (psycopg.Error, RecallError) as error:
         raise SystemExit(f"the month broke off: {error}") from error
-    for name, value in figures.items():
-        print(f"{name:24} {value:8.3f}")
+    harness.show(figures)
     settings = {"minutes": minutes, "facts": KEPT, "smoke": options.smoke}
     harness.write(options, figures, settings | {"load": f"a month in {minutes:g} minutes"})
 

@@ -112,8 +112,7 @@ def main() -> None:
         for name in [name.removeprefix("plain.") for name in figures if name.startswith("plain.")]:
             more = figures[f"later.{name}"] - figures[f"plain.{name}"]
             figures[f"note.{name.removesuffix('_ms')}_us"] = more * 1000
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
+        harness.show(figures)
         harness.write(options, figures, {"rows": rows, "statements": count}, dsn)
 
 

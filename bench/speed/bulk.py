@@ -191,9 +191,7 @@ def load(
 
 
 def database_bytes(connection: Connection) -> int:
-    row = connection.execute("select pg_database_size(current_database())").fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(harness.one(connection, "select pg_database_size(current_database())")[0])
 
 
 def retain(recall: Recall, looked: Connection, bank: str, given: list[Line]) -> harness.Figures:

@@ -55,11 +55,11 @@ def fill(connection: graph.Connection, facts: int) -> harness.Figures:
 
 def lists(connection: graph.Connection, facts: int, rounds: int) -> Mapping[str, list[Asked]]:
     """Return what is asked of the list of facts; words of low numbers are common."""
-    row = connection.execute(
-        "select min(memory_id), max(memory_id) from pgrecall.memory where bank_id = %s", [BANK]
-    ).fetchone()
-    assert row is not None
-    first, last = row
+    first, last = harness.one(
+        connection,
+        "select min(memory_id), max(memory_id) from pgrecall.memory where bank_id = %s",
+        [BANK],
+    )
     now = datetime.now(timezone.utc)
     each: Iterable[int] = range(rounds)
 
@@ -137,8 +137,7 @@ def main() -> None:
         demo._fill(memory, DEMO, Console(quiet=True))
         figures = fill(connection, facts)
         figures |= measure(memory, connection, facts, rounds)
-        for name, value in figures.items():
-            print(f"{name:28} {value:9.1f}")
+        harness.show(figures)
         harness.write(options, figures, {"facts": facts, "rounds": rounds}, dsn)
 
 

@@ -137,8 +137,7 @@ def main() -> None:
     figures = against_torch(texts, questions * rounds)
     with harness.database() as dsn:
         figures |= cold_start(dsn, rounds) | known_facts(dsn, texts)
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
+        harness.show(figures)
         settings = {"texts": len(texts), "rounds": rounds, "smoke": options.smoke}
         harness.write(options, figures, settings, dsn)
 

@@ -186,9 +186,7 @@ def ask(connection: Connection, bank: str, count: int) -> dict[str, float]:
     for question in questions(count):
         rounds = []
         for _ in range(ROUNDS):
-            row = connection.execute(ASK, {"bank": bank, **question}).fetchone()
-            assert row is not None
-            rounds.append(row[0])
+            rounds.append(harness.one(connection, ASK, {"bank": bank, **question})[0])
         for arm, values in zip(ARMS, zip(*rounds, strict=True), strict=True):
             taken[arm].append(min(values))
     return {f"{arm}_ms": median(values) for arm, values in taken.items()}

@@ -162,12 +162,6 @@ class Asked:
     overlap: dict[str, list[float]]
 
 
-def one(connection: Connection, query: str, values: Any = None) -> Any:
-    row = connection.execute(query.encode(), values, prepare=False).fetchone()
-    assert row is not None
-    return row
-
-
 def timed(connection: Connection, query: str, values: Any) -> tuple[float, list[Any]]:
     """Return the milliseconds that a statement takes, planned for its values, and its rows."""
     began = time.perf_counter()
@@ -181,12 +175,12 @@ def facts(sentences: Iterable[str]) -> str:
 
 def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
     """Make of each text what the three statements take."""
-    config, k1, b = one(
+    config, k1, b = harness.one(
         connection,
         "select text_search_config, bm25_k1, bm25_b from pgrecall.bank where bank_id = %s",
         [BANK],
     )
-    documents, average = one(
+    documents, average = harness.one(
         connection,
         "select count(*), avg(lexical_length)::double precision"
         " from pgrecall.memory where bank_id = %s",
@@ -195,7 +189,7 @@ def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
     scoring = {"bank": BANK, "k1": k1, "b": b, "average": average}
     questions = []
     for text in texts:
-        tsquery, lexemes, idfs = one(
+        tsquery, lexemes, idfs = harness.one(
             connection, QUESTION, {"config": config, "text": text, "documents": documents}
         )
         if tsquery and lexemes:  # words of its own are left
@@ -245,7 +239,7 @@ def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -
         with connection.transaction(force_rollback=True):
             connection.execute("drop index pgrecall.memory_lexical_keys_idx")
             for name, body in stubs.items():
-                (definition,) = one(
+                (definition,) = harness.one(
                     connection,
                     "select pg_get_functiondef(to_regproc('pgrecall_internal.' || %s))",
                     [name],
@@ -283,11 +277,10 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
                 for percent in (50, 95):
                     figure = f"pg_textsearch.{bank}.p{percent}_ms"
                     found[figure] = round(harness.percentile(times, percent), 4)
-            (size,) = one(connection, "select pg_relation_size('fact_text_idx')")
+            (size,) = harness.one(connection, "select pg_relation_size('fact_text_idx')")
             found["pg_textsearch.megabytes"] = size / 1e6
         peer.cleanup()
-    for name, value in found.items():
-        print(f"{name} {value:.2f}")
+    harness.show(found)
     return found
 
 
@@ -321,7 +314,7 @@ def measure(
             found[f"{name}.{method}.{prefix}p95_ms"] = harness.percentile(times, 95)
             found[f"{name}.{method}.{prefix}overlap"] = fmean(asked.overlap[method])
     both = typical.milliseconds["pgrecall"][: len(typical.milliseconds["ts_rank"])]
-    ours, theirs, posting = one(connection, BYTES, [BANK])
+    ours, theirs, posting = harness.one(connection, BYTES, [BANK])
     for method, size_bytes in zip(METHODS, (ours, theirs, posting), strict=True):
         found[f"{name}.{method}.megabytes"] = float(size_bytes) / 1e6
     found |= {
@@ -384,9 +377,7 @@ def main() -> None:
         drop(connection)
         if not options.smoke:
             figures |= textsearch(path, [size for size in sizes if size < SLOW], texts)
-        for name, value in figures.items():
-            if "." not in name:
-                print(f"{name} {value:.3f}")
+        harness.show({name: value for name, value in figures.items() if "." not in name})
         settings = {
             "data": path.name,
             "facts": sizes,

@@ -85,6 +85,15 @@ def embedded(texts: Iterable[str]) -> list[list[float]]:
     return [[float(x) for x in vector] for vector in MODEL.embed(list(texts))]
 
 
+def demo() -> dict[str, str]:
+    """Read the facts of the demo, embedded, and its messages: the values of FILL."""
+    facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
+    messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]
+    for fact, vector in zip(facts, embedded(fact["text"] for fact in facts), strict=True):
+        fact["embedding"] = vector
+    return {"facts": json.dumps(facts), "messages": json.dumps(messages), "model": MODEL.model}
+
+
 def questions(connection: Connection) -> list[dict[str, Any]]:
     """Read the questions of the demo, as the driver sends them."""
     asked = []
@@ -172,11 +181,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
     parser.add_argument("--plain", action="store_true", help="only questions without names")
     options = parser.parse_args()
-    facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
-    messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]
-    for fact, vector in zip(facts, embedded(fact["text"] for fact in facts), strict=True):
-        fact["embedding"] = vector
-    values = {"facts": json.dumps(facts), "messages": json.dumps(messages), "model": MODEL.model}
+    values = demo()
     with harness.database() as dsn, ExitStack() as stack:
         sides = {
             side: stack.enter_context(database(dsn, f"pgrecall_bench_{side}", checkout))
@@ -189,8 +194,7 @@ def main() -> None:
         rounds = 5 if options.smoke else 60
         figures = measure(sides, rounds, options.plain)
         figures["driver.added_ms"] = added(sides["now"], rounds)
-        for name, value in figures.items():
-            print(f"{name:20} {value:9.3f}")
+        harness.show(figures)
         harness.write(options, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
 
 

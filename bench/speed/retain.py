@@ -244,13 +244,13 @@ def writers(recall: Recall, dsn: str, facts: Facts, rounds: int) -> float:
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(
+        row = harness.one(
+            connection,
             "select (select count(*) from pgrecall.memory where bank_id = 'writers'),"
             " (select count(*) - count(distinct pgrecall.normalised_name(name))"
             "  from pgrecall.entity where bank_id = 'writers'),"
-            " (select count(*) from pgrecall.mention where bank_id = 'writers')"
-        ).fetchone()
-    assert row is not None
+            " (select count(*) from pgrecall.mention where bank_id = 'writers')",
+        )
     mentions = sum(len(set(fact["entities"])) for fact in shared)
     lost: int = len(faults) + abs(row[0] - len(shared)) + row[1] + abs(row[2] - mentions)
     return lost
@@ -263,15 +263,14 @@ def sizes(connection: psycopg.Connection[Any]) -> harness.Figures:
         " where c.relkind = 'r' and c.relname ~ %s"
         " and c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)"
     )
-    row = connection.execute(
+    links, linked, link_bytes, fact_bytes, facts = harness.one(
+        connection,
         f"""select (select count(*)::float8 from pgrecall.link),
                    (select count(distinct from_id)::float8 from pgrecall.link),
                    ({bytes_of})::float8, ({bytes_of})::float8,
                    (select count(*)::float8 from pgrecall.memory)""",
         ["^link$", "^(memory|embedding_[0-9]+)$"],
-    ).fetchone()
-    assert row is not None
-    links, linked, link_bytes, fact_bytes, facts = row
+    )
     return {
         "links_per_fact": round(links / linked, 2),
         "link_bytes_per_fact": round(link_bytes / linked),
@@ -354,10 +353,10 @@ def entity_links(connection: psycopg.Connection[Any], bank: str, sample: int) ->
                                     order  by y.memory_id desc limit 50) as t""",
         {"bank": bank, "newest": newest},
     )
-    row = connection.execute(
-        "select count(*)::float8, pg_total_relation_size('entity_link')::float8 from entity_link"
-    ).fetchone()
-    assert row is not None
+    row = harness.one(
+        connection,
+        "select count(*)::float8, pg_total_relation_size('entity_link')::float8 from entity_link",
+    )
     figures = {
         "entity_links.links_per_fact": round(row[0] / len(newest), 1),
         "entity_links.bytes_per_fact": round(row[1] / len(newest)),
@@ -437,9 +436,7 @@ def main() -> None:
             figures |= entity_links(connection, large, 500 if options.smoke else 2000)
             figures |= distinct(connection, large, 10 if options.smoke else 100)
         figures["writers16_lost"] = writers(recall, dsn, facts, 5 if options.smoke else 20)
-        for name, figure in figures.items():
-            if "facts_per_s" not in name:
-                print(f"{name:40} {figure:10g}")
+        harness.show({name: figures[name] for name in figures if "facts_per_s" not in name})
         settings = {
             "data": path.name,
             "sizes": list(sizes_of),

@@ -150,7 +150,7 @@ def load(
         " where not exists (select from pgrecall.bank where bank_id = %s)",
         [bank, vectors.shape[1], bank],
     )
-    (first,) = one(connection, "select nextval('pgrecall.id_seq')")
+    (first,) = harness.one(connection, "select nextval('pgrecall.id_seq')")
     connection.execute("select setval('pgrecall.id_seq', %s)", [first + len(texts)])
     with connection.cursor().copy(
         "copy pgrecall.memory (bank_id, memory_id, fact_type, text, tags, content_hash, is_linked)"
@@ -175,12 +175,6 @@ def load(
         ),
     )
     return int(first)
-
-
-def one(connection: Connection, query: str, values: Any = None) -> Any:
-    row = connection.execute(query.encode(), values).fetchone()
-    assert row is not None
-    return row
 
 
 def timed(connection: Connection, query: str) -> tuple[float, list[int]]:
@@ -223,7 +217,7 @@ def statement(method: str, bank: str, question: str, template: str = TWO_STAGES)
 def build(connection: Connection, bank: str, settings: str) -> tuple[str, float, float]:
     """Build the index that is due under these settings; returns its name, its bytes, seconds."""
     connection.execute("select pgrecall.configure_bank(%s, %s)", [bank, settings])
-    name, create = one(
+    name, create = harness.one(
         connection,
         "select index_name, statement from pgrecall.index_plan(%s) where action = 'create'",
         [bank],
@@ -231,7 +225,7 @@ def build(connection: Connection, bank: str, settings: str) -> tuple[str, float,
     began = time.perf_counter()
     connection.execute(create.encode())
     taken = time.perf_counter() - began
-    (size,) = one(connection, f"select pg_relation_size('pgrecall_internal.{name}')")
+    (size,) = harness.one(connection, f"select pg_relation_size('pgrecall_internal.{name}')")
     return name, float(size), taken
 
 
@@ -327,7 +321,7 @@ def compare(
         first = load(connection, bank, texts[:size], vectors[:size], tags)
         connection.execute("vacuum analyze pgrecall.embedding")
         connection.execute("vacuum analyze pgrecall.memory")
-        (heap,) = one(
+        (heap,) = harness.one(
             connection,
             "select sum(pg_column_size(e.*)) from pgrecall.embedding e where e.bank_id = %s",
             [bank],
@@ -462,7 +456,7 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
             ]
             planning = "explain " + ALL_TYPES.format(branches=" union all ".join(branches))
             planned = timed(connection, planning)[0]
-            (memory_id,) = one(
+            (memory_id,) = harness.one(
                 connection,
                 f"select min(memory_id) from pgrecall.memory where bank_id = '{bank}'",
             )
@@ -528,9 +522,7 @@ def main() -> None:
                 figures["recall20_exact"] = exact(server, bank, first, vectors[:size], asked)
         figures |= product(server, bank, first, vectors[: sizes[-1]], asked)
         figures |= many_banks(server, texts, vectors, banks)
-        for name, value in figures.items():
-            if "." not in name:
-                print(f"{name} {value:.4f}")
+        harness.show({name: value for name, value in figures.items() if "." not in name})
         settings = {
             "data": path.name,
             "facts": sizes,

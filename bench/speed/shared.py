@@ -93,9 +93,8 @@ def ask(
                 answer = f"Hub{facts}oq{press} crates were sent to Oslo."
                 given = {"bank": BANK, "query": f"What about the broken press Hub{facts}zq{press}?"}
                 for name, options in (("", DEFAULT), ("_without", WITHOUT)):
-                    began = harness.clock(connection)
-                    rows = connection.execute(ASK, given | {"options": options}).fetchall()
-                    taken[f"hub_{facts}.recall{name}_ms"].append(harness.clock(connection) - began)
+                    spent, rows = harness.timed(connection, ASK, given | {"options": options})
+                    taken[f"hub_{facts}.recall{name}_ms"].append(spent)
                     taken[f"hub_{facts}.found{name}"].append(float((answer,) in rows))
                 [(milliseconds,)] = connection.execute(EXPLAIN, given).fetchall()
                 taken[f"hub_{facts}.arm_ms"].append(milliseconds)

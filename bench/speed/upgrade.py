@@ -153,8 +153,7 @@ def main() -> None:
         embedded_server(path=path / "data") as server,
     ):
         figures = measure(server.dsn, FACTS[options.smoke])
-        for name, figure in figures.items():
-            print(f"{name:20} {figure:10,.1f}")
+        harness.show(figures)
         harness.write(options, figures, SETTINGS, server.dsn)
 
 

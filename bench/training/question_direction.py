@@ -9,7 +9,6 @@ questions are among them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import defaultdict
@@ -23,10 +22,9 @@ OF_EACH = 160
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.parse_args()
+    options = harness.arguments(__doc__, "rerank_train.jsonl.xz").parse_args()
     parts: dict[str, list[str]] = defaultdict(list)
-    for line in harness.lines(harness.require(harness.DATA / "rerank_train.jsonl.xz")):
+    for line in harness.lines(harness.require(options.data)):
         group = json.loads(line)
         parts[group["src"]].append(group["q"])
     dice = random.Random(1)

@@ -12,7 +12,6 @@ fifths of the questions names are taken away, as common names are when a bank is
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Iterator
@@ -180,9 +179,7 @@ def fit(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="on little data, under a minute")
-    parser.add_argument("--data", type=Path, default=harness.DATA / "rerank_train.jsonl.xz")
+    parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
     parser.add_argument("--out", type=Path, help="the file to write")
     options = parser.parse_args()
     seeds, others = (range(100, 101), 20) if options.smoke else (SEEDS, OTHERS)

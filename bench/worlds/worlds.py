@@ -77,9 +77,7 @@ def bank_name(seed: int, templates: str) -> str:
 
 def fill(recall: Recall, bank: str, facts: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Fill a bank anew; returns the judge's id of each memory."""
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank)
+    harness.new_bank(recall, bank)
     stored = recall.retain(bank, [dict(fact) for fact in facts])
     recall.refresh_statistics(bank)
     return {row.memory_id: fact["source_id"] for row, fact in zip(stored, facts, strict=True)}
