@@ -4,17 +4,17 @@
     python -m bench.quality.late --full
     python -m bench.quality.late --sets locomo fiqa --reranker cross-encoder
 
-Every set is asked fused and reranked, as a recall comes: LoCoMo with and without the turns beside
-as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the worlds `dev` and
-`third`. None of the head's training is from them.
+Every set is asked fused and reranked, with the defaults of a recall: LoCoMo with and without
+neighbouring turns as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the
+worlds `dev` and `third`. The head was not trained on any of them.
 
 late.<set>.<measure>, of ten hits:
 
 * fused, reranked: nDCG@10; recall10 of LoCoMo, BEAM, XQuAD and FiQA; recall5 of MuSiQue and worlds.
 * gain, gain_low, gain_high: reranked minus fused, with the 95% interval of a bootstrap.
-* out: the share of questions on which late interaction kept out.
+* out: the share of questions whose fused order late interaction left as it was.
 * p50_ms: the median of what reranking adds to a recall: token vectors are read and compared, and
-  the database is asked for the order. bytes, bytes_max: of the token vectors of a fact.
+  the database computes the order. bytes, bytes_max: size of the token vectors of a fact.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pgrecall import Recall
 from pgrecall.evaluation import intervals
 
 Asked = tuple[str, str, datetime | None, frozenset[str]]
-"""A bank, a question, when it is asked, and the ids of what answers it."""
+"""A bank, a question, the time at which it is asked, and the ids of its answers."""
 TOP_K = 20
 SMOKE = 12
 

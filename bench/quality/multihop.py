@@ -1,4 +1,4 @@
-"""Measure questions that need several texts: MuSiQue, with entities and relations of a model.
+"""Measure questions that need several texts: MuSiQue, with entities and relations from a model.
 
     python -m bench.quality.multihop --smoke
     python -m bench.quality.multihop --full
@@ -9,7 +9,7 @@ paragraphs of Wikipedia with the triples that a language model found in them, as
 HippoRAG. Each paragraph is a fact. The same questions are asked of three banks: `text` without
 entities and relations, `entities` without relations, and `relations` with both.
 
-musique.<bank>.fused.<measure>, and the same of the graph arm left out (`without_graph`):
+musique.<bank>.fused.<measure>, and the same without the graph arm (`without_graph`):
 
 * recall2, recall5, recall10, recall20: the share of the relevant paragraphs among the first.
 * ms: median of the milliseconds of a recall, the question's embedding included; the banks are
@@ -42,7 +42,7 @@ SMOKE_FACTS, SMOKE_QUESTIONS = 120, 4
 
 
 def fill(recall: Recall, bank: str, facts: Sequence[Mapping[str, Any]]) -> None:
-    """Fill a bank with the facts, less the fields that it is without."""
+    """Fill a bank with the facts, without the fields that it is to lack."""
     harness.new_bank(recall, bank)
     left_out = WITHOUT[bank]
     recall.retain_many(

@@ -3,20 +3,20 @@
     python -m bench.quality.rerank --smoke
     python -m bench.quality.rerank --full --torch /path/to/run/model
 
---torch names the directory that the packaged model was made of (train_reranker.py leaves it in its
---out). It does not come with the driver; without it the encoder that training started from, which
-is as large, stands in for the speed, and nothing is said of quality.
+--torch names the directory of the model that the packaged one was made from (train_reranker.py
+leaves it in its --out). It does not come with the driver. Without it, the encoder that training
+started from, which is as large, replaces it for the speed, and quality is not measured.
 
 Figures, of the packaged reranker as the driver uses it:
 
-* p50_ms_50, p50_ms_300: 50 and 300 candidates of 40 words, milliseconds, nothing remembered.
+* p50_ms_50, p50_ms_300: milliseconds for 50 and 300 candidates of 40 words, without cached scores.
 * onnx_speedup: the time that torch in fp32 takes for the same 50 pairs, sorted by length and in one
-  batch, divided by that of ONNX; one after the other, the median of the ratios.
+  batch, divided by that of ONNX; asked in turn, the median of the ratios.
 * ndcg10_delta: nDCG@10 of ONNX minus that of torch over the first 50 hits of hybrid_recall, ordered
-  by the reranker alone; of every fourth question that it does not decline.
-* rerank.time_ratio: processor time of reranking as it comes, for ten hits, over that of reading all
-  50 candidates; the median over all questions. rerank.read: candidates that are read, on average;
-  rerank.read_p50: the median.
+  by the reranker alone; over every fourth question that it does not decline.
+* rerank.time_ratio: processor time of reranking with its defaults, for ten hits, over that of
+  reading all 50 candidates; the median over all questions. rerank.read: candidates that are read,
+  on average; rerank.read_p50: the median.
 * rerank.ndcg10_delta: nDCG@10 of that order, minus that of reading all. rerank.recall20_delta: the
   same of recall@20, for twenty hits.
 """
@@ -54,14 +54,14 @@ Pairs = tuple[str, list[str]]
 
 
 def texts_of(given: Sequence[Conversation]) -> list[str]:
-    """Cut all that is said into texts of 40 words."""
+    """Cut all turns into texts of 40 words."""
     words = [word for c in given for turn in c.turns for word in turn.text.split()]
     texts = (" ".join(words[n : n + WORDS]) for n in range(0, len(words) - WORDS + 1, WORDS))
     return list(dict.fromkeys(texts))
 
 
 def timed_pairs(texts: Sequence[str], asked: Sequence[Question], count: int) -> Iterator[Pairs]:
-    """Give questions without end, each with other texts, no text twice with the same question."""
+    """Yield questions without end, each with texts that it did not have before."""
     for n, question in enumerate(cycle(asked)):
         first = n * count % (len(texts) - count + 1)
         yield question.text, list(texts[first : first + count])
