@@ -40,9 +40,10 @@ def arguments(
 ) -> argparse.ArgumentParser:
     """Make a parser for --smoke, --full, --json and --data.
 
-    Args: description: The docstring of the benchmark, whose first line is shown. data: Name of the
-        data file that is read where --data names no other. result: Name of the file in
-        bench/results, with the arguments that distinguish runs.
+    Args:
+        description: The docstring of the benchmark, whose first line is shown.
+        data: Name of the data file that is read where --data names no other.
+        result: Name of the file in bench/results, with the arguments that distinguish runs.
 
     """
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
@@ -100,7 +101,8 @@ def directory() -> Iterator[Path]:
 def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
     """Yield the dsn of a server with pgrecall: that of PGRECALL_DSN, or a temporary embedded one.
 
-    Args: settings: Settings of the embedded server.
+    Args:
+        settings: Settings of the embedded server.
 
     """
     given = os.environ.get(DSN_VARIABLE)

