@@ -57,11 +57,11 @@ Line = dict[str, Any]
 
 
 def planted(fact: Line, n: int) -> Line:
-    """Change a fact so that each arm can find it."""
+    """Change a fact so that each arm can find it; the graph arm by an entity of all of them."""
     return {
         **fact,
         "text": f"{fact['text'][:80]} zyxogram{n}",
-        "entities": [f"Zephyrine{n} Quill"],
+        "entities": [f"Zephyrine{n} Quill", "Zyxogram Guild"],
         "fact_key": f"planted.{n}",
         "occurred": f"19{70 + n}-01-05",
     }
