@@ -36,13 +36,13 @@ Figures = dict[str, float]
 
 
 def arguments(
-    description: str | None, data: str, result: str = "{program}"
+    description: str | None, data: str | None = None, result: str = "{program}"
 ) -> argparse.ArgumentParser:
-    """Make a parser for --smoke, --full, --json and --data.
+    """Make a parser for --smoke, --full, --json and, where the benchmark reads a file, --data.
 
     Args:
         description: The docstring of the benchmark, whose first line is shown.
-        data: Name of the data file that is read where --data names no other.
+        data: Name of the data file that is read where --data names no other; None: there is none.
         result: Name of the file in bench/results, with the arguments that distinguish runs.
 
     """
@@ -52,7 +52,8 @@ def arguments(
     size.add_argument(
         "--full", action="store_true", help="on all of it, the default; writes to bench/results"
     )
-    parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
+    if data is not None:
+        parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
     parser.add_argument("--json", type=Path, help="write the figures to this file instead")
     parser.set_defaults(program=Path(sys.argv[0]).stem, result=result)
     return parser
@@ -206,11 +207,12 @@ def write(
                 " (select extversion from pg_extension where extname = 'vector')",
             )
         versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
+    data = {"data": options.data.name} if "data" in options and options.data.is_file() else {}
     report = {
         "commit": commit(),
         "machine": machine(),
         "versions": versions,
-        "settings": dict(settings),
+        "settings": {**settings, **data, "smoke": options.smoke},
         "figures": dict(figures),
     }
     path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

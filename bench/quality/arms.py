@@ -136,7 +136,7 @@ def main() -> None:
     options = parser.parse_args()
     with harness.database() as dsn:
         figures = measure(options.data, options.smoke, dsn)
-        harness.write(options, figures, {"data": options.data.name, "smoke": options.smoke}, dsn)
+        harness.write(options, figures, {}, dsn)
 
 
 if __name__ == "__main__":

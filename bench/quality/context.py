@@ -66,7 +66,7 @@ def main() -> None:
             names = ("found", "tokens", "hits", "over", "without_best")
             for name, value in zip(names, shown, strict=True):
                 figures[f"{options.data.stem}.{budget}.{name}"] = round(value, 4)
-        settings = {"data": options.data.name, "questions": len(asked), "smoke": options.smoke}
+        settings = {"questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

@@ -246,11 +246,7 @@ def main() -> None:
     harness.show(figures)
     for failure in failures[: arguments.fails]:
         print(failure)
-    harness.write(
-        arguments,
-        figures,
-        {"cases": data.name, "n": len(cases), "smoke": arguments.smoke},
-    )
+    harness.write(arguments, figures, {"n": len(cases)})
 
 
 if __name__ == "__main__":

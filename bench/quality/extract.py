@@ -107,7 +107,7 @@ def main() -> None:
         return
     figures = names(harness.require(options.data)) | speakers(harness.require(options.talk))
     harness.show(figures)
-    harness.write(options, figures, {"data": options.data.name, "talk": options.talk.name})
+    harness.write(options, figures, {"talk": options.talk.name})
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def stored(dsn: str) -> harness.Figures:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "", "{program}")
+    parser = harness.arguments(__doc__, "")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--reranker", default="late-interaction", help="or cross-encoder")
     options = parser.parse_args()
@@ -164,7 +164,7 @@ def main() -> None:
         named = {f"late.{name}.{what}": value for what, value in found.items()}
         harness.show(named)
         figures |= named
-    harness.write(options, figures, {"reranker": options.reranker, "smoke": options.smoke})
+    harness.write(options, figures, {"reranker": options.reranker})
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def main() -> None:
         ratio = figures["musique.relations.fused.ms"] / figures["musique.text.fused.ms"]
         figures["musique.time_ratio"] = round(ratio, 3)
         harness.show(figures)
-        settings = {"facts": len(facts), "questions": len(questions), "smoke": options.smoke}
+        settings = {"facts": len(facts), "questions": len(questions)}
         harness.write(options, figures, settings, dsn)
 
 

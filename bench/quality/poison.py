@@ -304,12 +304,7 @@ def main() -> None:
             figures |= measured(dsn, model, banks, "locomo", options)
         if options.only != "locomo":
             figures |= measured(dsn, model, of_worlds(options.smoke), "worlds", options)
-        settings = {
-            "data": options.data.name,
-            "trust": options.trust,
-            "kinds": options.kinds,
-            "smoke": options.smoke,
-        }
+        settings = {"trust": options.trust, "kinds": options.kinds}
         harness.write(options, figures, settings, dsn)
 
 

@@ -282,12 +282,7 @@ def main() -> None:
             if RERANKED.get(name) in by_question:
                 found |= gain(asked, by_question[name], by_question[RERANKED[name]])
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
-        settings = {
-            "data": path.name,
-            "model": embedder.model,
-            "questions": len(asked),
-            "smoke": options.smoke,
-        }
+        settings = {"model": embedder.model, "questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

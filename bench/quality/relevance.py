@@ -257,7 +257,7 @@ def main() -> None:
             if options.fit:
                 print("fitted:", fit(rows).round(2))
                 harness.show(figures_of(rows, held_out(rows), f"{prefix}held_out."))
-        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
+        settings = {"questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

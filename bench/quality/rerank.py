@@ -203,7 +203,7 @@ def main() -> None:
     every = 8 if options.smoke else options.every
     figures |= economy(given[:1] if options.smoke else given, every)
     harness.show(figures)
-    settings = {"data": path.name, "words": WORDS, "every": every, "smoke": options.smoke}
+    settings = {"words": WORDS, "every": every}
     harness.write(options, figures, settings)
 
 

@@ -200,11 +200,11 @@ def run(nodes: Sequence[str], options: Any) -> None:
         print(f"Citus {(version.fetchone() or ('?',))[0]}")
     figures = {name: round(value, 3) for name, value in figures.items()}
     harness.show(figures)
-    harness.write(options, figures, {"smoke": options.smoke, "workers": WORKERS}, plain_dsn)
+    harness.write(options, figures, {"workers": WORKERS}, plain_dsn)
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--checkout", type=Path, help="the source of Citus, such as of v14.0.1")
     parser.add_argument(
         "--build", type=Path, default=Path("/var/tmp/pgrecall-citus"), help="where to build it"

@@ -27,8 +27,8 @@ from __future__ import annotations
 import random
 import re
 import sys
-import threading
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -134,11 +134,8 @@ def load(dsn: str, facts: int, clients: int, seconds: float) -> Load:
                     first[number] = own_memory_mb(connection)
             last[number] = own_memory_mb(connection)
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))
     found.memory_mb = [fmean(first), fmean(last)]
     return found
 
@@ -176,7 +173,7 @@ def measure(
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--facts", type=int, nargs="+", help="sizes of the banks")
     parser.add_argument("--clients", type=int, nargs="+", help="numbers of clients")
     parser.add_argument("--seconds", type=float, help="of load for each; default 600, smoke 3")

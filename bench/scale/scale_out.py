@@ -307,7 +307,7 @@ LIMITS = {
 
 def main() -> int:
     """Measure, compute and print."""
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--router", type=Path, help="programs of a PostgreSQL with PL/Proxy")
     for name, default, text in (
         ("banks", 1e7, "banks"),

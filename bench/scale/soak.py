@@ -400,7 +400,7 @@ def soaked(minutes: float) -> harness.Figures:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--minutes", type=float, help="for the month; default: 60, smoke: 1")
     options = parser.parse_args()
     minutes = options.minutes or (1 if options.smoke else 60)
@@ -409,7 +409,7 @@ def main() -> None:
     except (psycopg.Error, RecallError) as error:
         raise SystemExit(f"the month broke off: {error}") from error
     harness.show(figures)
-    settings = {"minutes": minutes, "facts": KEPT, "smoke": options.smoke}
+    settings = {"minutes": minutes, "facts": KEPT}
     harness.write(options, figures, settings | {"load": f"a month in {minutes:g} minutes"})
 
 

@@ -79,7 +79,7 @@ def sync(connection: psycopg.Connection[Any]) -> None:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    options = harness.arguments(__doc__, "none").parse_args()
+    options = harness.arguments(__doc__).parse_args()
     rows, count = ROWS[options.smoke], STATEMENTS[options.smoke]
     figures: harness.Figures = {}
     attach = (

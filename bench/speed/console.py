@@ -125,7 +125,7 @@ def measure(
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--facts", type=int, help="facts of the bank")
     options = parser.parse_args()
     facts, rounds = options.facts or FACTS[options.smoke], ROUNDS[options.smoke]

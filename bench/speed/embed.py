@@ -138,7 +138,7 @@ def main() -> None:
     with harness.database() as dsn:
         figures |= cold_start(dsn, rounds) | known_facts(dsn, texts)
         harness.show(figures)
-        settings = {"texts": len(texts), "rounds": rounds, "smoke": options.smoke}
+        settings = {"texts": len(texts), "rounds": rounds}
         harness.write(options, figures, settings, dsn)
 
 

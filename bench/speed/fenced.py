@@ -135,7 +135,7 @@ def measure(connection: Connection, count: int) -> harness.Figures:
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, "").parse_args()
+    options = harness.arguments(__doc__).parse_args()
     count = 2_000 if options.smoke else 100_000
     with harness.database() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         for bank, size in ((TENANT, count), ("other", count // 10)):

@@ -210,7 +210,7 @@ def cold(dsn: str, bank: str, rounds: int) -> float:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="facts of the banks")
     parser.add_argument("--banks", type=int, help="how many banks there are in the end")
     parser.add_argument("--stock", action="store_true", help="PostgreSQL's own settings")

@@ -195,7 +195,7 @@ def ask(connection: Connection, bank: str, count: int) -> dict[str, float]:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="facts of the banks")
     parser.add_argument("--entities", type=int, nargs="+", default=ENTITIES, help="of a fact")
     options = parser.parse_args()

@@ -378,12 +378,7 @@ def main() -> None:
         if not options.smoke:
             figures |= textsearch(path, [size for size in sizes if size < SLOW], texts)
         harness.show({name: value for name, value in figures.items() if "." not in name})
-        settings = {
-            "data": path.name,
-            "facts": sizes,
-            "questions": len(texts),
-            "smoke": options.smoke,
-        }
+        settings = {"facts": sizes, "questions": len(texts)}
         harness.write(options, figures, settings, dsn)
 
 

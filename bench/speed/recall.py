@@ -177,7 +177,7 @@ def added(connection: Connection, rounds: int) -> float:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
     parser.add_argument("--plain", action="store_true", help="only questions without names")
     options = parser.parse_args()
@@ -195,7 +195,7 @@ def main() -> None:
         figures = measure(sides, rounds, options.plain)
         figures["driver.added_ms"] = added(sides["now"], rounds)
         harness.show(figures)
-        harness.write(options, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
+        harness.write(options, figures, {"plain": options.plain}, dsn)
 
 
 if __name__ == "__main__":

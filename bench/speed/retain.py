@@ -437,11 +437,9 @@ def main() -> None:
         figures["writers16_lost"] = writers(recall, dsn, facts, 5 if options.smoke else 20)
         harness.show({name: figures[name] for name in figures if "facts_per_s" not in name})
         settings = {
-            "data": path.name,
             "sizes": list(sizes_of),
             "dimensions": options.dimensions,
             "vectors": options.vectors is not None,
-            "smoke": options.smoke,
         }
         harness.write(options, figures, settings, dsn)
 

@@ -525,12 +525,10 @@ def main() -> None:
         figures |= many_banks(server, texts, vectors, banks)
         harness.show({name: value for name, value in figures.items() if "." not in name})
         settings = {
-            "data": path.name,
             "facts": sizes,
             "questions": len(lines),
             "banks": banks,
             "files out of the system's cache": server.is_dropped,
-            "smoke": options.smoke,
         }
         rounded = {key: round(value, 4) for key, value in figures.items()}
         harness.write(options, rounded, settings, server.dsn)

@@ -119,7 +119,7 @@ def table(hubs: tuple[int, ...], figures: harness.Figures) -> None:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     options = parser.parse_args()
     hubs, presses, rounds = HUBS[options.smoke], PRESSES[options.smoke], ROUNDS[options.smoke]
     with harness.database() as dsn, psycopg.connect(dsn, autocommit=True) as connection:

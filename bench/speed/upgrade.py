@@ -145,7 +145,7 @@ def measure(dsn: str, facts: int) -> harness.Figures:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     options = parser.parse_args()
     with (
         harness.directory() as path,

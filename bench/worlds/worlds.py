@@ -233,7 +233,7 @@ def dump(path: Path, worlds: Mapping[str, World]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = harness.arguments(__doc__, "", "{program}-{templates}")
+    parser = harness.arguments(__doc__, result="{program}-{templates}")
     parser.add_argument("--templates", choices=WORDINGS, default="dev", help="default: dev")
     parser.add_argument("--seeds", type=int, default=3, help="how many worlds; default: 3")
     parser.add_argument("--hub", type=int, default=HUB, help="facts of noise about the company")
@@ -276,7 +276,6 @@ def main() -> None:
             "seeds": len(worlds),
             "hub": options.hub,
             "questions": sum(len(questions) for _, questions in worlds.values()),
-            "smoke": options.smoke,
         }
         harness.write(options, figures_of(rows, options.templates), settings, dsn)
 
