@@ -3893,8 +3893,8 @@ comment on function pgrecall_internal._matches_phrases is
 'Whether the fields contain all phrases and no exclusion.';
 
 -- values/similarity.sql
--- Similarity: what a cosine counts as, on the scale of a bank (operations/calibration.sql), and the
--- direction of questions, by which the semantic arm knows a vector that is near them all.
+-- Similarity: the value of a cosine on the scale of a bank (operations/calibration.sql), and the
+-- direction of questions, by which the semantic arm recognises a vector that is near all of them.
 create or replace function pgrecall_internal._similarity(
   cosine double precision, low double precision, high double precision)
 returns double precision
@@ -3905,8 +3905,8 @@ return case
   else 0.7 + 0.3 * (cosine - high) / (1 - high)
 end;
 comment on function pgrecall_internal._similarity is
-'What a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and below, -1 at least; '
-'the cosine itself where low is null.';
+'The similarity that a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and '
+'below, -1 at least. The cosine itself where low is null.';
 
 create or replace function pgrecall_internal._question_direction(model text, dimensions integer)
 returns halfvec
@@ -3934,8 +3934,8 @@ return case when model = 'pgrecall-small-2' and dimensions = 768 then (
     '3,1,1,4,1,0,-2,-4,1,2,-1,0,0,-1,1,0,4,0,2,1,2,-5,-3,-2,1,-2,0,3,-5,-2,3,0,4,4,2,-3,1,-1,-2,'
     '-2,3,1,2,1,-3,1,-3,-4,1,2,0,2,0]')::halfvec end;
 comment on function pgrecall_internal._question_direction is
-'What the embeddings of questions of a model have in common, of any length: the mean of 800, as '
-'bench/training/question_direction.py prints it. Null where it is not known.';
+'The direction that the embeddings of questions of a model share, of any length: the mean of 800, '
+'as bench/training/question_direction.py prints it. Null where it is not known.';
 
 -- values/version.sql
 create or replace function pgrecall.version()
@@ -10159,12 +10159,12 @@ comment on function pgrecall.neighbourhood is
 -- retain/conflict.sql
 -- Facts that contradict one another, marked in the rows of a recall.
 --
--- Two memories conflict where both hold at the time asked about, and either share a fact_key but
--- not a text, or state the same relation of one entity to different entities. A relation conflicts
--- only where the bank says that an entity has one of its kind at a time: by single_relations, or by
--- a replace that ends all others. Where known, their times must overlap: occurred of both, and
--- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
--- lookup of at most 20 others.
+-- Two memories conflict if both hold at the time asked about, and either share a fact_key but not a
+-- text, or state the same relation of one entity to different entities. A relation conflicts only
+-- if the bank says that an entity has only one of its kind at a time: by single_relations, or by a
+-- replace that ends all others. Where times are known, they must overlap: occurred of both
+-- memories, and valid_from to valid_to of both relations. Only returned rows are checked, each by
+-- an index lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
   bank text, hits pgrecall.recalled[], as_of timestamptz)
 returns table (memory_id bigint, other_id bigint)
@@ -10698,13 +10698,12 @@ comment on function pgrecall.duplicate_entities is
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, semantic links to the 5 most similar facts (similarity of 0.7 or
--- more: the cosine, or what calibrate_bank() counts so), and one temporal link to the preceding
--- fact.
--- Causal links are written by retain() at once. The others are written by _link_memories(): by
--- retain(), or later by link_pending() for facts retained with link => 'deferred'.
--- A bank without HNSW index is linked by comparing all its vectors, a hundred facts at a time; one
--- with an index per fact type, by index where there is one.
+-- links as given by the caller, semantic links to the 5 most similar facts (a similarity of 0.7 or
+-- more, on the scale of the bank), and one temporal link to the preceding fact. retain() writes
+-- causal links at once. _link_memories() writes the others: called by retain(), or later by
+-- link_pending() for facts that were retained with link => 'deferred'. A bank without HNSW index is
+-- linked by comparing all its vectors, a hundred facts at a time; a bank with indexes, by index for
+-- the fact types that have one.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -10963,8 +10962,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes semantic links (5 nearest, similarity 0.7 or more) and temporal ones (the fact before, '
-'within a day).';
+'Writes semantic links (to the 5 nearest, from a similarity of 0.7 on) and temporal ones (to the '
+'fact before, within a day).';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint
@@ -11826,7 +11825,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of some messages with ids up to upto.';
+'Total length in lexemes of those of the given messages whose ids are not above upto.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -11895,7 +11894,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
-'Worker of forget_messages(): erases messages, and these sessions where they have none left, and '
+'Worker of forget_messages(): erases messages, and the given sessions that have none left, and '
 'takes both out of the statistics. The caller has locked the bank.';
 
 create or replace function pgrecall.forget_messages(
@@ -13868,8 +13867,8 @@ begin
 end;
 $$;
 comment on function pgrecall.stored_memories is
-'Memories by id, in the order given, those that no longer hold as well; ids that the bank does not '
-'hold are left out. Errors: RC001.';
+'Memories by id, in the given order, also those that no longer hold. Ids that the bank does not '
+'have are left out. Errors: RC001.';
 
 create or replace function pgrecall_internal._listed_ids(
   bank text, visible text, condition jsonb, fact_types text[], during tstzrange,
@@ -14035,9 +14034,9 @@ begin
 end;
 $$;
 comment on function pgrecall.memory_history is
-'The versions of a fact, oldest first: the memory, those that it took the place of and those that '
-'took its place, by whatever correction, and theirs in turn. At most top_k, 1 to 1,000, the '
-'nearest to the memory. ended_by says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
+'The versions of a fact, oldest first: the memory, those that it replaced and those that replaced '
+'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
+'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall.forget_where(
   bank      text,
@@ -17343,15 +17342,15 @@ comment on function pgrecall.why_not is
 'RC010 unknown memory.';
 
 -- operations/attachment.sql
--- Attaching a table of the user's own: its rows become memories, and stay what they say.
+-- Attaching a table of the user's own: its rows become memories, which follow changes of the rows.
 --
--- attach_table() checks columns and rights, writes down the mapping, and puts four statement
--- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the table's owner: who may write to the
--- table needs no right in pgrecall, and pgrecall lends none: nobody's code runs with the rights of
--- another. The function only inserts keys; with apply => 'commit' it also syncs them as the
--- transaction commits, after its last statement: it locks no bank while it waits for a row. Where
--- constraints are set immediate, the next change or sync brings them. sync_table()
+-- attach_table() checks columns and rights, stores the mapping, and creates four statement triggers
+-- on the table that note changed keys (state/attachment.sql). The triggers run a function that
+-- attach_table() creates beside the table, with the rights of the table's owner. Hence a role that
+-- may write to the table needs no right in pgrecall, and no code runs with the rights of somebody
+-- else. The function only inserts keys. With apply => 'commit' it also syncs them when the
+-- transaction commits, after its last statement, so that it locks no bank while it waits for a row.
+-- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
@@ -17459,7 +17458,8 @@ declare
   key_type text := format_type(
     (pgrecall_internal._checked_column(relation, key)).atttypid, null);
 begin
-  -- Checked by every sync: the input of a type that users made might run a function of theirs.
+  -- Every sync checks this, because the input function of a user-defined type might run code of a
+  -- user.
   if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -17482,11 +17482,11 @@ set search_path from current
 as $$
 declare
   found_column pg_attribute := pgrecall_internal._checked_column(relation, name);
-  is_own       boolean := found_column.atttypid >= 16384;  -- a type that users made
+  is_own       boolean := found_column.atttypid >= 16384;  -- a user-defined type
   kind         "char";
   of_type      text := format_type(found_column.atttypid, null);
   value        text := format('r.%I', name);
-  -- Never a cast of a type that users made, which might run a function of theirs.
+  -- Never a cast of a user-defined type, which might run code of a user.
   as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
 begin
   select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
@@ -17618,7 +17618,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attachable is
-'Checks that the current role may attach a table, and that a column tells its rows apart. Errors: '
+'Checks that the current role may attach a table, and that a column identifies its rows. Errors: '
 '22004, 22023, 42501.';
 
 create or replace function pgrecall_internal._attached_columns(
@@ -17707,7 +17707,8 @@ declare
   seen     text;
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
-  -- It does nothing once the bank, or pgrecall itself, was dropped: the table keeps working.
+  -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
+  -- working.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -17751,7 +17752,8 @@ begin
     $body$
     $sql$, noted_by, name, attachment.key);
   execute format('revoke all on function %s() from public', noted_by);
-  -- Whoever attached it: the owner decides what a cast of the key, or another trigger, runs.
+  -- Owned by the owner of the table, whoever attached it: the owner decides what a cast of the key,
+  -- or another trigger, runs.
   execute format('alter function %s() owner to %I', noted_by, (
     select pg_get_userbyid(c.relowner) from pg_class c where c.oid = relation));
   for event, seen in
@@ -17860,18 +17862,19 @@ begin
 end;
 $$;
 comment on function pgrecall.attach_table is
-'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred one '
-'of times or a range, entities columns with a name, an array of names, or jsonb as retain() takes '
-'it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of context, '
-'fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
-'sync_table() until it is complete. Triggers note what changes from now on. apply => ''later'': '
-'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
-'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
-'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
-'replaces it; a deleted row, or one without a text, has no memory. Call it again with other '
-'columns, and all rows are read again. The owner of the table calls it, and the triggers run with '
-'its rights. Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 '
-'naming the column or table that does not fit, 42501 not the owner.';
+'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred a '
+'column of times or ranges, entities columns with a name, an array of names, or jsonb as retain() '
+'takes it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of '
+'context, fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied '
+'yet: call sync_table() until it is complete. From now on triggers note changes. apply => '
+'''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
+'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
+'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
+'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
+'memory. Call it again with other columns, and all rows are read again. The owner of the table '
+'calls it, and the triggers run with the owner''s rights. Locks the table against writers for a '
+'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
+'not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -17902,20 +17905,20 @@ begin
 end;
 $$;
 comment on function pgrecall.detach_table is
-'Takes the triggers off a table, which may be gone. Its memories stay as ordinary ones, or with '
-'is_forgotten are erased; returns how many there are. relation: its name, with or without the '
-'schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';
+'Removes the triggers from a table, which may no longer exist. Its memories stay as ordinary ones, '
+'or with is_forgotten are erased; returns how many there are. relation: its name, with or without '
+'the schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';
 
 -- operations/sync.sql
 -- Bringing the rows of attached tables into their banks.
 --
 -- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
--- and only then reads the rows of their keys: each row as it is now, however often it changed.
--- Another transaction notes its own changes, and its notes become visible together with its rows;
--- so nothing is lost, and a row read twice gives the same memory. The first pass over all rows goes
--- in order of the key. Rows that cannot be stored (a text that is too long, an unknown fact type)
--- do not hold up others: they are noted with the reason, until they change. It reads the table with
--- the rights of its caller, and calls no cast of a type that users made.
+-- and only then reads the rows of these keys: each row as it is now, however often it changed.
+-- Another transaction notes its own changes, and its notes become visible together with its rows,
+-- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
+-- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
+-- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
+-- reads the table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18252,16 +18255,16 @@ comment on function pgrecall.sync_table is
 'triggers or not to be read.';
 
 -- operations/calibration.sql
--- Calibration: what makes the similarities of any embedding model mean the same.
+-- Calibration: it puts the similarities of all embedding models on the same scale.
 --
--- Some models give all texts much the same direction: two that have nothing in common have a cosine
--- of 0.7 or more. calibrate_bank() stores three things about a model. Its mean vector is subtracted
--- from every embedding where it enters the database, from those of facts as from those of queries,
--- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
--- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are linked; in between
--- and beyond, a similarity is linear. Everything that compares similarities reads them from
--- _similarity(): floors, links, near copies, relevance, the arms that follow hits. The third is
--- what the other arms weigh beside what the model finds, where a question has an embedding.
+-- Some models give all texts a similar direction: two texts that have nothing in common have a
+-- cosine of 0.7 or more. calibrate_bank() stores three things about a model. First, its mean
+-- vector, which is subtracted from every embedding that enters the database, of facts and of
+-- queries; callers send embeddings as the model returns them. Second, the two cosines that count as
+-- a similarity of 0.2, the default floor of the semantic arm, and of 0.7, from which facts are
+-- linked; between and beyond them, similarity is linear. Everything that compares similarities gets
+-- them from _similarity(): floors, links, near copies, relevance, the arms that follow hits. Third,
+-- the weights of the other arms where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -18405,29 +18408,30 @@ begin
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
-'Gives the model of a bank, or the one that it is being re-embedded with, its constants: '
-'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as '
-'`pgrecall calibrate` writes them. The direction of every embedding, stored, retained or asked '
-'with, has mean subtracted. A cosine of low_cosine then counts as a similarity of 0.2, one of '
-'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted, without the other two '
-'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are those of '
-'arms beside what this model finds: of a question with an embedding, where neither bank nor call '
-'gives others. null takes a calibration back. Without "model" it is that of the bank; a bank that '
-'has none gets the one named. Stored embeddings are rewritten in place, and the semantic links of '
-'a bank with facts are removed: returns how many facts maintain() or link_pending() has to link '
-'again. A recall that runs meanwhile may compare embeddings of before and after. Errors: RC001, '
-'RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';
+'Gives the model of a bank, or the model that it is being re-embedded with, its constants: '
+'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as `pgrecall '
+'calibrate` writes them. mean is subtracted from the direction of every embedding that is stored, '
+'retained or asked with. A cosine of low_cosine then counts as a similarity of 0.2, a cosine of '
+'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted; without the other two, '
+'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are the weights '
+'of arms for a question with an embedding, where neither bank nor call sets others. null removes a '
+'calibration. Without "model" it is that of the bank; a bank without a model gets the one named. '
+'Stored embeddings are rewritten in place, and the semantic links of a bank with facts are '
+'removed: returns how many facts maintain() or link_pending() has to link again. A recall that '
+'runs meanwhile may compare embeddings from before and after. Errors: RC001, RC004, RC005 another '
+'model, or none, RC006, RC009 unknown arm, 22023.';
 
 -- operations/correction.sql
 -- Corrections: ending a memory that no longer holds, optionally with near copies, and undoing it.
 --
 -- supersede() sets valid_to: a recall finds the memory only as of earlier times. Every operation
 -- that ends a memory (supersede, a fact that replaces it, consolidate) records the previous values
--- in its column corrections; unsupersede() reverts the last correction, of this memory and of those
--- that the same correction ended, and the rows are then as before, column by column. near_copies()
--- finds memories that say the same in other words, among a bounded number of candidates: the
--- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
--- or a negation are not copies, nor is one that is more similar to the successor.
+-- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
+-- memories that the same correction ended; the rows are then as before, column by column.
+-- near_copies() finds memories that say the same in other words, among a bounded number of
+-- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
+-- differ in a number or a negation are not copies, nor is a text that is more similar to the
+-- successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -18480,8 +18484,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similarities is
-'similarity: that of the embeddings of two memories, as the semantic arm has it, or words where '
-'one has none. words: cosine of their BM25 weights.';
+'similarity: that of the embeddings of two memories, as in the semantic arm, or words where one '
+'has none. words: the cosine of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -18656,8 +18660,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
-'out.';
+'Raises RC015 for a memory whose last correction was by quarantine(). is_hidden: only for one that '
+'quarantine() took out of recalls.';
 
 create or replace function pgrecall.supersede(
   bank          text,
@@ -18823,14 +18827,14 @@ comment on function pgrecall.unsupersede is
 -- operations/consolidation.sql
 -- Consolidation: merging near duplicates into one memory.
 --
--- Two current memories are duplicates where they are of one type, key, time of occurrence and
--- entities, have the same numbers and negations, and have the same text, but for case and spaces,
--- or a semantic link of the required similarity. That of the more trusted source stays, then the
--- one with more confidence, then the latest; the others end now and point to it, and its
--- proof_count is the sum of theirs. As of earlier times all of them are found. A memory is merged
--- only into one that stays, so that chains of ever less similar ones do not collapse.
--- Texts are grouped by sorting and links are bounded for each memory, so the work is n log n in the
--- memories of the bank.
+-- Two current memories are duplicates if they have the same type, key, time of occurrence,
+-- entities, numbers and negations, and either the same text except for case and spaces, or a
+-- semantic link of the required similarity. The memory of the most trusted source is kept; among
+-- equals, the one with the highest confidence, then the latest. The others end now and point to it,
+-- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
+-- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
+-- Texts are grouped by sorting, and links are bounded for each memory, so that the work is n log n
+-- in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -18896,7 +18900,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._duplicates is
-'Memories to be merged (memory_id) and those to merge them into (kept_id), most similar first.';
+'Memories to be merged (memory_id), and the memories to merge them into (kept_id), most similar '
+'first.';
 
 create or replace function pgrecall.consolidate(
   bank           text,
@@ -18959,11 +18964,11 @@ begin
 end;
 $$;
 comment on function pgrecall.consolidate is
-'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
-'numbers and negations, and with the same text but for case and spaces, or a semantic link of '
-'min_similarity between them; links have 0.7 or more. That of the most trusted source stays, then '
-'the most confident, among equal ones the latest; the others end now and point to it, and their '
-'proof counts are added up. dry_run, which is the default, only lists the pairs, at most top_k; '
+'Merges current memories that say the same: they have the same type, key, occurred, entities, '
+'numbers and negations, and the same text except for case and spaces, or a semantic link of '
+'min_similarity; links have 0.7 or more. The memory of the most trusted source is kept; among '
+'equals, the one with the highest confidence, then the latest. The others end now and point to it, '
+'and their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; '
 'call it again until it returns none. unconsolidate() undoes a call, unsupersede() one group. '
 'Errors: RC001, 22023.';
 
@@ -18992,8 +18997,8 @@ begin
 end;
 $$;
 comment on function pgrecall.unconsolidate is
-'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
-'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
+'Undoes the latest call of consolidate() that was not undone yet. Memories that were corrected '
+'again since stay as they are. Returns the restored memories, none where there is nothing to undo. '
 'Errors: RC001, 22023 another memory now has the content of one of them.';
 
 -- operations/quarantine.sql
@@ -19054,8 +19059,8 @@ begin
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
-  -- From each to the last one from the source that followed it; union, since consolidated ones may
-  -- point to one another.
+  -- From each memory to the last one of the source that followed it. A union, because consolidated
+  -- memories may point to one another.
   chain as (
     select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
     from   ended e
@@ -19080,7 +19085,7 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another one that holds may say the same by now.
+  -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
                       case when r.ends_at is not null then r.memory_id end)
          r.memory_id, r.ends_at, r.successor_id
@@ -19094,8 +19099,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
-'The memories that these had ended, as they are without them: when each ends now, and by which '
-'one. Null: it holds.';
+'The memories that the given ones had ended, as they are without them: the time at which each ends '
+'now, and the memory that ends it. Null: it holds.';
 
 create or replace function pgrecall.quarantine(
   bank text, source text, dry_run boolean default false)
@@ -19158,10 +19163,10 @@ end;
 $$;
 comment on function pgrecall.quarantine is
 'Takes the facts of a source out of every recall, whatever time it asks about, and accepts no more '
-'from it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". '
-'Facts that they had ended hold again. Returns the memories that change, as they are then; dry_run '
-'changes none. Call it again if others have written meanwhile. release() undoes it. Errors: RC001, '
-'22023 source names none.';
+'from that source: retain() raises RC015. source is a source_id, or a prefix with an asterisk, '
+'"web:*". Facts that the source had ended hold again. Returns the memories that change, in their '
+'new state; dry_run changes none. Call it again if others have written meanwhile. release() undoes '
+'it. Errors: RC001, 22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -19238,8 +19243,8 @@ end;
 $$;
 comment on function pgrecall.audit is
 'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
-'(a source_id, or a prefix with an asterisk, "web:*"), since a time. Forgotten memories and '
-'reverted corrections are not in it. Errors: RC001, 22023.';
+'(a source_id, or a prefix with an asterisk, "web:*"), since a time. It does not show forgotten '
+'memories and reverted corrections. Errors: RC001, 22023.';
 
 -- operations/index-plan.sql
 -- HNSW indexes: their state, and the plan that creates and drops them.
@@ -19273,8 +19278,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_state is
-'building, invalid, ready, or other: built with another m or ef_construction than the bank sets. '
-'Null: no index.';
+'building, invalid, ready, or other: the index was built with another m or ef_construction than '
+'the bank sets. Null: there is no index.';
 
 create or replace function pgrecall_internal._hnsw_seconds(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -19530,8 +19535,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._unused_hnsw_steps is
-'Drops of HNSW indexes that no search uses, other than those in kept: the bank was dropped, its '
-'vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
+'Steps that drop HNSW indexes that no search uses, other than those in kept: the bank was dropped, '
+'its vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
 
 create or replace function pgrecall.index_plan(bank text default null)
 returns setof pgrecall.index_step
@@ -19822,8 +19827,8 @@ declare
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
-  -- A bank with nothing to do is not locked. Weights come first: a transaction that shares a bank
-  -- must not wait to have it for itself.
+  -- A bank with nothing to do is not locked. Weights come first, because a transaction that shares
+  -- a bank must not wait for exclusive use of it.
   foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_weighing_due(bank, done.kind) then
       begin
@@ -19919,12 +19924,12 @@ comment on function pgrecall.maintain is
 -- operations/replica.sql
 -- How far a standby is behind its primary.
 --
--- A recall writes nothing, so it runs on a standby as it does on the primary. What may differ is
--- what the standby has replayed by then. log_position() names a point in the log of the primary
--- behind everything committed so far; replica_lag() measures a standby, and raises where it is not
--- near enough for a caller. Both read the state of the server and no table.
--- The driver sends replica_lag() and a read in one round trip: the read is not run where the first
--- fails, and sees what had been replayed by then where it does not.
+-- A recall writes nothing, so it runs on a standby as on the primary. Only the part of the log that
+-- the standby has replayed may differ. log_position() names a position in the log of the primary
+-- behind everything committed so far. replica_lag() measures a standby, and raises an error where
+-- it is not near enough for a caller. Both read the state of the server and no table. The driver
+-- sends replica_lag() and a read in one round trip: if replica_lag() fails, the read does not run,
+-- and if not, it sees what had been replayed by then.
 
 create or replace function pgrecall.log_position()
 returns pg_lsn
@@ -19956,7 +19961,8 @@ begin
   if not pg_is_in_recovery() then
     return 0;
   end if;
-  -- Without a connection to the primary, all that was received may be replayed and still be old.
+  -- Without a connection to the primary, everything that was received may be replayed and yet be
+  -- old.
   if exists (select from pg_stat_wal_receiver)
      and pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() then
     seconds := 0;
@@ -19984,11 +19990,11 @@ end;
 $$;
 comment on function pgrecall.replica_lag is
 'Seconds that this server is behind its primary: 0 on a primary, and on a standby that has '
-'replayed all it received over a connection that stands; else the age of the last transaction that '
+'replayed all that it received over an open connection; else the age of the last transaction that '
 'it has replayed, null where there is none. A lost connection is noticed after '
-'wal_receiver_timeout. at_most: raise where it is more. after: raise where the log is not replayed '
-'up to there, as log_position() of the primary returned it. Errors: 55000 too far behind, 22023 '
-'at_most out of its range.';
+'wal_receiver_timeout. at_most: raise an error where the lag is more. after: raise an error where '
+'the log is not replayed up to this position, as log_position() of the primary returned it. '
+'Errors: 55000 too far behind, 22023 at_most out of its range.';
 
 -- operations/server.sql
 -- What a server does beside recalls: the size of tables, builds of indexes, standbys.
@@ -20040,8 +20046,8 @@ begin
 end;
 $$;
 comment on function pgrecall.index_builds is
-'Builds of vector indexes that run now, by any session that the role may see, of any bank, the '
-'earliest first. What is being built is not in index_plan().';
+'Builds of vector indexes that run now, of any bank, by any session that the role may see, the '
+'earliest first. index_plan() does not list what is being built.';
 
 create or replace function pgrecall.standbys()
 returns setof pgrecall.standby
@@ -20064,17 +20070,16 @@ comment on function pgrecall.standbys is
 -- operations/row-security.sql
 -- Row security and roles, for databases in which several tenants have banks.
 --
--- enable_row_security() fences every table that has a bank_id, the partitions of embedding too,
--- with one policy named pgrecall_bank; row_security_status() says what is fenced and who may read
--- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked: an
--- install grants nothing and fences nothing. All of it can be run again, and should be after an
--- upgrade, which may add tables. PostgreSQL uses no index whose operators are not leakproof for a
--- role under row security, so that several arms would read the whole bank. A recall of such a role
--- is therefore handed on to _searched_recall(), which create_roles() makes security definer and
--- gives to a role that may only read, and sees every bank. It answers a caller that passes the
--- fence_key of the bank, which row security hides from all others. A role that is to see every bank
--- has bypassrls, or is the admin role of create_roles(): policy pgrecall_admin lets that one
--- through.
+-- enable_row_security() fences every table that has a bank_id, and the partitions of embedding,
+-- with one policy named pgrecall_bank. row_security_status() says what is fenced, and who may read
+-- what is not. create_roles() creates roles for tenants. Nothing here runs unasked: an install
+-- grants nothing and fences nothing. All of it can be run again, and should be after an upgrade,
+-- which may add tables. For a role under row security PostgreSQL uses no index whose operators are
+-- not leakproof, so that several arms would read the whole bank. Therefore a recall of such a role
+-- is passed on to _searched_recall(), which create_roles() makes security definer, owned by a role
+-- that may only read and sees every bank. It answers a caller that passes the fence_key of the
+-- bank, which row security hides from all others. A role that must see every bank has bypassrls, or
+-- is the admin role of create_roles(), which policy pgrecall_admin lets through.
 
 create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
@@ -20210,7 +20215,7 @@ begin
            array(
              select p.polname::text from pg_policy p where p.polrelid = c.oid order by 1
            ) as policies,
-           -- Without roles that row security does not bind.
+           -- Without roles that row security does not restrict.
            array(
              select distinct coalesce(r.rolname::text, 'public')
              from (

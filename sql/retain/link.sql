@@ -1,13 +1,12 @@
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, semantic links to the 5 most similar facts (similarity of 0.7 or
--- more: the cosine, or what calibrate_bank() counts so), and one temporal link to the preceding
--- fact.
--- Causal links are written by retain() at once. The others are written by _link_memories(): by
--- retain(), or later by link_pending() for facts retained with link => 'deferred'.
--- A bank without HNSW index is linked by comparing all its vectors, a hundred facts at a time; one
--- with an index per fact type, by index where there is one.
+-- links as given by the caller, semantic links to the 5 most similar facts (a similarity of 0.7 or
+-- more, on the scale of the bank), and one temporal link to the preceding fact. retain() writes
+-- causal links at once. _link_memories() writes the others: called by retain(), or later by
+-- link_pending() for facts that were retained with link => 'deferred'. A bank without HNSW index is
+-- linked by comparing all its vectors, a hundred facts at a time; a bank with indexes, by index for
+-- the fact types that have one.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -266,8 +265,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes semantic links (5 nearest, similarity 0.7 or more) and temporal ones (the fact before, '
-'within a day).';
+'Writes semantic links (to the 5 nearest, from a similarity of 0.7 on) and temporal ones (to the '
+'fact before, within a day).';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint
