@@ -164,6 +164,14 @@ def show(figures: Mapping[str, float]) -> None:
         print(f"{name:{width}} {figure:>14,.6g}", flush=True)
 
 
+def label(size: int) -> str:
+    """Return a number of facts as it stands in the names of figures: 400, 10k, 1m."""
+    for unit, of in (("m", 1_000_000), ("k", 1_000)):
+        if size >= of:
+            return f"{size / of:g}{unit}"
+    return str(size)
+
+
 def machine() -> str:
     """Describe the machine that this runs on."""
     return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"

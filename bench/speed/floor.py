@@ -42,7 +42,7 @@ from bench import harness
 from bench.speed import graph
 from bench.speed.graph import Connection
 
-SIZES = {400: "400", 10_000: "10k", 100_000: "100k", 1_000_000: "1m"}
+SIZES = (400, 10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (400, 2_000)
 QUESTIONS = {False: 40, True: 4}
 ROUNDS = 3
@@ -237,7 +237,7 @@ def main() -> None:
             print(name, *(f"{key} {value:.2f}" for key, value in found.items()), flush=True)
 
         for facts in sizes:
-            measure(f"floor.{SIZES.get(facts, facts)}", facts)
+            measure(f"floor.{harness.label(facts)}", facts)
         least = min(sizes)
         figures["cold.first_over_warm"] = cold(
             dsn, f"bench {least} {graph.USUAL}", COLD_ROUNDS[options.smoke]
@@ -251,7 +251,7 @@ def main() -> None:
             for n in range(banks - len(sizes)):
                 graph.fill(connection, f"bench other {n}", SMALL, graph.USUAL)
             measure(f"banks.{banks}", least)
-            alone = figures[f"floor.{SIZES.get(least, least)}.recall_ms"]
+            alone = figures[f"floor.{harness.label(least)}.recall_ms"]
             figures[f"banks.{banks}_over_1"] = figures[f"banks.{banks}.recall_ms"] / alone
         harness.show(figures)
         settings = {"questions": count, "rounds": ROUNDS, "stock": options.stock}

@@ -30,7 +30,7 @@ from bench import harness
 
 from pgrecall.server import SETTINGS
 
-SIZES = {1_000: "1k", 10_000: "10k", 100_000: "100k", 1_000_000: "1m"}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (1_000, 2_000)
 ENTITIES = (1, 3, 5)
 USUAL = 3  # entities a fact, unless said otherwise
@@ -215,7 +215,7 @@ def main() -> None:
                 found["over_semantic_lexical"] = found["graph_ms"] / (
                     found["semantic_ms"] + found["lexical_ms"]
                 )
-                name = f"graph.{SIZES.get(facts, facts)}"
+                name = f"graph.{harness.label(facts)}"
                 name += "" if entities == USUAL else f".entities_{entities}"
                 figures |= {f"{name}.{figure}": value for figure, value in found.items()}
                 print(f"{facts:10,} {entities:8}" + "".join(f" {v:9.2f}" for v in found.values()))

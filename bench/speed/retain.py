@@ -393,13 +393,6 @@ def distinct(connection: psycopg.Connection[Any], bank: str, rounds: int) -> har
     return {"distinct_scores": round(fmean(shares), 3)}
 
 
-def label(size: int) -> str:
-    for unit, of in (("m", 1_000_000), ("k", 1000)):
-        if size >= of:
-            return f"{size // of}{unit}"
-    return str(size)
-
-
 def main() -> None:
     parser = harness.arguments(__doc__, "sentences.txt.xz")
     parser.add_argument("--vectors", type=Path, help="embeddings of sentences, one row each")
@@ -409,7 +402,7 @@ def main() -> None:
     path: Path = harness.require(options.data)
     sentences = list(harness.lines(path))
     sizes_of = options.sizes or SIZES[options.smoke]
-    banks = [label(size) for size in sizes_of]
+    banks = [harness.label(size) for size in sizes_of]
     small, *_, large = banks
     facts = Facts(sentences, options.vectors, options.dimensions)
 

@@ -311,7 +311,7 @@ def compare(
 
     The last bank keeps the index over whole vectors.
     """
-    bank = label(size)
+    bank = harness.label(size)
     asked = asked[: 200 if size <= 10_000 else 60]
     questions = [literal(vector) for vector in asked]
     best = nearest(vectors[:size], asked)
@@ -486,10 +486,6 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
         "insert_ms_one_bank": median(inserts["one"]),
         "insert_ms_5000_banks": median(inserts["many"]),
     }
-
-
-def label(size: int) -> str:
-    return f"{size / 1000:g}k"
 
 
 def main() -> None:
