@@ -111,7 +111,7 @@ bench: $(DEVELOPED) $(BUILT) ## Run every benchmark in full, and write bench/REA
 	@$(BIN)/python -m bench.report
 
 bench-peers: $(DEVELOPED) $(BUILT) ## Measure pgrecall beside its peers: make bench-peers ARGS='--smoke'
-	@$(BIN)/python bench/peers/peers.py $(ARGS)
+	@$(BIN)/python -m bench.peers.peers $(ARGS)
 	@$(BIN)/python -m bench.report
 
 release: $(DEVELOPED) ## Check everything and freeze a release: make release VERSION=1.2.3
@@ -176,6 +176,6 @@ endef
 define run_benchmarks
 for file in $$(grep -l '__main__' bench/*/*.py | grep -vE '^bench/(training|peers)/'); do \
   echo "== $$file $(1)"; \
-  $(BIN)/python $$file $(1) || exit 1; \
+  $(BIN)/python -m $$(echo $${file%.py} | tr / .) $(1) || exit 1; \
 done
 endef

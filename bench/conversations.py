@@ -1,14 +1,14 @@
-"""What benchmarks over conversations have in common: the file, the banks, and the measures.
+"""What benchmarks over conversations share: the file, the banks and the measures.
 
 A file holds conversations: {conversation_id, speakers, turns: [{id, speaker, text, caption,
 session, at}], questions: [{id, question, relevant, category}]}. A conversation becomes a bank and
 each turn a fact, `speaker: text [caption]`, with the speaker as its entity and the time of the
 session as `occurred` and `mentioned_at`. A question is asked at the time of the last turn.
 
-Only conversation_id, the ids of turns, and turns and questions themselves have to be there. What
-cannot be stored or asked is cut or left out, and read() prints how much of it there was: texts,
-contexts and questions end after as many characters as the schema takes, turns without text and
-questions that no turn answers are left out.
+Required are conversation_id, turns, the ids of turns, and questions. What cannot be stored or asked
+is cut or left out, and read() prints how much that was: texts, contexts and questions are cut to
+the length that the schema accepts; turns without text and questions that no turn answers are left
+out.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Turn:
 
     @property
     def said(self) -> str:
-        """The text with who said it and what was shown, however long."""
+        """The text with its speaker and the caption of what was shown, however long."""
         caption = f" [{self.caption}]" if self.caption else ""
         speaker = f"{self.speaker}: " if self.speaker else ""
         return f"{speaker}{self.text}{caption}"
 
     def fact(self, context: str = "") -> dict[str, Any]:
-        """Make what retain() takes, without empty fields."""
+        """Return the fact that retain() takes, without empty fields."""
         time = self.at.isoformat() if self.at else None
         fact = {
             "text": self.said[: harness.LONGEST],
@@ -71,7 +71,7 @@ class Question:
     category: str
     relevant: frozenset[str]
     sessions: frozenset[str]
-    """Those of the relevant turns."""
+    """The sessions of the relevant turns."""
     asked_at: datetime | None
 
 
@@ -83,7 +83,7 @@ class Conversation:
     turns: Sequence[Turn]
     questions: Sequence[Question]
     asked_at: datetime | None
-    """Time of the last turn; None, which is now when it is asked, where no turn has one."""
+    """Time of the last turn. None, which means now, where no turn has a time."""
 
     def contexts(self) -> list[str]:
         """Join the turns before and after each turn, however long."""
@@ -92,7 +92,7 @@ class Conversation:
 
 
 def caching_embedder(model: str | None = None) -> CachedEmbedder:
-    """Return a model that embeds a text once, however often: it is not what is measured."""
+    """Return a model that embeds each text only once: embedding is not measured."""
     # Which other commits' drivers may lack.
     from pgrecall.embedders import PACKAGED_EMBEDDERS
     from pgrecall.evaluation.measure import CachedEmbedder
@@ -103,7 +103,7 @@ def caching_embedder(model: str | None = None) -> CachedEmbedder:
 
 
 def read(path: Path, at_most: int | None = None) -> list[Conversation]:
-    """Read a file of conversations; end the program where it is none, saying what is wrong.
+    """Read a file of conversations; end the program with the reason where it is invalid.
 
     Args:
         path: The file.
@@ -234,11 +234,9 @@ def questions(conversations: Iterable[Conversation]) -> list[Question]:
 def fill(
     recall: Recall, conversation: Conversation, facts: Iterable[Mapping[str, Any]], suffix: str = ""
 ) -> None:
-    """Make a bank of facts anew, named like the conversation with the suffix."""
+    """Fill a new bank with facts. Its name is that of the conversation with the suffix."""
     bank = f"{conversation.bank}{suffix}"
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank, text_search_config=conversation.text_search_config)
+    harness.new_bank(recall, bank, text_search_config=conversation.text_search_config)
     recall.retain_many(bank, facts)
 
 
@@ -248,12 +246,12 @@ def fill_plain(recall: Recall, conversation: Conversation, suffix: str = "") -> 
 
 
 def fill_in_context(recall: Recall, conversation: Conversation) -> None:
-    """Fill a bank with the turns, those before and after as their context."""
+    """Fill a bank with the turns, each with the turns before and after it as context."""
     fill(recall, conversation, _in_context(conversation))
 
 
 def fill_by_session(recall: Recall, conversation: Conversation, suffix: str) -> None:
-    """Fill a bank with the turns in context, whose source is their session."""
+    """Fill a bank with the turns in context; the source of a turn is its session."""
     facts = (
         {**fact, "source_id": turn.session}
         for turn, fact in zip(conversation.turns, _in_context(conversation), strict=True)

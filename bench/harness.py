@@ -1,4 +1,4 @@
-"""What every benchmark has in common: its arguments, its server, and the file it writes.
+"""What all benchmarks share: arguments, server, timing, and the file of results.
 
 A run with ``--full`` writes bench/results/NAME.json; report.py makes bench/README.md of those.
 """
@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import psycopg
 
-from pgrecall import schema
+from pgrecall import Recall, schema
 from pgrecall.server import DSN_VARIABLE, SETTINGS, embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,14 +36,14 @@ Figures = dict[str, float]
 
 
 def arguments(
-    description: str | None, data: str, result: str = "{program}"
+    description: str | None, data: str | None = None, result: str = "{program}"
 ) -> argparse.ArgumentParser:
-    """Make a parser for --smoke, --full, --json and --data.
+    """Make a parser for --smoke, --full, --json and, where the benchmark reads a file, --data.
 
     Args:
         description: The docstring of the benchmark, whose first line is shown.
-        data: Name of the data file that is read where --data names no other.
-        result: Name of the file in bench/results, with the arguments that tell runs apart.
+        data: Name of the data file that is read where --data names no other; None: there is none.
+        result: Name of the file in bench/results, with the arguments that distinguish runs.
 
     """
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
@@ -52,21 +52,22 @@ def arguments(
     size.add_argument(
         "--full", action="store_true", help="on all of it, the default; writes to bench/results"
     )
-    parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
+    if data is not None:
+        parser.add_argument("--data", type=Path, default=DATA / data, help="the data file to read")
     parser.add_argument("--json", type=Path, help="write the figures to this file instead")
     parser.set_defaults(program=Path(sys.argv[0]).stem, result=result)
     return parser
 
 
 def require(path: Path) -> Path:
-    """Return a data file that is there; end the program with a hint where it is not."""
+    """Return the path of a data file; end the program with a hint where it is missing."""
     if not path.is_file():
         sys.exit(f"no data at {path}; pass another file with --data FILE")
     return path
 
 
 def open_text(path: Path) -> TextIO:
-    """Open a text file, compressed where its name says so."""
+    """Open a text file, which is compressed if its name ends with .xz."""
     return (
         lzma.open(path, "rt", encoding="utf-8")
         if path.suffix == ".xz"
@@ -77,7 +78,7 @@ def open_text(path: Path) -> TextIO:
 def lines(path: Path) -> Iterator[str]:
     """Read a file line by line, as open_text() does; blank lines are left out.
 
-    A line ends after as many characters as the schema takes of a text, and that is printed.
+    Lines are cut to the length that the schema accepts, and the number of cut lines is printed.
     """
     count = 0
     with open_text(path) as file:
@@ -91,7 +92,7 @@ def lines(path: Path) -> Iterator[str]:
 
 @contextmanager
 def directory() -> Iterator[Path]:
-    """Make a temporary directory that the server gets through to, also where root runs it."""
+    """Make a temporary directory that the server can reach, even if root runs this program."""
     with TemporaryDirectory(prefix="pgrecall-bench-") as name:
         Path(name).chmod(0o711)
         yield Path(name)
@@ -99,10 +100,10 @@ def directory() -> Iterator[Path]:
 
 @contextmanager
 def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
-    """Give the dsn of a server with pgrecall: that of PGRECALL_DSN, or an embedded one for now.
+    """Yield the dsn of a server with pgrecall: that of PGRECALL_DSN, or a temporary embedded one.
 
     Args:
-        settings: Those of the embedded server.
+        settings: Settings of the embedded server.
 
     """
     given = os.environ.get(DSN_VARIABLE)
@@ -119,7 +120,7 @@ def database(settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
 
 
 def clock(connection: psycopg.Connection[Any]) -> float:
-    """Milliseconds that the server's process has been on a processor; else those of the wall."""
+    """Milliseconds that the server's process has spent on a processor; else wall time."""
     try:
         path = Path(f"/proc/{connection.info.backend_pid}/schedstat")
         return int(path.read_text(encoding="ascii").split()[0]) / 1e6
@@ -128,19 +129,56 @@ def clock(connection: psycopg.Connection[Any]) -> float:
 
 
 def seconds(work: Callable[..., object], *arguments: object, **options: object) -> float:
-    """Return how long a call takes."""
+    """Return the seconds that a call takes."""
     start = time.perf_counter()
     work(*arguments, **options)
     return time.perf_counter() - start
 
 
+def timed(
+    connection: psycopg.Connection[Any], statement: str, values: Any = None
+) -> tuple[float, list[Any]]:
+    """Return the milliseconds of clock() that a statement takes, and its rows."""
+    began = clock(connection)
+    rows = connection.execute(statement.encode(), values).fetchall()
+    return clock(connection) - began, rows
+
+
+def one(connection: psycopg.Connection[Any], statement: str, values: Any = None) -> Any:
+    """Return the only row of a statement."""
+    (row,) = connection.execute(statement.encode(), values).fetchall()
+    return row
+
+
+def new_bank(recall: Recall, bank: str, **settings: Any) -> None:
+    """Make an empty bank; drop one of that name."""
+    if bank in {known.bank_id for known in recall.banks()}:
+        recall.drop_bank(bank)
+    recall.create_bank(bank, **settings)
+
+
+def show(figures: Mapping[str, float]) -> None:
+    """Print a line for each figure."""
+    width = max(map(len, figures), default=0)
+    for name, figure in figures.items():
+        print(f"{name:{width}} {figure:>14,.6g}", flush=True)
+
+
+def label(size: int) -> str:
+    """Return a number of facts as it stands in the names of figures: 400, 10k, 1m."""
+    for unit, of in (("m", 1_000_000), ("k", 1_000)):
+        if size >= of:
+            return f"{size / of:g}{unit}"
+    return str(size)
+
+
 def machine() -> str:
-    """Say on what machine this runs."""
+    """Describe the machine that this runs on."""
     return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def commit() -> str | None:
-    """Return the commit of the checkout, and whether more than results differ from it."""
+    """Return the commit of the checkout, with -dirty where more than results differ from it."""
     git = ["git", "-C", str(ROOT)]
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     changed = subprocess.run(
@@ -157,7 +195,7 @@ def write(
     settings: Mapping[str, Any],
     dsn: str | None = None,
 ) -> None:
-    """Write the figures with what they were measured on, where --full or --json asks for it."""
+    """Write figures, commit, machine, versions and settings, where --full or --json asks."""
     path: Path | None = options.json
     if options.full and path is None:
         path = RESULTS / f"{options.result.format(**vars(options))}.json"
@@ -171,23 +209,24 @@ def write(
             continue
     if dsn:
         with psycopg.connect(dsn) as connection:
-            row = connection.execute(
+            row = one(
+                connection,
                 "select current_setting('server_version'), pgrecall.version(),"
-                " (select extversion from pg_extension where extname = 'vector')"
-            ).fetchone()
-        assert row is not None
+                " (select extversion from pg_extension where extname = 'vector')",
+            )
         versions |= dict(zip(("postgresql", "pgrecall", "pgvector"), row, strict=True))
+    data = {"data": options.data.name} if "data" in options and options.data.is_file() else {}
     report = {
         "commit": commit(),
         "machine": machine(),
         "versions": versions,
-        "settings": dict(settings),
+        "settings": {**settings, **data, "smoke": options.smoke},
         "figures": dict(figures),
     }
     path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the value that percent of the values do not exceed."""
+    """Return the smallest value that at least percent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

@@ -5,7 +5,8 @@ A report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 * ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
 * ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
 * ``{at: floor}`` says of which commit they are, and where on another machine than ``{at: usual}``.
-* ``{table: speed}`` is that table of peers/tables.py, of results/peers.json.
+* ``{table: speed}`` is that table of peers/tables.py, of results/peers.json; ``{table: worlds}`` is
+  made of the results of all wordings.
 
 Nothing else may be a figure of today, so none can outlive the run that it is from.
 """
@@ -15,10 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from bench.peers import tables
+from bench.worlds.wording import WORDINGS
 
 HERE = Path(__file__).resolve().parent
 README, RESULTS = HERE / "README.md", HERE / "results"
@@ -95,8 +98,24 @@ def filled(found: re.Match[str]) -> str:
 
 
 def filled_table(name: str) -> str:
-    """Return a table of peers/tables.py."""
-    return tables.TABLES[name](read("peers"))
+    """Return a table of peers/tables.py, or that of the worlds."""
+    return worlds() if name == "worlds" else tables.TABLES[name](read("peers"))
+
+
+def worlds() -> str:
+    """Return recall@10 / how often the first fact answers, by kind of question and wording."""
+    results = [read(f"worlds-{wording}")["figures"] for wording in WORDINGS]
+    found = (re.fullmatch(r"worlds\.(\w+)\.first", name) for name in results[0])
+    rows = []
+    for kind in (one[1] for one in found if one):
+        label = f"**all, {kind}**" if kind in ("fused", "reranked") else kind
+        pairs = ([of[f"worlds.{kind}.{what}"] for what in ("recall10", "first")] for of in results)
+        rows.append(" | ".join([label, *(f"{among:.2f} / {first:.2f}" for among, first in pairs)]))
+    half = (len(rows) + 1) // 2
+    head = " | ".join(["kind", *WORDINGS])
+    both = zip_longest(rows[:half], rows[half:], fillvalue=" | " * len(WORDINGS))
+    lines = [f"| {left} | {right} |" for left, right in [(head, head), *both]]
+    return "\n".join([lines[0], "|---" * 2 * (1 + len(WORDINGS)) + "|", *lines[1:]])
 
 
 def written(page: Path = README) -> str:

@@ -996,9 +996,10 @@ create type pgrecall.arm_hit as (
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
-'in the query; null where it does not. via: the path that led there, {"entities": [...], '
-'"relations": [...], "facts": [...]}; null where there is none. background: for arms that compare '
-'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
+'in the query; null where it does not. via: the path that led there, as one text of ids in a JSON '
+'string, which hybrid_recall() resolves into the object that a row of its answer has; null where '
+'there is none. background: for arms that compare embeddings, the similarity that a quarter of the '
+'bank reaches; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -3891,8 +3892,8 @@ comment on function pgrecall_internal._matches_phrases is
 'Whether the fields contain all phrases and no exclusion.';
 
 -- values/similarity.sql
--- Similarity: what a cosine counts as, on the scale of a bank (operations/calibration.sql), and the
--- direction of questions, by which the semantic arm knows a vector that is near them all.
+-- Similarity: the value of a cosine on the scale of a bank (operations/calibration.sql), and the
+-- direction of questions, by which the semantic arm recognises a vector that is near all of them.
 create or replace function pgrecall_internal._similarity(
   cosine double precision, low double precision, high double precision)
 returns double precision
@@ -3903,8 +3904,8 @@ return case
   else 0.7 + 0.3 * (cosine - high) / (1 - high)
 end;
 comment on function pgrecall_internal._similarity is
-'What a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and below, -1 at least; '
-'the cosine itself where low is null.';
+'The similarity that a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and '
+'below, -1 at least. The cosine itself where low is null.';
 
 create or replace function pgrecall_internal._question_direction(model text, dimensions integer)
 returns halfvec
@@ -3932,8 +3933,8 @@ return case when model = 'pgrecall-small-2' and dimensions = 768 then (
     '3,1,1,4,1,0,-2,-4,1,2,-1,0,0,-1,1,0,4,0,2,1,2,-5,-3,-2,1,-2,0,3,-5,-2,3,0,4,4,2,-3,1,-1,-2,'
     '-2,3,1,2,1,-3,1,-3,-4,1,2,0,2,0]')::halfvec end;
 comment on function pgrecall_internal._question_direction is
-'What the embeddings of questions of a model have in common, of any length: the mean of 800, as '
-'bench/training/question_direction.py prints it. Null where it is not known.';
+'The direction that the embeddings of questions of a model share, of any length: the mean of 800, '
+'as bench/training/question_direction.py prints it. Null where it is not known.';
 
 -- values/version.sql
 create or replace function pgrecall.version()
@@ -6302,7 +6303,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._co_mentions is
-'Entities mentioned in the same facts as an entity, and in how many; limited to its latest 100 '
+'Entities that are mentioned in the same facts as an entity, and in how many of its latest 100 '
 'facts of each type.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
@@ -6319,8 +6320,9 @@ declare
   runs   text[];
   firsts integer[];
 begin
-  -- Most questions name nobody. Whether one does, and from which word on, is cheaper to find out
-  -- than all phrases with their places; where spaces do not set words apart, these are needed.
+  -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
+  -- at which words, than to list all its phrases with their positions. Text without spaces between
+  -- words needs the phrases.
   if query !~ ('[' || pgrecall_internal._cjk() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
@@ -6352,7 +6354,7 @@ begin
   return query
   with phrase as materialized (
     select p.*,
-           -- The genitive of German and Dutch, "Anas Chefin".
+           -- The German and Dutch genitive: "Anas Chefin".
            case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
                      and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
                 then left(p.phrase, -1) end as stem
@@ -6439,10 +6441,10 @@ end;
 $$;
 comment on function pgrecall.query_entities is
 'Entities named in a query: the longest names that occur in it, of at most eight words or twelve '
-'Chinese, Japanese or Korean letters, and all entities that have it as an alias. confidence, 0 to '
-'1, is the confidence in the alias. Where several entities have a name, each gets its share of '
-'confidence x (1 + 4 n): n is the number of other names in the query whose entities occur with it '
-'in its latest facts. Errors: RC001.';
+'Chinese, Japanese or Korean letters, and all entities that have such a name as an alias. '
+'confidence, 0 to 1, is the confidence in the alias. Where several entities have a name, each gets '
+'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
+'occur with it in its latest facts. Errors: RC001.';
 
 create or replace function pgrecall.without_names(bank text, query text)
 returns text
@@ -6458,7 +6460,7 @@ declare
   names    pgrecall_internal.named_entity[];
   span     record;
   kept     text := '';
-  upto     integer := 0;  -- what comes before is kept or left out
+  upto     integer := 0;  -- up to here all is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
@@ -6528,7 +6530,8 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- Called in a from clause, so that it is inlined; a range keeps to the primary key.
+  -- Called in a from clause, so that it is inlined. The range makes the planner use the primary
+  -- key.
   select count(*)
   from (
     select from pgrecall.mention m
@@ -6597,9 +6600,9 @@ end;
 $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
-'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is '
-'never null, so that the whole is not.';
+'documents of N that hold the lexeme. kind is memory or message. Expansion terms have half their '
+'IDF. idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, '
+'so that the row as a whole is not null.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -6618,7 +6621,8 @@ begin
     counted := counted + counts[first];
     first := first + 1;
   end loop;
-  -- Where all words together are in few documents, choosing takes longer than scoring them.
+  -- Where few documents hold any of the words, it takes less time to score all of them than to
+  -- choose.
   foreach count in array counts[first:] loop
     others := others + count;
   end loop;
@@ -6628,10 +6632,10 @@ begin
     return;
   end if;
 
-  -- From the ten rarest others, sets are taken by their sum of IDFs while they fit: a document
-  -- without a single must contain one of them. A taken set makes its supersets redundant. Words of
-  -- one question co-occur about three times as often as by chance; sets with few documents are not
-  -- extended.
+  -- Sets are made of the ten rarest other words, and taken by their sum of IDFs while they fit: a
+  -- document with none of the singles must contain all words of one set. A taken set makes its
+  -- supersets redundant. Words of one question co-occur about three times as often as by chance. A
+  -- set with few documents is not extended.
   with recursive word as (
     select *
     from   unnest(dimensions[first : first + 9], idfs[first : first + 9], counts[first : first + 9])
@@ -6676,8 +6680,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._candidates is
-'Which documents to score, about candidate_limit: those with any of the singles, or with all of '
-'any of the sets (arrays of dimensions, rarest first). Empty where no set of words is that rare.';
+'Which documents to score, about candidate_limit: those with any of singles, or with all '
+'dimensions of one of sets (arrays, rarest first). Both are empty where no set of words is rare '
+'enough.';
 
 create or replace function pgrecall_internal._scoped_keys(
   bank_id text, fact_type text, dimensions integer[])
@@ -6689,7 +6694,7 @@ return array(
   from   unnest(dimensions) as d
 );
 comment on function pgrecall_internal._scoped_keys is
-'Keys of lexemes in the lexical index, as _lexical_keys() makes them of a document.';
+'Keys of lexemes in the lexical index, as _lexical_keys() makes them from a document.';
 
 create or replace function pgrecall_internal._recheck_lexemes(
   bank pgrecall.bank, kind text, ids bigint[], lexemes text[])
@@ -6742,8 +6747,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recheck_lexemes is
-'The documents that do contain one of the lexemes: a score may stem from another lexeme of the '
-'same dimension.';
+'Those of the documents that really contain one of the lexemes. A score may stem from another '
+'lexeme of the same dimension.';
 
 -- request/request.sql
 -- A recall is resolved once, on entry, into one value of type pgrecall_internal.request: the row of
@@ -6823,7 +6828,7 @@ begin
   request.words := request.query;
   request.phrases := '{}';
   request.excluded := '{}';
-  -- Another letter may be a form of a quote or a dash.
+  -- A character outside ASCII may be a form of a quote or a dash.
   if request.query ~ '["-]' or octet_length(request.query) > length(request.query) then
     parsed := pgrecall_internal._parsed_query(request.query);
     request.words := parsed.words;
@@ -6872,7 +6877,7 @@ declare
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
-  -- Where the window is open on a side, only an occurrence that is open there spans it: one that
+  -- An occurrence spans the open side of a window only if it is open on that side too, that is,
   -- reaches beyond every finite time.
   before jsonb := jsonb_build_array(
     null, coalesce(to_jsonb(nullif(starts, '-infinity')), '"4714-11-24T00:00:00Z BC"'));
@@ -6900,9 +6905,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._window_filter is
-'The condition of time_mode filter: occurred overlaps the window, or, with time_basis mentioned '
-'and without occurred, mentioned_at lies in it. is_events: '
-'occurred begins, ends or lies in the window, and does not merely span it.';
+'The condition of time_mode = filter: occurred overlaps the window. With time_basis = mentioned, a '
+'memory without occurred meets it if its mentioned_at lies in the window. is_events: occurred must '
+'begin, end or lie in the window, and not just span it.';
 
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
@@ -6921,7 +6926,8 @@ return nullif(
             during, options ->> 'time_basis', options ->> 'time_mode' = 'events')) end,
   '["and"]');
 comment on function pgrecall_internal._whole_filter is
-'Filter, tags, option entity and the window of time_mode filter as one condition; null: none.';
+'The filter, the tags, option entity and the window of time_mode = filter as one condition. Null: '
+'there is none.';
 
 create or replace function pgrecall_internal._hinted_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
@@ -7063,9 +7069,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._request is
-'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
-'arms need. arm: the arm that is called alone; the query may then be empty. Errors: see the head '
-'of this file.';
+'Checks the arguments of a recall, fills in the defaults of the bank, and looks up all that the '
+'arms need. arm: the arm that is called alone; the query may then be empty. Errors: those of '
+'hybrid_recall().';
 
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)
@@ -7080,10 +7086,11 @@ declare
   places integer[];
   tried  integer;
 begin
-  -- The first ones are nearly always enough; if not, all are checked.
+  -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null and cardinality(memory_ids[1:tried]) = (
-         -- One scan, which tells nearly always that all are, takes a third of a scan for each.
+         -- Nearly always all are visible. One scan that says so takes a third of the time of a scan
+         -- for each memory.
          select count(*)
          from   pgrecall.memory m
          where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids[1:tried])
@@ -7136,8 +7143,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
-'The places, from 1, of the first so many memories that have one of fact_types (any where that is '
-'null), are valid as of the recall and pass its filter.';
+'The positions, from 1, of the first most memories that have one of fact_types (any type where '
+'that is null), are valid as of the recall, and pass its filter.';
 
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
@@ -7326,7 +7333,8 @@ declare
   given text[];
   keys  text[];
 begin
-  -- The whole query, and runs of one to five words, with and without the punctuation around them.
+  -- The whole query, and runs of one to five of its words, with and without the punctuation around
+  -- them.
   keys := array(
     select trim(asked)
     union
@@ -7360,8 +7368,8 @@ begin
                  as score
         from   unnest($5) as k(key)
         cross  join lateral (
-          -- Only one index provides this range in this order, however small the planner estimates
-          -- the bank.
+          -- Only one index provides this range in this order, however small the planner believes
+          -- the bank to be.
           select x.*
           from   pgrecall.memory x
           where  x.bank_id = $1 and x.fact_key is not null
@@ -7431,27 +7439,27 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm is
-'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: up to '
-'five of them among the first 200, or the whole query. score is the length of the key: a longer '
-'one is more specific. Errors: RC001, RC008, RC011, 22023.';
+'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
+'of one to five of the first 200 words, or the whole query. score is the length of the key: a '
+'longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
 
 -- arms/semantic.sql
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
 -- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
--- on bank, type and model, until index_plan() has had a partial HNSW index built for a pair of bank
--- and fact type; then that index is used where it is cheaper. It returns more candidates than
--- needed (twice, five times by signs or leading elements, 100 at least), because ended memories,
--- and several questions of one memory, take places. Where a filter leaves too few, the search is
--- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
--- vector.
+-- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
+-- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
+-- needed (twice as many, by signs or leading elements five times, 100 at least), because ended
+-- memories, and several questions of one memory, take places. Where a filter leaves too few, the
+-- search is exact, up to option exact_limit. A memory with anticipated questions counts once, by
+-- its best vector.
 
--- A hub is a vector that is near all questions, as the mean of many is. Facts lie apart from
--- questions: what the cosine of a fact with the direction of questions has above five standard
--- deviations more than the median of the bank is taken off its similarity fourfold. A deviation is
--- 1.48 times the way from the median to the quartile away from questions, which hubs in the sample
--- move little. Of 8,500 facts measured three have any. A vector that is kept just below that is not
--- lowered, nor is one that is near a single question.
+-- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
+-- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
+-- the bank by more than five standard deviations, four times the excess is taken off its
+-- similarity. The deviation is 1.48 times the distance from the median to the quartile farther from
+-- questions, which hubs in the sample move little. Of 8,500 facts measured, three have an excess. A
+-- vector just below this limit is not lowered, nor is one that is near a single question.
 create or replace function pgrecall_internal._lower_hubs(
   bank pgrecall.bank, direction halfvec, most double precision, floor double precision,
   inout memory_ids bigint[], inout scores double precision[])
@@ -7486,8 +7494,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lower_hubs is
-'Hits of the semantic arm, best first, without what hubs have above others. most: the cosine with '
-'direction that a fact has at most.';
+'Hits of the semantic arm, best first, after the excess of hubs is taken off their scores. most: '
+'the highest cosine with direction that has no excess.';
 
 create or replace function pgrecall_internal._semantic_search(
   request    pgrecall_internal.request,
@@ -7520,8 +7528,8 @@ declare
   low         double precision := bank.low_cosine;
   high        double precision := bank.high_cosine;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
-  -- Leaves room for ended memories, which are removed afterwards; a filter removes these itself.
-  -- Candidates by signs or leading elements are compared again.
+  -- Leaves room for ended memories, which are removed afterwards; with a filter, the search itself
+  -- leaves them out. Candidates by signs or leading elements are compared again.
   fetched     bigint := greatest(100, depth * case
     when bank.vector_search <> 'full' then 5
     when filter is null then 2
@@ -7567,8 +7575,8 @@ begin
                        greatest(fetched, least(20000, elements / 20))::text, true);
   end if;
 
-  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards;
-  -- with one, memory is filtered first and joined to its vectors.
+  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
+  -- With one, memories are filtered first and then joined to their vectors.
   exact := case when filter is null then
     $sql$
       select e.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -7591,8 +7599,8 @@ begin
       limit  $7
     $sql$, request.visible_sql)
   end;
-  -- The inner order is by the indexed expression, whose dimensions are a constant; its candidates
-  -- are reranked by whole vectors.
+  -- The inner order is by the indexed expression, whose dimensions are a constant. Whole vectors
+  -- rerank its candidates.
   hnsw := case when hnsw_types <> '{}' then format(
     $sql$
       select n.memory_id, n.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -7622,7 +7630,8 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search, planned once a session. What follows needs the nearest of all types.
+      -- The usual search: a static statement, planned once a session. What follows needs the
+      -- nearest of all types.
       with nearest as materialized (
         select n.memory_id, n.distance
         from   unnest(request.fact_types) as t(fact_type)
@@ -7660,7 +7669,7 @@ begin
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
 
       -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer gave up early; with a filter depth rows are enough.
+      -- returned fewer gave up early; with a filter, depth rows are enough.
       select max(t.score) filter (where t.count >= fetched),
              array_agg(t.fact_type) filter (
                where t.fact_type = any (hnsw_types) and t.score >= floor
@@ -7715,13 +7724,13 @@ begin
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
-    -- Fetch more where ended memories, or many questions of one, took the place of others.
+    -- Fetch more where ended memories, or many questions of one memory, took the places of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := 10 * fetched;
   end loop;
 
-  -- Of less than half a sample, the best hits are too large a part. In the order of the index by
-  -- fact type, no more rows are read than are sampled, however few a type has.
+  -- In less than half a sample, the best hits are too large a part. In the order of the index by
+  -- fact type, no more rows are read than sampled, however few a type has.
   select case when count(*) >= 50 then
            greatest(floor, percentile_cont(0.75) within group (order by s.score)) end,
          case when count(*) >= 50 then
@@ -7770,11 +7779,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
-'Hits of the semantic arms, nearest first; background: the similarity that a quarter of a sample '
-'of 100 has at least; null: fewer than 50 are there; note: the access path of each type. '
-'hnsw_types: types to search by index; null: where there is one and it is cheaper. hint, and '
-'warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than 100 '
-'lines because its statement is built once and run again with other types or a larger limit.';
+'Hits of the semantic arms, nearest first. background: the similarity that a quarter of a sample '
+'of 100 vectors reaches; null where there are fewer than 50. note: the access path of each type. '
+'hnsw_types: types to search by index; null: those that have an index, where it is cheaper. hint, '
+'and warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than '
+'100 lines because its statement is built once and run again with other types or a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -7826,12 +7835,12 @@ begin
 end;
 $$;
 comment on function pgrecall.semantic_arm is
-'Memories nearest in meaning. score is the cosine similarity, -1 to 1, or what calibrate_bank() '
-'counts it as, not below the bank''s option similarity_floor; of the packaged model without what '
-'makes a fact near to every question. A memory with anticipated questions counts once, by its best '
-'vector. A fact type with an index, see index_plan(), is searched by it '
-'where that is faster; warning 01RC2: it gave up before enough memories passed the filter. Errors: '
-'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'Memories nearest in meaning. score is the cosine similarity, -1 to 1, on the scale that '
+'calibrate_bank() set, and not below the bank''s option similarity_floor. With the packaged model, '
+'what makes a fact near to every question is taken off. A memory with anticipated questions counts '
+'once, by its best vector. A fact type with an index, see index_plan(), is searched by it where '
+'that is faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
+'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -7876,9 +7885,9 @@ comment on function pgrecall.hypothetical_arm is
 -- arms/source.sql
 -- The source arm: other memories of the sources of the best hits, the best source first.
 --
--- Text of the same document or conversation as a good hit often completes it. The arm takes the
--- sources of the 10 best hits of the arms before it and returns their newest memories. Its weight
--- is 0 unless a bank or a call says otherwise: where facts are short turns of long conversations it
+-- Text from the same document or conversation often completes a good hit. The arm takes the sources
+-- of the 10 best hits of the arms before it and returns their newest memories. Its weight is 0
+-- unless a bank or a call sets it: where facts are short turns of long conversations, the arm
 -- brings more noise than answers.
 create or replace function pgrecall_internal._source_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -7941,27 +7950,27 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._source_arm is
-'Worker of the source arm. score = 1 / the rank of the best hit of the source.';
+'Worker of the source arm. score is 1 / the rank of the best hit of the source.';
 
 -- arms/temporal.sql
 -- The temporal arm: what happened in a window of time or near it.
 --
--- Entry points are the memories whose occurred overlaps the window, or lies up to 3 days before it
--- or some days after it (_slack_after(): people report events later), read through the btree on
--- time; with an embedding, similarity ranks them. A window raises scores and does not filter;
--- option time_mode does. Where links lead from here, the graph arm follows.
+-- It finds the memories whose occurred overlaps the window, or lies up to 3 days before or some
+-- days after it (_slack_after()), through the btree on time. With an embedding, similarity also
+-- ranks them. A window raises scores; only option time_mode makes it a filter. The graph arm
+-- follows links from these memories.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
--- People report events later: those of a day within the week, those of a month within the next.
+-- People report events later: those of a day within a week, those of a month within the next month.
 return interval '7 days' + case
   when isfinite(lower(during)) and isfinite(upper(during))
     then least(0.75 * (upper(during) - lower(during)), interval '30 days')
   else interval '0'
 end;
 comment on function pgrecall_internal._slack_after is
-'Slack after a window: 7 days plus three quarters of its length, of which at most 30 days. Before '
-'a window it is 3 days.';
+'Slack after a window: 7 days plus three quarters of its length, at most 30 days of that. The '
+'slack before a window is 3 days.';
 
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
@@ -7974,7 +7983,8 @@ declare
   timed     text;
   branch    text;
 begin
-  -- Beyond the last 276 years and the first 13 of what PostgreSQL can tell there is no slack.
+  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
+  -- because the slack might not fit.
   during_at := tstzrange(
     case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
          else '-infinity' end,
@@ -7982,8 +7992,8 @@ begin
          else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
 
-  -- The bounds again as scalars, for the btree. What begins after the window is read apart, nearest
-  -- first: in a dense bank it would keep out what happened in the window.
+  -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
+  -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
   foreach timed in array case request.options ->> 'time_basis'
     when 'mentioned' then '{occurred,mentioned}' else '{occurred}'::text[] end
   loop
@@ -8050,7 +8060,7 @@ begin
     case when request.embedding is null
       then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
     else
-      -- Vectors are read in one scan: one for each memory takes four times as long.
+      -- All vectors are read in one scan. A scan for each memory takes four times as long.
       $sql$
         select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
         from (
@@ -8072,7 +8082,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._temporal_search is
-'Memories in the window of a request or near it, best first.';
+'Memories in the time window of a request or near it, best first.';
 
 create or replace function pgrecall_internal._temporal_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -8120,27 +8130,27 @@ begin
 end;
 $$;
 comment on function pgrecall.temporal_arm is
-'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
-'quarters of its length, 30 days of that at most). time_basis => ''mentioned'' uses mentioned_at '
-'where occurred is null. score = proximity, 1 within and 0.9 falling to 0 around it, times '
-'(0.75 + 0.25 similarity) where an embedding is given; a memory without one has similarity 0. '
-'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'Memories that occurred within a window or near it: up to 3 days before; after it up to 7 days and '
+'three quarters of its length, at most 30 days of that. time_basis => ''mentioned'' uses '
+'mentioned_at where occurred is null. score is the proximity, 1 within the window and 0.9 falling '
+'to 0 around it, times (0.75 + 0.25 similarity) where an embedding is given; a memory without one '
+'has similarity 0. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 -- arms/textsearch.sql
--- The other backend of the lexical arm: the index of the extension pg_textsearch, where a bank asks
--- for it by its setting lexical_backend and the extension is installed.
+-- The other backend of the lexical arm: the index of the extension pg_textsearch, for banks whose
+-- setting lexical_backend asks for it, where the extension is installed.
 --
--- Facts of such banks carry lexical_document, their lexemes as numbers of the bank, so that words,
--- fields and languages are as in the arm. There is one index for all of these banks;
--- lexical_index_plan() returns the statements that make and drop it. The arm itself answers
--- phrases, exclusions and messages, and everything while the index is missing.
+-- Facts of such banks carry lexical_document, their lexemes as numbers that the bank assigns, so
+-- that words, fields and languages are treated as in the arm. There is one index for all these
+-- banks; lexical_index_plan() returns the statements that create and drop it. The arm itself
+-- answers phrases, exclusions and messages, and all queries while the index is missing.
 create or replace function pgrecall_internal._textsearch(
   request pgrecall_internal.request,
   out ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- The index returns rows in order; with a sort each row of the bank would be scored separately.
+-- The index returns rows in order. A sort would score each row of the bank separately.
 set enable_sort = off
 as $$
 declare
@@ -8186,8 +8196,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._textsearch is
-'The memories of a bank that its index of pg_textsearch finds by lexemes, and their BM25 scores; '
-'null, with a notice, where the index is missing.';
+'The memories of a bank that the index of pg_textsearch finds by lexemes, and their BM25 scores. '
+'Null, with a notice, where the index is missing.';
 
 create or replace function pgrecall.lexical_index_plan()
 returns setof pgrecall.index_statement
@@ -8221,19 +8231,19 @@ end;
 $$;
 comment on function pgrecall.lexical_index_plan is
 'Statements that are due for the index of the banks whose lexical_backend is pg_textsearch, in '
-'order; run them outside a transaction, as a role that sees all banks. There is one index for all '
+'order. Run them outside a transaction, as a role that sees all banks. There is one index for all '
 'such banks: k1 and b are 1.2 and 0.75 for each, and BM25 counts with the number of facts and the '
-'mean length of all of them together; dead versions of facts count until they are vacuumed. It '
-'must be built concurrently: built otherwise, pg_textsearch 1.0.0 misses facts that were updated '
-'in place.';
+'mean length of all of them together; dead versions of facts count until they are vacuumed. The '
+'index must be built concurrently: otherwise pg_textsearch 1.0.0 misses facts that were updated in '
+'place.';
 
 -- arms/lexical.sql
 -- The lexical arm: memories that share words with the query, ranked by true BM25.
 --
--- Each memory stores the BM25 weights of its lexemes as a sparse vector; a GIN index on lexemes
--- hashed with bank and fact type finds candidates, by the rarest words and sets of words
+-- Each memory stores the BM25 weights of its lexemes as a sparse vector. A GIN index on lexemes,
+-- hashed with bank and fact type, finds candidates by the rarest words and sets of words
 -- (request/term.sql), and one inner product with the IDFs of the query ranks them. Phrases must
--- stand in the text and exclusions must not (values/phrase.sql). The message arm uses the same
+-- occur in the text, excluded words must not (values/phrase.sql). The message arm uses the same
 -- search over raw messages. A bank may use pg_textsearch for its memories instead
 -- (arms/textsearch.sql).
 create or replace function pgrecall_internal._lexical_search(
@@ -8242,9 +8252,9 @@ create or replace function pgrecall_internal._lexical_search(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Starting a parallel worker takes longer than its work.
+-- To start a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
--- The cached plan must use the index of keys, also where it was made while the table was small.
+-- The cached plan must use the index of keys, even if it was made while the table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -8275,8 +8285,8 @@ begin
   end if;
   if ids is null then
     if request.phrases <> '{}' then
-      -- Facts with all the words of the phrases, identifiers by their parts. A single Chinese,
-      -- Japanese or Korean letter is not indexed inside a word.
+      -- Candidates have all words of the phrases, and all parts of their identifiers. A single
+      -- Chinese, Japanese or Korean letter is not indexed inside a word.
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
@@ -8284,8 +8294,8 @@ begin
         where  l.lexeme !~ ('^[' || pgrecall_internal._cjk() || ']$')
       );
     end if;
-    -- A quarter of the limit first: it finds nearly all of the best; the whole limit follows where
-    -- it yields too few.
+    -- A quarter of the limit finds nearly all of the best. The whole limit follows where that
+    -- yields too few.
     foreach part in array array[limits / 4, limits] loop
       if required <> '{}' then
         matches := format(
@@ -8297,7 +8307,8 @@ begin
         if kind = 'memory' and chosen.sets = '{}' and chosen.singles = terms.dimensions
            and request.filter is null and not has_phrase
         then
-          -- The usual search of a bank that is not large, planned once a session.
+          -- The usual search of a bank that is not large: a static statement, planned once a
+          -- session.
           select array_agg(t.id order by t.score desc, t.id desc),
                  array_agg(t.score order by t.score desc, t.id desc),
                  array_agg(t.id) filter (
@@ -8315,7 +8326,7 @@ begin
                 and  (m.valid_to is null or m.valid_to > request.as_of)
                 and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
                      && array(
-                       -- As _scoped_keys(), which would be entered for each type.
+                       -- The same as _scoped_keys(), which would be called for each type.
                        select hashint8extended(
                                 d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                        from   unnest(chosen.singles) as d)
@@ -8329,8 +8340,8 @@ begin
           is_built := false;
           exit;
         end if;
-        -- Sets that differ in the last word share a scan, which reads the posting lists of the
-        -- others once.
+        -- Sets that differ only in the last word share a scan, which reads the posting lists of the
+        -- other words once.
         select string_agg(c.condition, ' or ')
         into   matches
         from (
@@ -8398,8 +8409,8 @@ begin
     end loop;
   end if;
 
-  -- A score may stem from another lexeme of the same dimension. Where the bank has such a pair, and
-  -- for documents not counted yet, the text is rechecked.
+  -- A score may stem from another lexeme of the same dimension. The text is rechecked where the
+  -- bank has such a pair, and in documents that are not counted yet.
   if is_built then
     doubtful := array(
       select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
@@ -8417,8 +8428,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lexical_search is
-'Hits of the lexical arm (kind memory) or the message arm (kind message), best first. It is longer '
-'than 100 lines because its statement is built from the chosen candidates.';
+'Hits of the lexical arm (kind = memory) or of the message arm (kind = message), best first. It is '
+'longer than 100 lines because its statement is built from the chosen candidates.';
 
 create or replace function pgrecall_internal._has_word(
   request pgrecall_internal.request, kind text, terms pgrecall_internal.terms)
@@ -8434,7 +8445,7 @@ begin
     return false;
   elsif 0 < any (terms.counts) then
     return true;
-  -- Uncounted documents may hold any word.
+  -- Documents that are not counted yet may hold any word.
   elsif kind = 'memory' then
     return coalesce((
       select m.memory_id from pgrecall.memory m
@@ -8450,7 +8461,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._has_word is
-'Whether a collection may hold a word of the query.';
+'Whether the memories or messages of a bank may hold a word of the query.';
 
 create or replace function pgrecall_internal._lexical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -8498,18 +8509,19 @@ begin
 end;
 $$;
 comment on function pgrecall.lexical_arm is
-'Memories that share words with the query; "phrases in quotes" must occur as adjacent words, '
-'-words must not occur. score is BM25 (Robertson and Zaragoza 2009, IDF as in Lucene), above 0. Up '
-'to about candidate_limit memories are scored, those with the rarest words, fewer where these are '
-'enough; the first 16,000 characters of a query are read. Errors: RC001, RC008, RC011, 22023.';
+'Memories that share words with the query. The words of a "phrase in quotes" must be adjacent in a '
+'memory; a -word must not occur in it. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
+'Lucene), above 0. About candidate_limit memories at most are scored, those with the rarest words, '
+'and fewer where these are enough. The first 16,000 characters of a query are read. Errors: RC001, '
+'RC008, RC011, 22023.';
 
 -- arms/message.sql
--- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
+-- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
 --
--- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds
--- a message, so its score says how sure it is: the share of the highest score that the words of
--- the query allow. Filters apply to memories, so a recall with a filter leaves messages out. Its
--- rows are of kind message; message_context() returns what was said before and after.
+-- It covers what was not extracted as a fact. No other arm finds messages, so the score itself says
+-- how certain a hit is: it is the share of the highest score that the words of the query allow.
+-- Filters apply to memories, so a recall with a filter leaves messages out. Rows of this arm are of
+-- kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -8556,7 +8568,7 @@ end;
 $$;
 comment on function pgrecall.message_arm is
 'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
-'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, '
+'lexical_arm(). memory_id is the message_id. score is BM25 over the sum of the query''s IDFs, '
 'above 0: a short message with all words comes near 1. Errors: RC001, 22023.';
 
 -- graph/similar.sql
@@ -8655,9 +8667,9 @@ comment on function pgrecall_internal._similar_memories is
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
 --
--- Both serve people and agents that show why facts are connected; a recall does not use them.
--- path() searches from both ends, the smaller frontier first, and gives up beyond 2,000 entities,
--- so that a hub does not make it read the bank.
+-- Both serve people and agents that show why facts are connected. A recall does not use them.
+-- path() searches from both ends, the smaller frontier first, and stops when one side has more than
+-- 2,000 entities, so that a hub does not make it read the whole bank.
 create or replace function pgrecall.neighbours(
   bank text, memory_id bigint, top_k integer default 50)
 returns setof pgrecall.neighbour
@@ -8758,12 +8770,12 @@ begin
 end;
 $$;
 comment on function pgrecall.neighbours is
-'Neighbours of a memory in the graph, strongest first, a row for each reason. via is the kind of '
-'the link, semantic for the 5 most similar of 0.7 or more, or entity where both name the same; '
-'weight, 0 to 1, is that of the link, the similarity, or tanh(0.5 n) with n the rarity-weighted '
-'number of shared entities; why says it in words. Only the latest 50 '
-'memories of each type per entity are considered. Superseded memories are included. Errors: RC001, '
-'RC010 unknown memory, 22023.';
+'Neighbours of a memory in the graph, strongest first, with a row for each reason. via is the kind '
+'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
+'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
+'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
+'latest 50 memories of each type per entity are considered. Superseded memories are included. '
+'Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
@@ -8824,14 +8836,14 @@ begin
            select from pgrecall.memory m
            where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
              and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-  -- A relation is stronger than a mention; the latest is chosen.
+  -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
 $$;
 comment on function pgrecall_internal._steps is
-'Entities one step from any of these, and the step: a relation in either direction, else a fact '
-'that names both; those alone that hold now. Per entity the newest 50 relations in each direction '
-'and 50 facts of each type are followed.';
+'Entities one step from any of these entities, and the step: a relation in either direction, or '
+'else a fact that names both. Only what holds now counts. Per entity the newest 50 relations in '
+'each direction and 50 facts of each type are followed.';
 
 create or replace function pgrecall.path(
   bank text, entity_a bigint, entity_b bigint, longest integer default 6)
@@ -8861,7 +8873,7 @@ begin
     return;
   end if;
 
-  -- The smaller frontier is expanded, until they meet; a side ends at 2,000 entities.
+  -- The smaller frontier is expanded until the two meet, or a side has more than 2,000 entities.
   for n in 1 .. longest loop
     exit when a_rim = '{}' or b_rim = '{}'
            or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
@@ -8935,17 +8947,17 @@ begin
 end;
 $$;
 comment on function pgrecall.path is
-'A shortest path between two entities of at most longest steps (1 to 10), in order; no row where '
-'there is none. A step is a relation, in either direction, else a fact that names both ("mentioned '
-'with"), of facts that hold now; memory_id is the fact, and why says it in words, the relation in '
-'the direction in which it holds. Per entity the newest 50 relations in each direction and 50 '
-'facts of each type are followed, and from either end it gives up beyond 2,000 entities, so that '
-'it may miss a path through a hub. Ids: query_entities(). Errors: RC001, RC013 unknown entity, '
-'22023.';
+'A shortest path between two entities, of at most longest steps (1 to 10), in order; no row where '
+'there is none. A step is a relation in either direction, or else a fact that names both '
+'("mentioned with"); only facts that hold now count. memory_id is the fact, and why says the step '
+'in words, with the relation in the direction in which it holds. Per entity the newest 50 '
+'relations in each direction and 50 facts of each type are followed, and the search stops when '
+'either side has more than 2,000 entities, so that it may miss a path through a hub. Ids: '
+'query_entities(). Errors: RC001, RC013 unknown entity, 22023.';
 
 -- graph/word.sql
--- The words by which a question asks for edges of the graph: the boss of somebody, whom somebody
--- reports to, why, what came of it.
+-- The words by which a question asks for edges of the graph: "the boss of", "reports to", "why",
+-- "what came of".
 --
 -- default_relation_words() is a lexicon of common relations (work, family, place, ownership,
 -- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
@@ -9148,7 +9160,8 @@ begin atomic
      'causa profunda,grondoorzaak');
 end;
 comment on function pgrecall_internal._cause_rows is
-'The lexicon of causal links: words that ask for causes, for effects, and for the root of all.';
+'The lexicon of causal links: words that ask for causes, for effects, and for the root of all '
+'causes.';
 
 create or replace function pgrecall_internal._relation_words()
 returns jsonb
@@ -9176,9 +9189,9 @@ begin atomic
   ) as w;
 end;
 comment on function pgrecall_internal._relation_words is
-'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
-'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
-'recall of a session makes it.';
+'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}. The '
+'numbers are rows of _relation_rows(). It is an eighth the size of default_relation_words(), '
+'because the first recall of a session has to build it.';
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -9199,7 +9212,8 @@ begin atomic
   where  r.row::text = substr(_meanings.meaning, 6) and k.kind <> '';
 end;
 comment on function pgrecall_internal._meanings is
-'A meaning of _relation_words() as default_relation_words() has it: one for each kind of its row.';
+'A meaning of _relation_words() in the form of default_relation_words(): one for each kind of its '
+'row.';
 
 create or replace function pgrecall.default_relation_words()
 returns jsonb
@@ -9258,7 +9272,7 @@ begin
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
     cross  join lateral (
-      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
+      -- The lexicon is a constant of the plan: it is built once a session and looked up by key.
       select pgrecall_internal._relation_words() -> p.word as known
       offset 0
     ) as w
@@ -9268,7 +9282,7 @@ begin
   asked as materialized (
     select m.meaning, split_part(translate(m.meaning, '<', '>'), '>', 1) as role,
            substr(m.meaning, 6) as kind, substr(m.meaning, 5, 1) = '>' as is_forth,
-           -- A verb before a name has it as object, one behind it as subject.
+           -- A name after a verb is its object, a name before a verb its subject.
            p.first > (select min(n.last) from name n) as is_behind,
            dense_rank() over (order by p.first, p.last) as n, p.more
     from   phrase p
@@ -9308,27 +9322,28 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._asked_edges is
-'What edges a query asks for. keys: kinds of relations with the way to follow them, reports_to> '
-'along and reports_to< against it; bits: the words of the query, a bit each, that ask for it. '
-'causes: cause or effect, the direction of causal links; is_root: the cause without a further one. '
-'A noun tells the way itself, a verb by whether it stands before or behind the name.';
+'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
+'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
+'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
+'whether the query asks for the cause behind all others. A noun gives the direction itself, a verb '
+'by its position before or after the name.';
 
 -- graph/walk.sql
--- Walks along relations from the entities that a question names, and from those that the best
--- hits mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
+-- Walks along relations from the entities that a question names, and from those that the best hits
+-- mention. They answer questions that ask for a chain: "the home of Ana's boss".
 --
--- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the
--- entity, divided among the relations of that kind and direction, so that "Ana's boss" outweighs
--- "whom Ana manages". How likely a path is tells the question itself: the sum of what the kinds
--- on it mean (retain/usage.sql), each once, is compared with the embedding of the question. So a
--- path is as near as its kinds cover the question together, whatever their words and their
--- order, and a kind too many takes it away again; where a question asks for no relation, nothing
--- is near. A word of the lexicon (word.sql) that asks for an edge counts four times, once on
--- each path; without embeddings such edges alone are followed.
+-- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the entity,
+-- divided among the relations of that kind and direction, so that "Ana's boss" outweighs "whom Ana
+-- manages". The question itself says how likely a path is: the embedding of the question is
+-- compared with the sum of the meanings of the kinds on the path (retain/usage.sql), each counted
+-- once. A path is near if its kinds together cover the question, whatever their words and order; a
+-- superfluous kind leads away from it. Where a question asks for no relation, no path is near. An
+-- edge that a word of the lexicon (word.sql) asks for counts four times, once per path for each
+-- word. Without embeddings only such edges are followed.
 --
--- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number
--- of relations whatever the bank. Each start counts apart: what two named entities lead to is
--- their sum.
+-- The sixteen best ends are followed further, up to three relations far, so that a walk reads a
+-- bounded number of relations in any bank. Each start counts separately: the score of what two
+-- named entities lead to is the sum of both.
 create or replace function pgrecall_internal._walked(
   request pgrecall_internal.request, keys text[], bits integer[],
   hit_ids bigint[], hit_masses double precision[],
@@ -9345,7 +9360,7 @@ declare
   bank      constant text := (request.bank).bank_id;
   is_former constant boolean := request.options ->> 'prefer' = 'former';
 begin
-  -- The walk is a long statement: to plan it takes 6% of the first recall of a session.
+  -- The walk is a long statement. Planning it takes 6% of the first recall of a session.
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
     return;
   end if;
@@ -9395,7 +9410,7 @@ begin
     cross  join lateral (
       select r.id, r.memory_id, r.label, f.bit <> 0 or k.kind is not null as is_likely,
              w.mass * r.confidence / count(*) over (partition by r.label)
-             -- A relation that has ended by then.
+             -- A relation that had ended by then counts less.
              * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
                as mass,
              w.words | (f.bit & -f.bit) as words,
@@ -9444,11 +9459,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._walked is
-'The facts that state the relations on the way of a question, best first: score is the mass of '
-'the start over the relations of the same kind and direction at each entity, x 0.6 for each '
-'relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, with s the similarity '
-'of the kinds on the path to the question on the scale of the bank. paths: as _activated() writes '
-'them. keys and bits: of _asked_edges().';
+'The facts that state the relations on the paths that a question asks for, best first. score is '
+'the mass of the start, divided at each entity by the number of relations of the same kind and '
+'direction, x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ '
+'6, where s is the similarity of the kinds on the path to the question, on the scale of the bank. '
+'paths: as _activated() writes them. keys and bits: those of _asked_edges().';
 
 -- graph/activation.sql
 -- Spreading activation: what the graph leads to from hits and from the entities that a query names.
@@ -9465,8 +9480,8 @@ comment on function pgrecall_internal._walked is
 -- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
 -- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
 -- facts that share a rare entity, and what was said just before or after come from one graph.
--- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
--- costs answers (bench/TRIED.md).
+-- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
+-- answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
@@ -10034,9 +10049,9 @@ comment on function pgrecall.entity_walk is
 -- graph/neighbourhood.sql
 -- The graph around an entity or a memory, for drawing it: neighbourhood().
 --
--- It is read hop by hop. Each node adds a bounded number of edges, the newest, and all together at
--- most top_k, so that a hub of any size is drawn as quickly as a small one. An edge is as it is
--- stored, whichever of its ends it was met from.
+-- The graph is read hop by hop. Each node adds a bounded number of edges, the newest, and all nodes
+-- together at most top_k, so that a hub of any size is drawn as quickly as a small one. An edge has
+-- its stored direction, from whichever end it was reached.
 create or replace function pgrecall_internal._hop(
   bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
@@ -10124,7 +10139,8 @@ $$;
 comment on function pgrecall_internal._hop is
 'The edges of entities and memories, without names: of an entity the newest 25 relations in each '
 'direction and the newest 10 facts of each type, of a memory its entities, 25 links in each '
-'direction and in the first hop the 5 most similar; those alone whose facts hold as of then.';
+'direction and, in the first hop, the 5 most similar memories. Only edges whose facts hold as of '
+'the given time are returned.';
 
 create or replace function pgrecall.neighbourhood(
   bank      text,
@@ -10236,21 +10252,22 @@ begin
 end;
 $$;
 comment on function pgrecall.neighbourhood is
-'The graph around an entity or a memory, up to 3 hops, as edges; those of nearer hops first, then '
-'relations, causes, mentions, similar facts. Only what holds as of then is in it. At most top_k '
-'edges, 1 to 2,000: of an entity the newest 25 relations in each direction and 10 facts of each '
-'type, of a memory 20 entities and 25 links in each direction, and of the one where it begins the '
-'5 most similar. Errors: RC001, RC010 unknown memory, RC013 unknown entity, 22023.';
+'The graph around an entity or a memory, up to 3 hops, as edges: those of nearer hops first, and '
+'within a hop relations, then causes, mentions, and similar facts. It contains only what holds as '
+'of as_of. At most top_k edges, 1 to 2,000: of an entity the newest 25 relations in each direction '
+'and 10 facts of each type, of a memory 20 entities and 25 links in each direction, and of the '
+'memory where the graph begins the 5 most similar. Errors: RC001, RC010 unknown memory, RC013 '
+'unknown entity, 22023.';
 
 -- retain/conflict.sql
 -- Facts that contradict one another, marked in the rows of a recall.
 --
--- Two memories conflict where both hold at the time asked about, and either share a fact_key but
--- not a text, or state the same relation of one entity to different entities. A relation conflicts
--- only where the bank says that an entity has one of its kind at a time: by single_relations, or by
--- a replace that ends all others. Where known, their times must overlap: occurred of both, and
--- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
--- lookup of at most 20 others.
+-- Two memories conflict if both hold at the time asked about, and either share a fact_key but not a
+-- text, or state the same relation of one entity to different entities. A relation conflicts only
+-- if the bank says that an entity has only one of its kind at a time: by single_relations, or by a
+-- replace that ends all others. Where times are known, they must overlap: occurred of both
+-- memories, and valid_from to valid_to of both relations. Only returned rows are checked, each by
+-- an index lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
   bank text, hits pgrecall.recalled[], as_of timestamptz)
 returns table (memory_id bigint, other_id bigint)
@@ -10784,9 +10801,9 @@ comment on function pgrecall.duplicate_entities is
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, and one temporal link to the preceding fact. Causal links are
--- written by retain() at once; temporal ones too, or later by link_pending() for facts retained
--- with link => 'deferred'. Facts of like meaning are not linked: graph/similar.sql finds them.
+-- links as given by the caller, and one temporal link to the preceding fact. retain() writes causal
+-- links at once, and temporal ones unless they were deferred to link_pending() by link =>
+-- 'deferred'. Facts with a similar meaning are not linked: graph/similar.sql searches for them.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -10894,7 +10911,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes temporal links: the fact before, within a day.';
+'Writes temporal links: to the fact before, within a day.';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint
@@ -11756,7 +11773,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of some messages with ids up to upto.';
+'Total length in lexemes of those of the given messages whose ids are not above upto.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -11825,7 +11842,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
-'Worker of forget_messages(): erases messages, and these sessions where they have none left, and '
+'Worker of forget_messages(): erases messages, and the given sessions that have none left, and '
 'takes both out of the statistics. The caller has locked the bank.';
 
 create or replace function pgrecall.forget_messages(
@@ -12032,8 +12049,7 @@ comment on function pgrecall_internal._store_relation_words is
 -- own model name. reembed_start() names the model; the caller then embeds the texts that
 -- reembed_pending() returns and passes them to reembed_store(), in batches, while the bank is read
 -- and written as before. reembed_finish() switches all searches to the new model in one update;
--- reembed_clean() removes the old embeddings in batches and replaces the semantic links that came
--- from them.
+-- reembed_clean() removes the old embeddings in batches.
 -- Every step can be called again: its state is in the columns next_model, next_dimensions and
 -- previous_model of table bank.
 
@@ -13783,8 +13799,8 @@ begin
 end;
 $$;
 comment on function pgrecall.stored_memories is
-'Memories by id, in the order given, those that no longer hold as well; ids that the bank does not '
-'hold are left out. Errors: RC001.';
+'Memories by id, in the given order, also those that no longer hold. Ids that the bank does not '
+'have are left out. Errors: RC001.';
 
 create or replace function pgrecall_internal._listed_ids(
   bank text, visible text, condition jsonb, fact_types text[], during tstzrange,
@@ -13950,9 +13966,9 @@ begin
 end;
 $$;
 comment on function pgrecall.memory_history is
-'The versions of a fact, oldest first: the memory, those that it took the place of and those that '
-'took its place, by whatever correction, and theirs in turn. At most top_k, 1 to 1,000, the '
-'nearest to the memory. ended_by says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
+'The versions of a fact, oldest first: the memory, those that it replaced and those that replaced '
+'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
+'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall.forget_where(
   bank      text,
@@ -15394,10 +15410,11 @@ comment on function pgrecall.recency_boost is
 -- recall/highlight.sql
 -- highlight() marks the words in a stored text that the lexical arm matches.
 --
--- Words are compared as the arm compares them, in Unicode form NFKC and stemmed; the marks go
--- around the stored letters. So the text is read twice, as runs of words in form NFKC and as stored
--- letters with their marks, and the two are joined by the position of each code point. Nothing is
--- escaped: a page that shows the result escapes the text, or chooses marks that survive escaping.
+-- Words are compared as the arm compares them, in Unicode form NFKC and stemmed, but the marks go
+-- around the stored letters. Therefore the text is read twice, as runs of words in form NFKC and as
+-- stored letters with their combining marks, and the two are joined by the position of each code
+-- point. Nothing is escaped: a page that shows the result must escape the text, or choose marks
+-- that survive escaping.
 create or replace function pgrecall_internal._letters(content text)
 returns table (letter text)
 language plpgsql immutable parallel safe
@@ -15412,7 +15429,7 @@ begin
   from (
     select c.code, c.n, count(*) filter (where not (
              octet_length(c.code) > 1
-             -- A combining mark: sorted before the one that follows all others.
+             -- A combining mark: normalisation sorts it before the mark that follows all others.
              and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
                   -- A vowel or a last consonant of a Hangul syllable, and the like.
                   or normalize(c.before || c.code, nfkc)
@@ -15429,8 +15446,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._letters is
-'The letters of a text as they are stored, in order, each with the marks that belong to it: their '
-'NFKC forms concatenate to that of the text.';
+'The letters of a text as they are stored, in order, each with its combining marks. Their NFKC '
+'forms concatenate to the NFKC form of the text.';
 
 create or replace function pgrecall.highlight(
   bank       text,
@@ -15467,7 +15484,7 @@ begin
   );
 
   return (
-    -- "in (select ...)" outside of a where clause is a hash table that is made once: both the text
+    -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text
     -- and the query may be long.
     with run as (
       select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
@@ -15487,14 +15504,15 @@ begin
       where  r.is_cjk
       window w as (partition by r.n order by c.n)
       union all
-      -- An identifier in the query is marked as a whole, else in parts.
+      -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
              i.is_hit or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
                from   unnest(tsvector_to_array(to_tsvector(config, w.match[1]))) as l(lexeme)
              ), false)
       from   run r,
-             -- Once for each, not for each part of it: a text may be one long identifier.
+             -- Once for each identifier, not for each of its parts: a text may be one long
+             -- identifier.
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
@@ -15545,11 +15563,12 @@ comment on function pgrecall.highlight is
 'otherwise as stored, without escaping. Errors: RC001, RC010 unknown memory, 22023.';
 
 -- recall/order.sql
--- Reordering after fusion, where options ask for it: recency with fusion linear, one row per source
--- (collapse), diversity.
+-- Reordering after fusion, where options ask for it: recency, with fusion linear only
+-- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
+-- first (prefer).
 --
--- Ties go to the most recent, then to the higher id. Maximal marginal relevance covers the first
--- 200 rows; the others follow unchanged.
+-- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
+-- covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
   top integer)
@@ -15596,9 +15615,9 @@ end;
 $$;
 comment on function pgrecall_internal._diverse_order is
 'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
-'and Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
-'cosine similarity, 0 to 1, to the nearest of those before; 0 without an embedding. Covers the '
-'first 200; the others follow unchanged. Returns the first top.';
+'and Goldstein 1998). The next row is that with the largest (1 - diversity) * score / best score - '
+'diversity * cosine similarity, 0 to 1, to the nearest row before it; 0 without an embedding. '
+'Covers the first 200 rows; the others follow unchanged. Returns the first top positions.';
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
@@ -15660,9 +15679,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._reordered is
-'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
-'are a half-life and a time; ties by recency, then id; collapse keeps the best row of each '
-'source_id; then the order of _diverse_order().';
+'The fused rows in the order of an answer. Scores are multiplied by recency_boost() where there '
+'are a half-life and a time. Ties are ordered by recency, then id. collapse keeps the best row of '
+'each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
@@ -15678,8 +15697,8 @@ declare
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
-  -- Rows about the same subject that state the same relation as the best one, or are similar to it
-  -- by embedding or words, are reordered by time, what is trusted more first; no other row moves.
+  -- Reorders, by trust and then by time, the rows about the same subject as the best row that state
+  -- the same relation, or are similar to it by embedding or words. No other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
@@ -15711,7 +15730,8 @@ begin
     where  u.score >= 0.3 * scores[1]
   ),
   best as (
-    -- The subject: who is named, where a row is about that, else any of the best row's entities.
+    -- The subject: the entities that the query names, if a row mentions one of them; else all
+    -- entities of the best row.
     select b.*, coalesce(nullif(k.known, '{}'), b.entities) as subject
     from   row b
     cross  join lateral (
@@ -15745,18 +15765,18 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
-'scores. Of the best row about an entity that the query names, or else the best of all, and of the '
-'rows about the same entity (of those named, else any of its), these are ordered by time: with '
-'three tenths of the best score what states the same relation from the same entity, with half of '
-'it what is similar (embeddings, on the scale of the bank, 0.8; cosine of BM25 weights 0.4); the '
-'others stay.';
+'scores. The subject is the entities that the query names, or where no row mentions these, all '
+'entities of the best row. Of the rows about the subject, those that belong to the best of them '
+'are ordered by trust, then by time: rows with three tenths of the best score that state the same '
+'relation from the same entity, and rows with half of it that are similar (embeddings, on the '
+'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
 -- bank, the end of the last conversation, its words for the latest and former states, and which
 -- share of its recalls is to be logged.
 --
--- An embedding of the question without the names of entities finds more; the graph arm and option
+-- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
@@ -15776,11 +15796,11 @@ begin
 end;
 $$;
 comment on function pgrecall.prepare_recall is
-'What a caller needs to embed a question and to resolve its times: the text to embed, which is '
-'without_names() unless is_name_embedded is set; the time_settings; the end of the last '
-'conversation over by then; latest_words and former_words of the bank, empty where it has none; '
-'its log_share; the model that it is searched by, and the one it is being re-embedded with. One '
-'row. Errors: RC001, 22023.';
+'What a caller needs to embed a question and to resolve its times, as one row: the text to embed, '
+'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
+'conversation that was over at that time; latest_words and former_words of the bank, empty where '
+'it has none; its log_share; the model that it is searched by, and the model that it is being '
+'re-embedded with. Errors: RC001, 22023.';
 
 -- recall/relevance.sql
 -- Relevance: how likely a row answers the query, so that a caller can detect that there is no
@@ -15789,7 +15809,7 @@ comment on function pgrecall.prepare_recall is
 -- Fusion scores compare rows, but not across queries. Relevance is a logistic function of features
 -- that can be compared across queries: the cosine similarity, the share of the query's IDFs in the
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
--- (bench/relevance.py); they depend on the embedding model.
+-- (bench/quality/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
   arms jsonb, idf_sum double precision, is_embedded boolean)
 returns double precision
@@ -15815,21 +15835,21 @@ return case
 end;
 comment on function pgrecall_internal._relevance is
 'Probability, 0 to 1, that a row answers, from the scores of the arms: the logistic function of '
-'10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
-'3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
-'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. Without both '
-'the nearness alone. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
-'that for the best row it is the probability that the bank holds the answer, where half the '
-'questions have none (bench/relevance.py); it depends on the embedding model. Rows found only by '
-'the graph get a low value: there was no data to fit it.';
+'10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding of 15 * words '
+'+ 3 * nearness - 3; without words of 16 * similarity + 3 * nearness - 8.5; without both the '
+'nearness alone. words is the share of the query''s IDFs in the BM25 score, 1 for a key; a '
+'similarity that was not found is 0.2. Fitted to LoCoMo with all-MiniLM-L6-v2 and questions '
+'without names, half of them without an answer in the bank, so that the relevance of the best row '
+'is the probability that the bank holds the answer (bench/quality/relevance.py). It depends on the '
+'embedding model. Rows that only the graph found get a low value: there were no data to fit it.';
 
 -- recall/run.sql
 -- The run of a recall: every arm that applies, in the order of the registry.
 --
--- _run() goes through arms(), skips those without input, runs the others and returns their hits
--- with a report of each. A recall narrowed by hints runs again without them where it finds too
--- little. An arm that fails is left out with a warning, and with a hint in its report;
--- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
+-- _run() goes through arms(), skips arms without input, runs the others, and returns their hits
+-- with a report of each. A recall that hints have narrowed runs again without them if it finds too
+-- little. An arm that fails is left out, with a warning and with a hint in its report. Wrong input,
+-- a conflict that the caller should retry, and a cancelled statement are errors.
 create or replace function pgrecall_internal._index_scans()
 returns jsonb
 language plpgsql volatile parallel unsafe
@@ -15857,7 +15877,7 @@ language sql immutable parallel safe
 return 'If the embedding model does not know the language, give the bank one that does: see '
        'pgrecall reembed.';
 comment on function pgrecall_internal._other_model_hint is
-'The hint of an arm that loses most of its weight as embeddings tell little.';
+'The hint of an arm that loses most of its weight because embeddings say little.';
 
 create or replace function pgrecall_internal._skip_reason(
   request pgrecall_internal.request, arm pgrecall.arm, known text)
@@ -15882,8 +15902,8 @@ return case
        < array_position('{low,mid,high}', arm.least_budget) then 'the budget is low'
 end;
 comment on function pgrecall_internal._skip_reason is
-'Why an arm is left out without being called, by its row of the registry; null: it is called. '
-'known: what is said of arms that compare embeddings where the model knows few words.';
+'Why an arm is left out without being called, by its row of the registry. Null: it is called. '
+'known: the reason of arms that compare embeddings, where the model knows few of the words.';
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
@@ -15897,7 +15917,8 @@ declare
   arm     text;
   reason  text;
   note    text;
-  -- Hits are looked up by who is named once before the first arm that needs it, then arm by arm.
+  -- The named entities of hits are looked up once before the first arm that needs them, then arm by
+  -- arm.
   is_naming boolean := request.named <> '{}';
   has_named boolean;
   are_named boolean;
@@ -15918,7 +15939,7 @@ declare
 begin
   if waiting is not null and not is_planned then
     due := clock_timestamp() + waiting;
-    -- An arm that waits for a lock leaves time for others.
+    -- An arm that waits for a lock must leave time for the others.
     if before = '0' or before::interval > waiting / 4 then
       perform set_config('lock_timeout', ceil(extract(epoch from waiting) * 250)::text, true);
     end if;
@@ -15951,7 +15972,7 @@ begin
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          -- As _call_arm(), which would be entered for each arm.
+          -- The same as _call_arm(). A call of that function for each arm would cost more.
           execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
           into    result
           using   request, hits, is_planned;
@@ -16005,7 +16026,7 @@ begin
     end if;
     exit when is_planned
            or request.fact_types = request.all_types;
-    -- Too few results: runs again without narrowing.
+    -- Too few results: run again without narrowing.
     select count(distinct h.memory_id) into results
     from   unnest(hits) as h
     join   pgrecall.arms() as a on a.arm = h.arm
@@ -16022,20 +16043,21 @@ end;
 $$;
 comment on function pgrecall_internal._run is
 'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
-'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would '
-'begin after arm_timeout with a reason. is_planned: only reports what would run. Long, for each '
-'step of its loop is one arm: a function of its own for that would '
-'be entered eight times.';
+'unless too little is found. An arm that fails is left out with warning 01RC1; an arm that would '
+'begin after arm_timeout is left out with a reason. is_planned: only reports what would run. It is '
+'longer than 100 lines because one step of its loop is one arm: a function of its own for that '
+'step would be entered eight times.';
 
 -- recall/trust.sql
--- Trust in sources, in the answer: scores by trust, and few rows of one source before all others.
+-- Trust in sources: it lowers scores, and limits how many rows of one source come before all
+-- others.
 --
--- The score of a row is multiplied by the trust of its source after fusion, so that nothing in a
--- text makes up for it: stuffed with words, near every question, newest, or said by many, a row of
--- trust 0.1 has at most a tenth of the score that the best row can have. What is like a row of a
--- source that is trusted more repeats or denies it: the score is lower once more by as much as the
--- trust is. Of one source that is trusted less than 1, untrusted_rows keep their place, of any
--- source_rows; the others follow behind all else.
+-- After fusion, the score of a row is multiplied by the trust of its source. Nothing in a text can
+-- make up for that: stuffed with words, near every question, the newest, or said by many, a row of
+-- trust 0.1 has at most a tenth of the highest possible score. A row that is similar to a row of a
+-- more trusted source repeats or denies it, and is lowered a second time, by the ratio of the two
+-- trusts. The first untrusted_rows of a source trusted less than 1, and the first source_rows of
+-- any source, keep their places; its other rows follow behind all else.
 create or replace function pgrecall_internal._is_alike(
   bank pgrecall.bank, distance double precision, lexical_distance double precision)
 returns boolean
@@ -16045,7 +16067,7 @@ return coalesce(pgrecall_internal._similarity(
        or coalesce(1 - lexical_distance, 0) >= 0.4;
 comment on function pgrecall_internal._is_alike is
 'Whether two rows say nearly the same, by the cosine distances of their embeddings and of their '
-'lexical weights; null: there are none.';
+'lexical weights. Null: a row has none.';
 
 create or replace function pgrecall_internal._denied_trust(
   bank pgrecall.bank, ids bigint[], trusts double precision[])
@@ -16092,8 +16114,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._denied_trust is
-'The trust of rows, best first, lower by as much once more where one of the first 50 is like '
-'another of them that is trusted more.';
+'The trust of rows, which are in order, best first. Where one of the first 50 is similar to '
+'another of them that is trusted more, its trust is multiplied by the ratio of the two.';
 
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
@@ -16167,18 +16189,18 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
-'The fused rows with scores and contributions multiplied by _denied_trust(), best first; those of '
+'The fused rows with scores and contributions multiplied by _denied_trust(), best first. Rows of '
 'trust 0 are left out.';
 
 -- recall/answer.sql
--- The answer of a recall: fused, ordered, completed.
+-- The answer of a recall: hits are fused, ordered, and completed to rows.
 --
--- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(): it
--- runs the arms once and returns the rows and the reports of that same run. It is stable, as is
--- what it calls, so that it sees one state of the bank, whatever it waits for: a volatile function
--- would take the model of the bank from before a switch of models, and find no embeddings after it.
--- Rows are completed from memory and message only after fusion has chosen them, and their jsonb is
--- made only for those returned.
+-- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(). It runs
+-- the arms once and returns the rows and the reports of that same run. It and all that it calls are
+-- stable, so that they see one state of the bank, whatever they wait for: a volatile function could
+-- read the old model of a bank during a switch of models, and then find no embeddings of it. Rows
+-- are read from memory and message only after fusion has chosen them, and jsonb is built only for
+-- the rows returned.
 create or replace function pgrecall_internal._gated_reports(
   reports pgrecall.arm_report[], hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_report[]
@@ -16228,8 +16250,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_reports is
-'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
-'it on, hint from four fifths on.';
+'The reports of a run. The reason of an arm that counts half of its weight or less says so. At a '
+'fifth or less there is a hint, too.';
 
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
@@ -16245,7 +16267,8 @@ begin atomic
     and  f.place < 5;
 end;
 comment on function pgrecall_internal._path_prefix is
-'The first four facts of a path before a memory, or of the whole path where it is not on it.';
+'The facts of a path before a memory, the first four at most. Where the memory is not on the path, '
+'the first four of the path.';
 
 create or replace function pgrecall_internal._with_via_text(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16295,8 +16318,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._with_via_text is
-'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
-'200 characters of each, without facts that the filter leaves out.';
+'The rows of an answer with via.text: the texts of up to four facts that precede the row on its '
+'path, 200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._told_paths(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16347,7 +16370,8 @@ begin
                     when p.sort = '<' then ' ← ' || p.kind || ' ← '
                     when p.before = 'f' and p.place > 2 then ' – ' || p.name
                     else p.name end, '' order by p.place) end)) as told,
-           -- A fact about a name, or near a hit in time, tells nothing that the row does not.
+           -- A path that only leads from a name to a fact about it, or from a hit to a fact near it
+           -- in time, says no more than the row itself.
            count(p.kind) + count(*) filter (where p.sort = '*')
            + count(*) filter (where p.sort = 'e' and p.before = 'f') > 0 as is_telling
     from   part p
@@ -16373,9 +16397,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._told_paths is
-'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of '
-'facts in the order of the path, the path as one line where it follows relations, and the '
-'direction where it follows causes. Null where a path only leads from a name to a fact about it.';
+'The rows of an answer, with via in a readable form: names of entities, kinds of relations, ids of '
+'facts in the order of the path, the path as one line where it follows relations, the direction '
+'where it follows causes, and via.text. Null where a path only leads from a name to a fact about '
+'it.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -16397,7 +16422,7 @@ declare
   is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
   is_embedded   boolean := request.embedding is not null;
   idf_sum       double precision := (request.memory_terms).idf_sum;
-  -- As variables, for the statement would read the options again for each hit.
+  -- Variables, because the statement would read the options again for each hit.
   weights       jsonb := options -> 'weights';
   rrf_k         integer := (options ->> 'rrf_k')::integer;
   fusion        text := options ->> 'fusion';
@@ -16439,7 +16464,7 @@ begin
     shares := arranged.arms;
     places := array(select generate_series(1, cardinality(ids)));
   elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    -- The n-th of the new order has place n.
+    -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
       from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
@@ -16487,14 +16512,14 @@ begin
       limit  request.top_k
     ) as s
   ) as a;
-  -- Facts conflict by their keys, or by relations of which a bank allows one.
+  -- Facts conflict if they share a key, or a relation of which the bank allows only one.
   return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
               else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
-'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
-'weights of the request are those after _lowered_weights().';
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, and ordered. The '
+'weights in the request are those that _lowered_weights() returned.';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16545,7 +16570,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fence_key is
-'The fence_key of a bank, where it helps: for roles that may call _searched_recall(). Null: none.';
+'The fence_key of a bank, for a role that may call _searched_recall() with the rights of another '
+'role. Null for all others.';
 
 create or replace function pgrecall_internal._searched_recall(
   key        uuid,
@@ -16569,7 +16595,7 @@ as $$
 declare
   run record;
 begin
-  -- The key tells who sees the bank only where the fence stands, and other policies may hide more.
+  -- The key proves access to the bank only while row security is on; other policies may hide more.
   if exists (
        select from pgrecall.bank b
        where  b.bank_id = _searched_recall.bank and b.fence_key = _searched_recall.key)
@@ -16595,8 +16621,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._searched_recall is
-'_recall() with the rights of the owner of this function, for who has the fence_key of the bank. '
-'Null: another key, or the policies are not those of enable_row_security() alone.';
+'_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
+'the bank. Null where the key is another, or where there are policies other than those of '
+'enable_row_security().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -16660,8 +16687,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recall is
-'One recall: its rows, and the reports of that same run. is_run => false: only what would run. The '
-'bank is its first argument, so that a cluster can run all of it on the node of the bank.';
+'One recall: its rows, and the reports of that same run. is_run => false runs nothing, and reports '
+'what would run. The bank is its first argument, so that a cluster can run all of it on the node '
+'of the bank.';
 
 -- recall/recall.sql
 -- The recall family: four views of one run, with the same eleven arguments.
@@ -16697,17 +16725,17 @@ begin
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
-'The memories of a bank that best answer a query, best first: every arm that applies runs, fusion '
-'joins them. Without an embedding all arms but semantic and hypothetical answer. embedding is a '
-'halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is a range or '
-'text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it; option window is one '
-'by name, ''{"window": "last quarter"}''. tags keeps memories with any of them. filter is a '
-'condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the same as JSON. '
-'as_of answers from what was known at an earlier time. model names what made the embedding. All '
-'else is in options: {"diversity": 0.2}, see recall_options(). '
-'A memory that mentions an entity named in the query counts more. A row of kind message is a raw '
-'message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall '
-'by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+'The memories of a bank that best answer a query, best first: every arm that applies runs, and '
+'fusion joins their hits. Without an embedding all arms but semantic and hypothetical answer. '
+'embedding is a halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is '
+'a range or text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it; option '
+'window is a window by name, ''{"window": "last quarter"}''. tags keeps memories with any of them. '
+'filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the '
+'same as JSON. as_of answers from what was known at an earlier time. model names the model that '
+'made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). A memory '
+'that mentions an entity named in the query counts more. A row of kind message is a raw message. '
+'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
+'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.recall_report(
   bank       text,
@@ -16767,10 +16795,11 @@ begin
 end;
 $$;
 comment on function pgrecall.explain_recall is
-'Report of each arm for a recall with these arguments: ran, gated, skipped or failed and why, rows '
-'found, best score, milliseconds, indexes scanned (null with track_counts off). is_run => false '
-'runs nothing and reports which arms would run (planned); the graph arm may still be skipped when '
-'its seeds lead nowhere. Arguments and errors as hybrid_recall().';
+'Report of each arm for a recall with these arguments: whether it ran, was gated, was skipped or '
+'failed, and why; rows found, best score, milliseconds, and indexes scanned (null with '
+'track_counts off). is_run => false runs nothing and reports which arms would run (planned); the '
+'graph arm may still be skipped when its seeds lead nowhere. Arguments and errors as '
+'hybrid_recall().';
 
 create or replace function pgrecall.arm_hits(
   bank       text,
@@ -16795,7 +16824,8 @@ begin
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
-  -- To try other weights, hits of arms with weight 0 are needed too: they run, and lead nowhere.
+  -- Whoever tries other weights needs the hits of arms with weight 0, too. With a weight of 1e-9
+  -- such an arm runs, but has no say in where the graph arm starts.
   request.options := request.options || jsonb_build_object('weights', (
     select jsonb_object_agg(a.arm, greatest(
              1e-9, coalesce((request.options -> 'weights' ->> a.arm)::double precision, a.weight)))
@@ -16813,9 +16843,9 @@ comment on function pgrecall.arm_hits is
 'memory has a row for each arm that found it. Arguments and errors as hybrid_recall().';
 
 -- recall/rerank.sql
--- Reranking: joins the fused scores of hits with the relevance that a reader of their texts gives
--- them. The driver does so with that of late interaction; any client may with its own. No table is
--- read.
+-- Reranking: joins the fused scores of hits with the relevance that a reranker gives their texts.
+-- The driver passes the relevances of late interaction or of a cross-encoder; any client may pass
+-- its own. No table is read.
 create or replace function pgrecall.rerank(
   hits       pgrecall.recalled[],
   relevances double precision[],
@@ -16860,7 +16890,8 @@ begin
     return;
   end if;
 
-  -- No text says what a key, a window of time or a path knows of it: that part of a score stays.
+  -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
+  -- stays.
   select array_agg(f.final order by f.place),
          array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
          array_agg(f.via is not null and is_blend order by f.place),
@@ -16900,25 +16931,25 @@ begin
 end;
 $$;
 comment on function pgrecall.rerank is
-'Rows of hybrid_recall(), in its order, reranked by the relevance that something else gives their '
+'Rows of hybrid_recall(), in its order, reranked by the relevance that a reranker gives their '
 'texts: a number from 0 to 1 for each of the first rows, null where there is none. With mode blend '
 'the share of the best score is multiplied by e ^ (6 * trust * (relevance - best relevance)), then '
-'by the boost, 1 where none is given. trust is what the relevances are worth on this question: it '
-'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075, since where they lie '
-'close together, as of long texts that are all about the same, they tell little; at 0 the fused '
-'order stays. What a path led to (via) is not lowered, and never falls below its fused place; nor '
-'is the part of a score lowered that a key or a window of time gave. With mode replace the '
-'relevance alone counts. A row without relevance keeps its place, and what lies behind the last '
-'relevance stays behind. Errors: 22023 another mode, a relevance outside 0 to 1.';
+'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
+'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075. Relevances that lie '
+'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
+'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
+'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
+'counts. A row without relevance keeps its place, and rows behind the last relevance stay behind. '
+'Errors: 22023 another mode, a relevance outside 0 to 1.';
 
 -- recall/why-not.sql
 -- Why a memory is not in an answer: why_not() follows one memory or message through a recall.
 --
--- The recall is run as hybrid_recall() runs it. The steps are those of a recall: what the memory
--- itself rules out (it ended, its type, the filter), each arm, the fusion, the answer. An arm that
--- missed the memory is called a second time for that memory alone, with the seeds of the run: its
--- score then stands against that of the last that the arm found, whatever the size of the bank. No
--- name of an arm stands here; what is said of one follows from its row in arms().
+-- The recall runs as in hybrid_recall(). The steps are those of a recall: whether the memory itself
+-- is out of reach (it has ended, its type, the filter), each arm, the fusion, the answer. An arm
+-- that missed the memory is called a second time for that memory alone, with the seeds of the run.
+-- The score that it then gives is compared with that of the last hit of the arm, whatever the size
+-- of the bank. No arm is named here; what is said of an arm follows from its row in arms().
 create or replace function pgrecall_internal._failing_condition(
   bank text, memory_id bigint, condition jsonb)
 returns jsonb
@@ -16937,7 +16968,7 @@ begin
     end loop;
     return failed;
   end if;
-  -- Text of the filter does not enter the statement: see values/filter.sql.
+  -- The text of the filter does not become part of the statement: see values/filter.sql.
   execute format(
     'select exists (select from pgrecall.memory m'
     ' where m.bank_id = $1 and m.memory_id = $4 and %s)', pgrecall_internal._filter_sql(condition))
@@ -16947,7 +16978,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._failing_condition is
-'The first part of a filter that a memory does not meet; null: it meets all.';
+'The first part of a filter that a memory does not meet. Null: it meets all.';
 
 create or replace function pgrecall_internal._invisible_reason(
   request pgrecall_internal.request, memory pgrecall.memory)
@@ -17045,8 +17076,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._missed_step is
-'Why an arm that ran did not find a memory that is within reach of the recall, and the score that '
-'the arm gives to it alone; null: none. hits: those of all arms.';
+'Why an arm that ran did not find a memory within reach of the recall, and the score that the arm '
+'gives to the memory alone; null: none. hits: those of all arms.';
 
 create or replace function pgrecall_internal._answer_steps(
   request pgrecall_internal.request, memory_id bigint, hits pgrecall.arm_hit[], source_id text)
@@ -17109,8 +17140,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._answer_steps is
-'The steps of why_not() after the arms: the place in the fusion and in the answer. hits: those of '
-'all arms. source_id: that of the memory.';
+'The steps of why_not() after the arms: the place of the memory in the fusion and in the answer. '
+'hits: those of all arms. source_id: that of the memory.';
 
 create or replace function pgrecall_internal._why_not(
   request pgrecall_internal.request, asked_id bigint)
@@ -17217,22 +17248,23 @@ begin
 end;
 $$;
 comment on function pgrecall.why_not is
-'Why a memory or message is not in the answer to a query, or where in it: a row for each step of '
-'the recall, in order. The memory itself may be out of reach; each arm found it at a rank, or '
-'missed it and why; the fusion gives it a place; the answer returns it, or leaves it out and why. '
-'An arm that missed it is asked for it alone, and score is what it then gets. Takes the time of a '
-'recall and a little. Other arguments and errors as hybrid_recall(), and RC010 unknown memory.';
+'Why a memory or message is not in the answer to a query, or its place there: a row for each step '
+'of the recall, in order. The memory itself may be out of reach; each arm found it at a rank, or '
+'missed it for a reason; the fusion gives it a place; the answer returns it, or leaves it out for '
+'a reason. An arm that missed the memory is called for it alone, and score is what the arm then '
+'gives it. Takes a little longer than a recall. Other arguments and errors as hybrid_recall(), and '
+'RC010 unknown memory.';
 
 -- operations/attachment.sql
--- Attaching a table of the user's own: its rows become memories, and stay what they say.
+-- Attaching a table of the user's own: its rows become memories, which follow changes of the rows.
 --
--- attach_table() checks columns and rights, writes down the mapping, and puts four statement
--- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the table's owner: who may write to the
--- table needs no right in pgrecall, and pgrecall lends none: nobody's code runs with the rights of
--- another. The function only inserts keys; with apply => 'commit' it also syncs them as the
--- transaction commits, after its last statement: it locks no bank while it waits for a row. Where
--- constraints are set immediate, the next change or sync brings them. sync_table()
+-- attach_table() checks columns and rights, stores the mapping, and creates four statement triggers
+-- on the table that note changed keys (state/attachment.sql). The triggers run a function that
+-- attach_table() creates beside the table, with the rights of the table's owner. Hence a role that
+-- may write to the table needs no right in pgrecall, and no code runs with the rights of somebody
+-- else. The function only inserts keys. With apply => 'commit' it also syncs them when the
+-- transaction commits, after its last statement, so that it locks no bank while it waits for a row.
+-- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
@@ -17340,7 +17372,8 @@ declare
   key_type text := format_type(
     (pgrecall_internal._checked_column(relation, key)).atttypid, null);
 begin
-  -- Checked by every sync: the input of a type that users made might run a function of theirs.
+  -- Every sync checks this, because the input function of a user-defined type might run code of a
+  -- user.
   if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -17363,11 +17396,11 @@ set search_path from current
 as $$
 declare
   found_column pg_attribute := pgrecall_internal._checked_column(relation, name);
-  is_own       boolean := found_column.atttypid >= 16384;  -- a type that users made
+  is_own       boolean := found_column.atttypid >= 16384;  -- a user-defined type
   kind         "char";
   of_type      text := format_type(found_column.atttypid, null);
   value        text := format('r.%I', name);
-  -- Never a cast of a type that users made, which might run a function of theirs.
+  -- Never a cast of a user-defined type, which might run code of a user.
   as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
 begin
   select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
@@ -17499,7 +17532,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attachable is
-'Checks that the current role may attach a table, and that a column tells its rows apart. Errors: '
+'Checks that the current role may attach a table, and that a column identifies its rows. Errors: '
 '22004, 22023, 42501.';
 
 create or replace function pgrecall_internal._attached_columns(
@@ -17588,7 +17621,8 @@ declare
   seen     text;
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
-  -- It does nothing once the bank, or pgrecall itself, was dropped: the table keeps working.
+  -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
+  -- working.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -17632,7 +17666,8 @@ begin
     $body$
     $sql$, noted_by, name, attachment.key);
   execute format('revoke all on function %s() from public', noted_by);
-  -- Whoever attached it: the owner decides what a cast of the key, or another trigger, runs.
+  -- Owned by the owner of the table, whoever attached it: the owner decides what a cast of the key,
+  -- or another trigger, runs.
   execute format('alter function %s() owner to %I', noted_by, (
     select pg_get_userbyid(c.relowner) from pg_class c where c.oid = relation));
   for event, seen in
@@ -17741,18 +17776,19 @@ begin
 end;
 $$;
 comment on function pgrecall.attach_table is
-'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred one '
-'of times or a range, entities columns with a name, an array of names, or jsonb as retain() takes '
-'it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of context, '
-'fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
-'sync_table() until it is complete. Triggers note what changes from now on. apply => ''later'': '
-'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
-'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
-'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
-'replaces it; a deleted row, or one without a text, has no memory. Call it again with other '
-'columns, and all rows are read again. The owner of the table calls it, and the triggers run with '
-'its rights. Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 '
-'naming the column or table that does not fit, 42501 not the owner.';
+'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred a '
+'column of times or ranges, entities columns with a name, an array of names, or jsonb as retain() '
+'takes it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of '
+'context, fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied '
+'yet: call sync_table() until it is complete. From now on triggers note changes. apply => '
+'''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
+'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
+'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
+'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
+'memory. Call it again with other columns, and all rows are read again. The owner of the table '
+'calls it, and the triggers run with the owner''s rights. Locks the table against writers for a '
+'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
+'not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -17783,20 +17819,20 @@ begin
 end;
 $$;
 comment on function pgrecall.detach_table is
-'Takes the triggers off a table, which may be gone. Its memories stay as ordinary ones, or with '
-'is_forgotten are erased; returns how many there are. relation: its name, with or without the '
-'schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';
+'Removes the triggers from a table, which may no longer exist. Its memories stay as ordinary ones, '
+'or with is_forgotten are erased; returns how many there are. relation: its name, with or without '
+'the schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';
 
 -- operations/sync.sql
 -- Bringing the rows of attached tables into their banks.
 --
 -- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
--- and only then reads the rows of their keys: each row as it is now, however often it changed.
--- Another transaction notes its own changes, and its notes become visible together with its rows;
--- so nothing is lost, and a row read twice gives the same memory. The first pass over all rows goes
--- in order of the key. Rows that cannot be stored (a text that is too long, an unknown fact type)
--- do not hold up others: they are noted with the reason, until they change. It reads the table with
--- the rights of its caller, and calls no cast of a type that users made.
+-- and only then reads the rows of these keys: each row as it is now, however often it changed.
+-- Another transaction notes its own changes, and its notes become visible together with its rows,
+-- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
+-- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
+-- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
+-- reads the table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18133,16 +18169,16 @@ comment on function pgrecall.sync_table is
 'triggers or not to be read.';
 
 -- operations/calibration.sql
--- Calibration: what makes the similarities of any embedding model mean the same.
+-- Calibration: it puts the similarities of all embedding models on the same scale.
 --
--- Some models give all texts much the same direction: two that have nothing in common have a cosine
--- of 0.7 or more. calibrate_bank() stores three things about a model. Its mean vector is subtracted
--- from every embedding where it enters the database, from those of facts as from those of queries,
--- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
--- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are similar; in between
--- and beyond, a similarity is linear. Everything that compares similarities reads them from
--- _similarity(): floors, near copies, relevance, the arms that follow hits. The third is
--- what the other arms weigh beside what the model finds, where a question has an embedding.
+-- Some models give all texts a similar direction: two texts that have nothing in common have a
+-- cosine of 0.7 or more. calibrate_bank() stores three things about a model. First, its mean
+-- vector, which is subtracted from every embedding that enters the database, of facts and of
+-- queries; callers send embeddings as the model returns them. Second, the two cosines that count as
+-- a similarity of 0.2, the default floor of the semantic arm, and of 0.7, from which facts are
+-- similar; between and beyond them, similarity is linear. Everything that compares similarities
+-- gets them from _similarity(): floors, near copies, relevance, the arms that follow hits. Third,
+-- the weights of the other arms where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -18274,28 +18310,29 @@ begin
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
-'Gives the model of a bank, or the one that it is being re-embedded with, its constants: '
-'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as '
-'`pgrecall calibrate` writes them. The direction of every embedding, stored, retained or asked '
-'with, has mean subtracted. A cosine of low_cosine then counts as a similarity of 0.2, one of '
-'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted, without the other two '
-'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are those of '
-'arms beside what this model finds: of a question with an embedding, where neither bank nor call '
-'gives others. null takes a calibration back. Without "model" it is that of the bank; a bank that '
-'has none gets the one named. Stored embeddings are rewritten in place where the mean changes; '
-'returns how many. A recall that runs meanwhile may compare embeddings of before and after. '
-'Errors: RC001, RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';
+'Gives the model of a bank, or the model that it is being re-embedded with, its constants: '
+'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as `pgrecall '
+'calibrate` writes them. mean is subtracted from the direction of every embedding that is stored, '
+'retained or asked with. A cosine of low_cosine then counts as a similarity of 0.2, a cosine of '
+'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted; without the other two, '
+'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are the weights '
+'of arms for a question with an embedding, where neither bank nor call sets others. null removes a '
+'calibration. Without "model" it is that of the bank; a bank without a model gets the one named. '
+'Stored embeddings are rewritten in place where the mean changes; returns how many. A recall that '
+'runs meanwhile may compare embeddings from before and after. Errors: RC001, RC004, RC005 another '
+'model, or none, RC006, RC009 unknown arm, 22023.';
 
 -- operations/correction.sql
 -- Corrections: ending a memory that no longer holds, optionally with near copies, and undoing it.
 --
 -- supersede() sets valid_to: a recall finds the memory only as of earlier times. Every operation
 -- that ends a memory (supersede, a fact that replaces it, consolidate) records the previous values
--- in its column corrections; unsupersede() reverts the last correction, of this memory and of those
--- that the same correction ended, and the rows are then as before, column by column. near_copies()
--- finds memories that say the same in other words, among a bounded number of candidates: the
--- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
--- or a negation are not copies, nor is one that is more similar to the successor.
+-- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
+-- memories that the same correction ended; the rows are then as before, column by column.
+-- near_copies() finds memories that say the same in other words, among a bounded number of
+-- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
+-- differ in a number or a negation are not copies, nor is a text that is more similar to the
+-- successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -18348,8 +18385,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similarities is
-'similarity: that of the embeddings of two memories, as the semantic arm has it, or words where '
-'one has none. words: cosine of their BM25 weights.';
+'similarity: that of the embeddings of two memories, as in the semantic arm, or words where one '
+'has none. words: the cosine of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -18524,8 +18561,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
-'out.';
+'Raises RC015 for a memory whose last correction was by quarantine(). is_hidden: only for one that '
+'quarantine() took out of recalls.';
 
 create or replace function pgrecall.supersede(
   bank          text,
@@ -18691,14 +18728,14 @@ comment on function pgrecall.unsupersede is
 -- operations/consolidation.sql
 -- Consolidation: merging near duplicates into one memory.
 --
--- Two current memories are duplicates where they are of one type, key, time of occurrence and
--- entities, have the same numbers and negations, and have the same text, but for case and spaces,
--- or embeddings of the required similarity. That of the more trusted source stays, then the
--- one with more confidence, then the latest; the others end now and point to it, and its
--- proof_count is the sum of theirs. As of earlier times all of them are found. A memory is merged
--- only into one that stays, so that chains of ever less similar ones do not collapse.
--- Texts are grouped by sorting, and one search finds what is near a memory that has its like in all
--- else, so the work is n log n in the memories of the bank.
+-- Two current memories are duplicates if they have the same type, key, time of occurrence,
+-- entities, numbers and negations, and either the same text except for case and spaces, or
+-- embeddings of the required similarity. The memory of the most trusted source is kept; among
+-- equals, the one with the highest confidence, then the latest. The others end now and point to it,
+-- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
+-- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
+-- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
+-- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -18768,7 +18805,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._duplicates is
-'Memories to be merged (memory_id) and those to merge them into (kept_id), most similar first.';
+'Memories to be merged (memory_id), and the memories to merge them into (kept_id), most similar '
+'first.';
 
 create or replace function pgrecall.consolidate(
   bank           text,
@@ -18831,13 +18869,13 @@ begin
 end;
 $$;
 comment on function pgrecall.consolidate is
-'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
-'numbers and negations, and with the same text but for case and spaces, or with a similarity of '
-'min_similarity where one is among the 5 nearest of the other. That of the most trusted source '
-'stays, then the most confident, among equal ones the latest; the others end now and point to it, '
-'and their proof counts are added up. dry_run, which is the default, only lists the pairs, at most '
-'top_k; call it again until it returns none. unconsolidate() undoes a call, unsupersede() one '
-'group. Errors: RC001, 22023.';
+'Merges current memories that say the same: they have the same type, key, occurred, entities, '
+'numbers and negations, and the same text except for case and spaces, or a similarity of '
+'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'source is kept; among equals, the one with the highest confidence, then the latest. The others '
+'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
+'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
+'unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected
@@ -18864,8 +18902,8 @@ begin
 end;
 $$;
 comment on function pgrecall.unconsolidate is
-'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
-'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
+'Undoes the latest call of consolidate() that was not undone yet. Memories that were corrected '
+'again since stay as they are. Returns the restored memories, none where there is nothing to undo. '
 'Errors: RC001, 22023 another memory now has the content of one of them.';
 
 -- operations/quarantine.sql
@@ -18926,8 +18964,8 @@ begin
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
-  -- From each to the last one from the source that followed it; union, since consolidated ones may
-  -- point to one another.
+  -- From each memory to the last one of the source that followed it. A union, because consolidated
+  -- memories may point to one another.
   chain as (
     select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
     from   ended e
@@ -18952,7 +18990,7 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another one that holds may say the same by now.
+  -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
                       case when r.ends_at is not null then r.memory_id end)
          r.memory_id, r.ends_at, r.successor_id
@@ -18966,8 +19004,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
-'The memories that these had ended, as they are without them: when each ends now, and by which '
-'one. Null: it holds.';
+'The memories that the given ones had ended, as they are without them: the time at which each ends '
+'now, and the memory that ends it. Null: it holds.';
 
 create or replace function pgrecall.quarantine(
   bank text, source text, dry_run boolean default false)
@@ -19030,10 +19068,10 @@ end;
 $$;
 comment on function pgrecall.quarantine is
 'Takes the facts of a source out of every recall, whatever time it asks about, and accepts no more '
-'from it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". '
-'Facts that they had ended hold again. Returns the memories that change, as they are then; dry_run '
-'changes none. Call it again if others have written meanwhile. release() undoes it. Errors: RC001, '
-'22023 source names none.';
+'from that source: retain() raises RC015. source is a source_id, or a prefix with an asterisk, '
+'"web:*". Facts that the source had ended hold again. Returns the memories that change, in their '
+'new state; dry_run changes none. Call it again if others have written meanwhile. release() undoes '
+'it. Errors: RC001, 22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -19110,8 +19148,8 @@ end;
 $$;
 comment on function pgrecall.audit is
 'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
-'(a source_id, or a prefix with an asterisk, "web:*"), since a time. Forgotten memories and '
-'reverted corrections are not in it. Errors: RC001, 22023.';
+'(a source_id, or a prefix with an asterisk, "web:*"), since a time. It does not show forgotten '
+'memories and reverted corrections. Errors: RC001, 22023.';
 
 -- operations/index-plan.sql
 -- HNSW indexes: their state, and the plan that creates and drops them.
@@ -19145,8 +19183,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_state is
-'building, invalid, ready, or other: built with another m or ef_construction than the bank sets. '
-'Null: no index.';
+'building, invalid, ready, or other: the index was built with another m or ef_construction than '
+'the bank sets. Null: there is no index.';
 
 create or replace function pgrecall_internal._hnsw_seconds(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -19402,8 +19440,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._unused_hnsw_steps is
-'Drops of HNSW indexes that no search uses, other than those in kept: the bank was dropped, its '
-'vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
+'Steps that drop HNSW indexes that no search uses, other than those in kept: the bank was dropped, '
+'its vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
 
 create or replace function pgrecall.index_plan(bank text default null)
 returns setof pgrecall.index_step
@@ -19694,8 +19732,8 @@ declare
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
-  -- A bank with nothing to do is not locked. Weights come first: a transaction that shares a bank
-  -- must not wait to have it for itself.
+  -- A bank with nothing to do is not locked. Weights come first, because a transaction that shares
+  -- a bank must not wait for exclusive use of it.
   foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_weighing_due(bank, done.kind) then
       begin
@@ -19791,12 +19829,12 @@ comment on function pgrecall.maintain is
 -- operations/replica.sql
 -- How far a standby is behind its primary.
 --
--- A recall writes nothing, so it runs on a standby as it does on the primary. What may differ is
--- what the standby has replayed by then. log_position() names a point in the log of the primary
--- behind everything committed so far; replica_lag() measures a standby, and raises where it is not
--- near enough for a caller. Both read the state of the server and no table.
--- The driver sends replica_lag() and a read in one round trip: the read is not run where the first
--- fails, and sees what had been replayed by then where it does not.
+-- A recall writes nothing, so it runs on a standby as on the primary. Only the part of the log that
+-- the standby has replayed may differ. log_position() names a position in the log of the primary
+-- behind everything committed so far. replica_lag() measures a standby, and raises an error where
+-- it is not near enough for a caller. Both read the state of the server and no table. The driver
+-- sends replica_lag() and a read in one round trip: if replica_lag() fails, the read does not run,
+-- and if not, it sees what had been replayed by then.
 
 create or replace function pgrecall.log_position()
 returns pg_lsn
@@ -19828,7 +19866,8 @@ begin
   if not pg_is_in_recovery() then
     return 0;
   end if;
-  -- Without a connection to the primary, all that was received may be replayed and still be old.
+  -- Without a connection to the primary, everything that was received may be replayed and yet be
+  -- old.
   if exists (select from pg_stat_wal_receiver)
      and pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() then
     seconds := 0;
@@ -19856,11 +19895,11 @@ end;
 $$;
 comment on function pgrecall.replica_lag is
 'Seconds that this server is behind its primary: 0 on a primary, and on a standby that has '
-'replayed all it received over a connection that stands; else the age of the last transaction that '
+'replayed all that it received over an open connection; else the age of the last transaction that '
 'it has replayed, null where there is none. A lost connection is noticed after '
-'wal_receiver_timeout. at_most: raise where it is more. after: raise where the log is not replayed '
-'up to there, as log_position() of the primary returned it. Errors: 55000 too far behind, 22023 '
-'at_most out of its range.';
+'wal_receiver_timeout. at_most: raise an error where the lag is more. after: raise an error where '
+'the log is not replayed up to this position, as log_position() of the primary returned it. '
+'Errors: 55000 too far behind, 22023 at_most out of its range.';
 
 -- operations/server.sql
 -- What a server does beside recalls: the size of tables, builds of indexes, standbys.
@@ -19912,8 +19951,8 @@ begin
 end;
 $$;
 comment on function pgrecall.index_builds is
-'Builds of vector indexes that run now, by any session that the role may see, of any bank, the '
-'earliest first. What is being built is not in index_plan().';
+'Builds of vector indexes that run now, of any bank, by any session that the role may see, the '
+'earliest first. index_plan() does not list what is being built.';
 
 create or replace function pgrecall.standbys()
 returns setof pgrecall.standby
@@ -19936,17 +19975,16 @@ comment on function pgrecall.standbys is
 -- operations/row-security.sql
 -- Row security and roles, for databases in which several tenants have banks.
 --
--- enable_row_security() fences every table that has a bank_id, the partitions of embedding too,
--- with one policy named pgrecall_bank; row_security_status() says what is fenced and who may read
--- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked: an
--- install grants nothing and fences nothing. All of it can be run again, and should be after an
--- upgrade, which may add tables. PostgreSQL uses no index whose operators are not leakproof for a
--- role under row security, so that several arms would read the whole bank. A recall of such a role
--- is therefore handed on to _searched_recall(), which create_roles() makes security definer and
--- gives to a role that may only read, and sees every bank. It answers a caller that passes the
--- fence_key of the bank, which row security hides from all others. A role that is to see every bank
--- has bypassrls, or is the admin role of create_roles(): policy pgrecall_admin lets that one
--- through.
+-- enable_row_security() fences every table that has a bank_id, and the partitions of embedding,
+-- with one policy named pgrecall_bank. row_security_status() says what is fenced, and who may read
+-- what is not. create_roles() creates roles for tenants. Nothing here runs unasked: an install
+-- grants nothing and fences nothing. All of it can be run again, and should be after an upgrade,
+-- which may add tables. For a role under row security PostgreSQL uses no index whose operators are
+-- not leakproof, so that several arms would read the whole bank. Therefore a recall of such a role
+-- is passed on to _searched_recall(), which create_roles() makes security definer, owned by a role
+-- that may only read and sees every bank. It answers a caller that passes the fence_key of the
+-- bank, which row security hides from all others. A role that must see every bank has bypassrls, or
+-- is the admin role of create_roles(), which policy pgrecall_admin lets through.
 
 create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
@@ -20082,7 +20120,7 @@ begin
            array(
              select p.polname::text from pg_policy p where p.polrelid = c.oid order by 1
            ) as policies,
-           -- Without roles that row security does not bind.
+           -- Without roles that row security does not restrict.
            array(
              select distinct coalesce(r.rolname::text, 'public')
              from (

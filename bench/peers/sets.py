@@ -1,9 +1,10 @@
 """What is loaded and asked: facts with time and entities, questions, and vectors of all texts.
 
-The same for every peer. A set becomes a database of its own on the server. Sets of sentences are
-for speed, each fact with three of 200 made names, as often as by Zipf, a minute after the one
-before, in one bank or in many; the others are for what is found: those of bench/conversations.py,
-MuSiQue as bare text and with entities, and worlds. No peer is told of relations or causes.
+They are the same for every peer. A set becomes a database on the server. Sets of sentences are for
+speed: each fact has three of 200 made names, by Zipf's law, and is a minute newer than the one
+before; they lie in one bank or in many. The other sets are for quality: those of
+bench/conversations.py, MuSiQue as bare text and with entities, and worlds. No peer is told about
+relations or causes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.worlds.make import generate
 
 NAMES, OF_A_FACT = 200, 3
 QUALITY = ("locomo", "beam", "xquad", "fiqa", "musique", "entities", "worlds")
-FILES = {"entities": "musique"}  # where the name of a set is not that of its file
+FILES = {"entities": "musique"}  # names of files that differ from that of the set
 LANGUAGE = "xquad-en"  # the peers are set up for English
 WORLDS = ("third", range(3))
 OF_A_BANK = 100  # facts, where there are many banks
@@ -53,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Set:
-    """One set; names of banks are plain letters, digits and underscores."""
+    """One set. Names of banks consist of letters, digits and underscores."""
 
     name: str
     banks: dict[str, list[Fact]]
@@ -65,7 +66,7 @@ class Set:
 
     @property
     def key(self) -> str:
-        """What tells it from the set of another run."""
+        """A text that differs from that of every other set."""
         text = json.dumps(
             [(bank, [asdict(f) for f in facts]) for bank, facts in self.banks.items()]
         )
@@ -73,12 +74,12 @@ class Set:
 
 
 def sentences(folder: Path, facts: int, questions: int) -> Set:
-    """Make the set of so many sentences, all in one bank."""
+    """Make a set of sentences, all in one bank."""
     return Set(str(facts), *_sentences(folder, {"all": facts}, questions))
 
 
 def many_banks(folder: Path, banks: int, questions: int) -> Set:
-    """Make the set of so many banks, OF_A_BANK sentences in each; questions go to all in turn."""
+    """Make a set of banks with OF_A_BANK sentences each; questions go to all in turn."""
     sizes = {f"bank{n}": OF_A_BANK for n in range(banks)}
     return Set(f"banks{banks}", *_sentences(folder, sizes, questions))
 
@@ -107,8 +108,8 @@ def judged(folder: Path, name: str, facts: int | None, questions: int | None) ->
     Args:
         folder: Where its file is.
         name: One of QUALITY.
-        facts: Read so many of a bank, the first, and what is asked of those. Default: all.
-        questions: Keep so many, evenly chosen. Default: all.
+        facts: Read the first so many of each bank, and their questions. Default: all.
+        questions: Keep so many, at even distances. Default: all.
 
     """
     path = folder / f"{FILES.get(name, name)}_dev.json"
@@ -186,19 +187,19 @@ def _worlds() -> Set:
 
 
 def prompt(embedder: Any) -> str:
-    """Return what a model has before questions: their vectors are kept under the text with it."""
+    """Return the prompt of a model for questions, which their vectors are stored with."""
     prompts: Mapping[str, str] = getattr(embedder, "prompts", {})
     return prompts.get("query", "")
 
 
 def embed_missing(path: Path, texts: Iterable[str], embed: Embed, prefix: str = "") -> None:
-    """Put the vectors of the texts into a file of SQLite, those that it lacks.
+    """Add the vectors of the texts that a SQLite file lacks.
 
     Args:
         path: The file.
         texts: What to embed.
         embed: Embeds them.
-        prefix: Under which they are kept.
+        prefix: What comes before the texts under which vectors are stored.
 
     """
     with sqlite3.connect(path) as database:

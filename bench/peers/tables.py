@@ -41,13 +41,13 @@ Line = tuple[str, Sequence[tuple[float, float]]]
 
 
 def sizes(result: Result) -> list[int]:
-    """Return the numbers of facts that were measured."""
+    """Return the sizes that were measured, in facts."""
     names = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
     return sorted(int(name) for name in names if name.isdigit())
 
 
 def axes(result: Result) -> dict[str, str]:
-    """Return what was timed: numbers of facts in one bank, then of banks."""
+    """Return what was timed: sizes of one bank, then numbers of banks."""
     names = {name.split(".")[2] for name in result["figures"] if name.endswith(".p50_ms")}
     banks = sorted(int(n.removeprefix("banks")) for n in names if n.startswith("banks"))
     one = {str(size): f"{size:,} facts in one bank" for size in sizes(result)}
@@ -60,7 +60,7 @@ def value(result: Result, peer: str, name: str) -> float | None:
 
 
 def shown(result: Result, peer: str, name: str, form: str = ".3g", best: float = math.nan) -> str:
-    """Return a figure as it stands in a table, bold where it is the best."""
+    """Return a figure as a cell of a table, bold if it is the best."""
     figure = value(result, peer, name)
     if figure is None:
         return NONE
@@ -74,7 +74,7 @@ def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 
 def asked(result: Result, suffix: str) -> Iterator[tuple[str, str]]:
-    """Yield the peers that have a figure which ends so, and what they are called."""
+    """Yield the peers that have a figure with this ending, and their titles."""
     for peer, about in result["peers"].items():
         if any(n.startswith(f"peers.{peer}.") and n.endswith(suffix) for n in result["figures"]):
             yield peer, about["title"]
@@ -97,7 +97,7 @@ def speed(result: Result) -> str:
 
 
 def throughput(result: Result) -> str:
-    """Return a table of recalls a second by clients, and how many times that ours is."""
+    """Return a table of recalls a second by clients, and how many times as many ours are."""
     many = [n for n in result["settings"]["clients"] if n > 1]
     axis = str(min(sizes(result)))
     head = ["", *(f"{n} clients" for n in many), *(f"ours over it, {n}" for n in many)]
@@ -110,7 +110,7 @@ def throughput(result: Result) -> str:
 
 
 def quality(result: Result) -> str:
-    """Return a table of what is found."""
+    """Return a table of quality."""
     known = [one for one in QUALITY if value(result, OURS, f"{one}.ndcg10") is not None]
     names = [f"{one}.ndcg10" for one in known] + [f"{one}.recall10" for one in known[:2]]
     names.append(f"{known[0]}.no_embedder.ndcg10")
@@ -143,7 +143,7 @@ def loading(result: Result) -> str:
 
 
 def setup(result: Result) -> str:
-    """Return a table of the peers: versions, how they are set up, and why one was left out."""
+    """Return a table of the peers: versions, set-up, and why one was left out."""
     body = []
     for about in result["peers"].values():
         versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if k != "plpgsql")
@@ -153,7 +153,7 @@ def setup(result: Result) -> str:
 
 
 def compared(result: Result) -> str:
-    """Return one short table, of the largest bank that all were asked in: for the reference."""
+    """Return a short table for the reference, of the largest bank that all peers were asked in."""
     peers = list(asked(result, ".p50_ms"))
     size = max(n for n in sizes(result) if all(value(result, p, f"{n}.p50_ms") for p, _ in peers))
     found = [f"{one}.ndcg10" for one in QUALITY]
@@ -183,7 +183,7 @@ def latency_plot(result: Result) -> str:
 
 
 def quality_plot(result: Result) -> str:
-    """Return a plot of what is found against what a recall takes."""
+    """Return a plot of quality against the time of a recall."""
     smallest = min(sizes(result))
     lines = []
     for peer, title in asked(result, ".locomo.ndcg10"):
@@ -198,7 +198,7 @@ PLOTS = {"latency": latency_plot, "quality": quality_plot}
 
 
 def plot(lines: Sequence[Line], across: str, up: str) -> str:
-    """Draw lines, or dots, as SVG: across by its logarithm, up from 0."""
+    """Draw lines or dots as SVG: x is logarithmic, y begins at 0."""
     points = [point for _, line in lines for point in line]
     low, high = (math.log10(f(x for x, _ in points)) for f in (min, max))
     low, high = low - 0.1, high + 0.1

@@ -2,18 +2,19 @@
 
     PGRECALL_BENCH_DSN=... ENVIRONMENT/bin/python bench/peers/worker.py ADAPTER VECTORS
 
-The harness starts it. Nothing but the standard library and the adapter is imported, so that it runs
-wherever the peer does. An adapter is a file with a class Peer:
+peers.py starts it. It imports only the standard library and the adapter, so that it runs wherever
+the peer does. An adapter is a file with a class Peer:
 
 * Peer(dsn, vectors, threads) connects to an empty or a filled database;
-* setup() makes what the peer needs in it; versions() names what it runs;
-* prepare(facts), where there is one, embeds what no other peer embeds: it is not measured;
-* load(bank, facts) stores facts, `{id, text, entities, at}`; finish() does what its documentation
-  advises after a load;
-* ask(bank, text, asked_at, top_k) returns the ids of what it finds, best first, and the
-  milliseconds of the database's part where the peer tells them. Several threads call it at once.
+* setup() prepares the database; versions() names what the peer runs;
+* prepare(facts), if it exists, embeds what no other peer embeds; it is not measured;
+* load(bank, facts) stores facts, `{id, text, entities, at}`; finish() does what the peer's
+  documentation advises after a load;
+* ask(bank, text, asked_at, top_k) returns the ids that it finds, best first, and the milliseconds
+  of the database if the peer reports them. Several threads call it at once.
 
-A vector is looked up where the harness has put those of all texts: embedding is not measured.
+Vectors are looked up in the file where peers.py has stored those of all texts: embedding is not
+measured.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class Vectors:
     """The vectors of all texts of the benchmark.
 
     Attributes:
-        embed: Makes those of other texts, such as ones that the peer has put words to, once each;
-            the adapter sets it where its peer does that.
-        spent: Seconds that this has taken, by the wall and of the processor.
-        is_lost: Whether the embedder is down: no text has a vector then.
+        embed: Embeds other texts, such as those that a peer adds words to, once each; set by the
+            adapter of such a peer.
+        spent: Seconds that this took, by the wall and on a processor.
+        is_lost: Whether the embedder is down, so that no text has a vector.
 
     """
 
@@ -87,12 +88,12 @@ class Vectors:
 
 
 class Worker:
-    """Does what the harness says."""
+    """Runs the commands of peers.py."""
 
     def __init__(self, adapter: str, dsn: str, vectors: Path) -> None:
         sys.path.append(str(Path(__file__).parent / "adapters"))
         self._vectors = Vectors(vectors)
-        self._clients = ThreadPoolExecutor(MOST_CLIENTS)  # that stay: some have a connection each
+        self._clients = ThreadPoolExecutor(MOST_CLIENTS)  # kept: some have a connection each
         self._peer = importlib.import_module(adapter).Peer(dsn, self._vectors, MOST_THREADS)
 
     def setup(self) -> Any:
@@ -114,7 +115,7 @@ class Worker:
         return {"seconds": time.perf_counter() - began}
 
     def ask(self, question: dict[str, Any], top_k: int) -> Any:
-        """Ask; what it took to embed parts of the question is no part of the time."""
+        """Ask, without counting the time to embed parts of the question."""
         began, spent, embedding = time.perf_counter(), time.process_time(), self._vectors.spent
         ids, database_ms = self._peer.ask(
             question["bank"], question["text"], question["asked_at"], top_k
@@ -129,7 +130,7 @@ class Worker:
         }
 
     def burst(self, questions: list[dict[str, Any]], clients: int, burst_seconds: float) -> Any:
-        """Let clients ask one after the other for so long; what runs then is still waited for."""
+        """Let clients ask for the given seconds, and wait for the recalls that still run."""
         began = time.perf_counter()
         turn = count()
 
@@ -144,18 +145,18 @@ class Worker:
         return {"asked": done, "seconds": time.perf_counter() - began}
 
     def lose_embedder(self) -> Any:
-        """Let no text have a vector from now on."""
+        """From now on no text has a vector."""
         self._vectors.is_lost = True
         return {}
 
     def memory(self) -> Any:
-        # Not ru_maxrss: a process begins with what the one had that started it.
+        # Not ru_maxrss: a process inherits that of its parent.
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return {"megabytes": int(status.partition("VmHWM:")[2].split()[0]) / 1000}
 
 
 def main() -> None:
-    # What libraries print must not get among the answers.
+    # What libraries print must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     worker: Worker | None = None
@@ -167,7 +168,7 @@ def main() -> None:
                     sys.argv[1], os.environ.pop("PGRECALL_BENCH_DSN"), Path(sys.argv[2])
                 )
             answer = getattr(worker, told.pop("do"))(**told)
-        except BaseException as error:  # is raised by the harness
+        except BaseException as error:  # peers.py raises it
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
@@ -175,4 +176,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # whatever threads a peer has left behind
+    os._exit(0)  # even if the peer left threads running

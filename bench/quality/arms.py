@@ -1,17 +1,17 @@
-"""Measure what choosing arms saves: questions with all arms, and with those of each budget.
+"""Measure what the choice of arms saves: all arms beside those of each budget.
 
     python -m bench.quality.arms --smoke
     python -m bench.quality.arms --full
     python -m bench.quality.arms --data /path/to/conversations.json
 
-The data are those of bench/conversations.py. Each question is asked with every arm that the call
-has something for (`arms` names them all), and with the budgets low, mid (the default) and high, one
-after the other. Dates are asked about too: what happened in each month of a conversation. Times
-are the least of three, of the server's process on a processor where the system tells them (Linux).
+The data are those of bench/conversations.py. Each question is asked with every arm that has input
+(`arms` names them all), and with the budgets low, mid (the default) and high, one after the other.
+Other questions ask what happened in each month of a conversation. Times are the least of three, of
+the server's process on a processor where the system reports them (Linux).
 
-* arm_plan_time_saved: the share of the time of all arms that mid does without.
+* arm_plan_time_saved: the share of the time of all arms that mid saves.
 * arm_plan_ndcg10_delta: nDCG@10 of mid less that of all arms.
-* date.ndcg10: nDCG@10 of mid, asked for nothing but a month.
+* date.ndcg10: nDCG@10 of mid for questions that only name a month.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
             conversations.fill_in_context(recall, conversation)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("vacuum analyze")  # as autovacuum does soon
-        ask(connection, embedder, asked[:10])  # first plans are not what is measured
+        ask(connection, embedder, asked[:10])  # plans are made now, and not measured
         means = ask(connection, embedder, asked)
         table(f"{path.stem}, {len(asked)} questions", means)
         date_means = ask(connection, embedder, about_dates)
@@ -124,8 +124,7 @@ def measure(path: Path, is_smoke: bool, dsn: str) -> harness.Figures:
         "date.ndcg10": date_means["mid"][0],
     }
     figures = {name: round(figure, 4) for name, figure in figures.items()}
-    for name, figure in figures.items():
-        print(f"{name} {figure:.4f}")
+    harness.show(figures)
     for name, row in means.items():
         figures[f"{name}.ndcg10"] = round(row[0], 4)
         figures[f"{name}.server_mean_ms"] = round(row[-1], 3)
@@ -137,7 +136,7 @@ def main() -> None:
     options = parser.parse_args()
     with harness.database() as dsn:
         figures = measure(options.data, options.smoke, dsn)
-        harness.write(options, figures, {"data": options.data.name, "smoke": options.smoke}, dsn)
+        harness.write(options, figures, {}, dsn)
 
 
 if __name__ == "__main__":

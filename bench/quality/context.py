@@ -1,15 +1,14 @@
-"""Measure what a language model is given: the share of the relevant turns in a budget of tokens.
+"""Measure the context for a language model: the share of relevant turns in a budget of tokens.
 
     python -m bench.quality.context --smoke
     python -m bench.quality.context --full
 
-The file and the banks are those of quality.py, with the turns before and after as `context`,
-which is not sent. Questions are asked once, reranked, and each answer is written for every budget.
+The file and the banks are those of quality.py, with the turns before and after as `context`, which
+is not sent. Each question is asked once, reranked, and its answer is written for every budget.
 
-* found: the mean share of the relevant turns that stand in the text; unlimited: in all that was
-  recalled.
+* found: the mean share of the relevant turns that are in the text.
 * tokens, hits: means of what was sent, tokens by the estimate of pgrecall.context.
-* over: how many texts were longer than their budget; without_best: how many had not the best hit.
+* over: how many texts exceeded their budget; without_best: how many lack the best hit.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def main() -> None:
                 question.text,
                 reference_time=question.asked_at,
                 top_k=likely_hits(2000),
-                rerank_seconds=60,  # the machine's haste is not measured
+                rerank_seconds=60,  # time must not run out
             )
             for question in asked
         ]
@@ -67,7 +66,7 @@ def main() -> None:
             names = ("found", "tokens", "hits", "over", "without_best")
             for name, value in zip(names, shown, strict=True):
                 figures[f"{options.data.stem}.{budget}.{name}"] = round(value, 4)
-        settings = {"data": options.data.name, "questions": len(asked), "smoke": options.smoke}
+        settings = {"questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

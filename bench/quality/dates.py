@@ -4,20 +4,21 @@
     python -m bench.quality.dates --full
     python -m bench.quality.dates --full --data /path/to/cases.json --fails 20
 
-A case is {text, reference_time, expected_start, expected_end, source, tags}: the end is exclusive,
-null is an open side, both null says that the question names no time. What is counted:
+A case is {text, reference_time, expected_start, expected_end, source, tags}. The end is exclusive,
+null is an open side, and both are null if the question names no time. Counted are:
 
 * exact, near: both bounds are those expected, or within a day of them. An open side may also be
   closed far enough out: the end not before the reference time, the start not after 1900.
 * overlap, covers: the window meets, or contains, the expected one; wide: contains it and is more
   than three times as long (and more than 31 days). none: nothing was read.
-* fp: something was read where nothing is said.
+* fp: a time was read where the question names none.
 
-Groups: core are the cases whose answer hangs on no convention, core-past those not in the future,
-conv the others (rolling windows, seasons, holidays, parts, ...); neg-* are the cases without time.
+Groups: core are cases whose answer does not depend on a convention, core-past those of them that
+are not in the future, conv the others (rolling windows, seasons, holidays, parts, ...), neg-* cases
+without a time.
 
-The other languages are measured on the project's own cases: de.exact is in percent, de.fp the
-number of plain questions in which something was read.
+Other languages are measured on the project's own cases: de.exact is in percent, de.fp is the number
+of questions without a time in which one was read.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Case:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """Read a file of cases; end the program where it is none, saying which case is wrong."""
+    """Read a file of cases; end the program with the first invalid case where there is one."""
     found: list[Case] = []
     try:
         for raw in json.loads(path.read_text(encoding="utf-8")):
@@ -149,7 +150,7 @@ def judge(case: Case, found: tuple[datetime | None, datetime | None] | None) -> 
 
 
 def score(cases: list[Case], read: Reader) -> tuple[dict[str, float], list[str]]:
-    """Return each group's figures, in percent except n and fp, and what went wrong."""
+    """Return the figures of each group, in percent except n and fp, and the failures."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     milliseconds: list[float] = []
     failures = []
@@ -183,7 +184,7 @@ def score(cases: list[Case], read: Reader) -> tuple[dict[str, float], list[str]]
 
 
 def slowest_adversary(read: Reader) -> float:
-    """Return the milliseconds of the worst of 8 KB texts of digits; the best of three runs each."""
+    """Return the milliseconds for the slowest of some 8 kB texts of digits, the best of 3 runs."""
 
     def once(text: str) -> float:
         began = time.perf_counter()
@@ -195,7 +196,7 @@ def slowest_adversary(read: Reader) -> float:
 
 
 def score_language(code: str, every: int) -> tuple[dict[str, float], list[str]]:
-    """Return the figures of one language, and what went wrong."""
+    """Return the figures of one language, and the failures."""
 
     def read(text: str) -> tuple[str | None, str | None] | None:
         found = extract_temporal_constraint(text, LANGUAGE_TIME, language=code)
@@ -242,15 +243,10 @@ def main() -> None:
         figures |= measured
         failures += wrong
 
-    for name, figure in figures.items():
-        print(f"{name:24} {figure:>8}")
+    harness.show(figures)
     for failure in failures[: arguments.fails]:
         print(failure)
-    harness.write(
-        arguments,
-        figures,
-        {"cases": data.name, "n": len(cases), "smoke": arguments.smoke},
-    )
+    harness.write(arguments, figures, {"n": len(cases)})
 
 
 if __name__ == "__main__":

@@ -106,9 +106,8 @@ def main() -> None:
         print(f"left out: there is no {options.data.name}")
         return
     figures = names(harness.require(options.data)) | speakers(harness.require(options.talk))
-    for name, figure in figures.items():
-        print(f"{name:28} {figure:>10.4g}")
-    harness.write(options, figures, {"data": options.data.name, "talk": options.talk.name})
+    harness.show(figures)
+    harness.write(options, figures, {"talk": options.talk.name})
 
 
 if __name__ == "__main__":

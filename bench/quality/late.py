@@ -4,17 +4,17 @@
     python -m bench.quality.late --full
     python -m bench.quality.late --sets locomo fiqa --reranker cross-encoder
 
-Every set is asked fused and reranked, as a recall comes: LoCoMo with and without the turns beside
-as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the worlds `dev` and
-`third`. None of the head's training is from them.
+Every set is asked fused and reranked, with the defaults of a recall: LoCoMo with and without
+neighbouring turns as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the
+worlds `dev` and `third`. The head was not trained on any of them.
 
 late.<set>.<measure>, of ten hits:
 
 * fused, reranked: nDCG@10; recall10 of LoCoMo, BEAM, XQuAD and FiQA; recall5 of MuSiQue and worlds.
 * gain, gain_low, gain_high: reranked minus fused, with the 95% interval of a bootstrap.
-* out: the share of questions on which late interaction kept out.
+* out: the share of questions whose fused order late interaction left as it was.
 * p50_ms: the median of what reranking adds to a recall: token vectors are read and compared, and
-  the database is asked for the order. bytes, bytes_max: of the token vectors of a fact.
+  the database computes the order. bytes, bytes_max: size of the token vectors of a fact.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from bench import conversations, harness
 from bench.conversations import Conversation
 from bench.quality import multihop
 from bench.worlds import worlds
-from bench.worlds.build import ASKED_AT
+from bench.worlds.make import ASKED_AT
 
 from pgrecall import Recall
 from pgrecall.evaluation import intervals
 
 Asked = tuple[str, str, datetime | None, frozenset[str]]
-"""A bank, a question, when it is asked, and the ids of what answers it."""
+"""A bank, a question, the time at which it is asked, and the ids of its answers."""
 TOP_K = 20
 SMOKE = 12
 
@@ -139,16 +139,16 @@ def measure(recall: Recall, name: str, asked: Sequence[Asked]) -> harness.Figure
 def stored(dsn: str) -> harness.Figures:
     """Return how many bytes the token vectors of a fact take."""
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(
+        mean, most = harness.one(
+            connection,
             "select avg(octet_length(e.tokens)), max(octet_length(e.tokens))"
-            " from pgrecall.embedding e where e.kind = 'text'"
-        ).fetchone()
-    assert row is not None
-    return {"bytes": round(float(row[0] or 0), 0), "bytes_max": float(row[1] or 0)}
+            " from pgrecall.embedding e where e.kind = 'text'",
+        )
+    return {"bytes": round(float(mean or 0), 0), "bytes_max": float(most or 0)}
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "", "{program}")
+    parser = harness.arguments(__doc__, "")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--reranker", default="late-interaction", help="or cross-encoder")
     options = parser.parse_args()
@@ -161,10 +161,10 @@ def main() -> None:
         ):
             asked = list(SETS[name](recall, options.data))
             found = measure(recall, name, asked[:SMOKE] if options.smoke else asked) | stored(dsn)
-        for what, value in found.items():
-            print(f"late.{name}.{what:18} {value:g}", flush=True)
-        figures |= {f"late.{name}.{what}": value for what, value in found.items()}
-    harness.write(options, figures, {"reranker": options.reranker, "smoke": options.smoke})
+        named = {f"late.{name}.{what}": value for what, value in found.items()}
+        harness.show(named)
+        figures |= named
+    harness.write(options, figures, {"reranker": options.reranker})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measure questions that need several texts: MuSiQue, with entities and relations of a model.
+"""Measure questions that need several texts: MuSiQue, with entities and relations from a model.
 
     python -m bench.quality.multihop --smoke
     python -m bench.quality.multihop --full
@@ -9,7 +9,7 @@ paragraphs of Wikipedia with the triples that a language model found in them, as
 HippoRAG. Each paragraph is a fact. The same questions are asked of three banks: `text` without
 entities and relations, `entities` without relations, and `relations` with both.
 
-musique.<bank>.fused.<measure>, and the same of the graph arm left out (`without_graph`):
+musique.<bank>.fused.<measure>, and the same without the graph arm (`without_graph`):
 
 * recall2, recall5, recall10, recall20: the share of the relevant paragraphs among the first.
 * ms: median of the milliseconds of a recall, the question's embedding included; the banks are
@@ -42,10 +42,8 @@ SMOKE_FACTS, SMOKE_QUESTIONS = 120, 4
 
 
 def fill(recall: Recall, bank: str, facts: Sequence[Mapping[str, Any]]) -> None:
-    """Fill a bank with the facts, less the fields that it is without."""
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank)
+    """Fill a bank with the facts, without the fields that it is to lack."""
+    harness.new_bank(recall, bank)
     left_out = WITHOUT[bank]
     recall.retain_many(
         bank, ({k: v for k, v in fact.items() if k not in left_out} for fact in facts)
@@ -88,9 +86,8 @@ def main() -> None:
             figures[f"musique.{what}.ms"] = round(1000 * median(times[what]), 2)
         ratio = figures["musique.relations.fused.ms"] / figures["musique.text.fused.ms"]
         figures["musique.time_ratio"] = round(ratio, 3)
-        for name, figure in figures.items():
-            print(f"{name:40} {figure:g}")
-        settings = {"facts": len(facts), "questions": len(questions), "smoke": options.smoke}
+        harness.show(figures)
+        settings = {"facts": len(facts), "questions": len(questions)}
         harness.write(options, figures, settings, dsn)
 
 

@@ -8,28 +8,28 @@
 
 The file is that of bench/conversations.py, which reads it and fills the banks.
 
-The turns before and after stand as the `context` of a turn. Measured are each arm alone and the
-fusions, over banks without that context too (`no_context`), and both reranked by
-the packaged cross-encoder; late.py measures late interaction. Where a tenth of the turns are longer
-than 100 words, they are also cut at ends of sentences into `passages` of about as many, each a fact
-of its own, of which the best of each turn is kept. Where conversations have sessions, `session`
-asks for these: the session is the source of each turn, and the best turn of each is kept.
+The turns before and after a turn are its `context`. Each arm alone and each fusion are measured,
+also over banks without context (`no_context`), and both with the packaged cross-encoder as
+reranker; late.py measures late interaction. Where a tenth of the turns are longer than 100 words,
+these are also cut at ends of sentences into `passages` of about 100 words; each is a fact, and of
+each turn the best is kept. Where conversations have sessions, `session` looks for sessions: the
+source of a turn is its session, and the best turn of each is kept.
 
 Figures are means over the questions, those without a relevant turn left out:
 
 * ndcg10: binary gain, log2 discount (Jarvelin and Kekalainen 2002); recall10, recall20: the share
   of the relevant turns among the first 10 and 20.
-* hit1, ndcg5: of sessions, the share of questions whose first one is relevant, and nDCG@5.
+* hit1, ndcg5: the share of questions whose first session is relevant, and nDCG@5 of sessions.
 * database_p50_ms, database_p95_ms: of the one call, as the client sees it.
-* gain, gain_low, gain_high: of what is reranked, nDCG@10 minus that of the order before, with the
-  95% interval of a bootstrap over the questions.
+* gain, gain_low, gain_high: nDCG@10 of the reranked order minus that before, with the 95% interval
+  of a bootstrap over the questions.
 
-With --model, another embedding model of sentence-transformers; with --calibrate its banks are given
-the constants that pgrecall.calibrate() measures on the turns of the file.
+--model takes another embedding model of sentence-transformers. --calibrate gives its banks the
+constants that pgrecall.calibrate() measures on the turns of the file.
 
-With --ablate, the fused recall without each of its signals instead: an arm by a weight of 0, a part
-of the graph arm by taking away what it lives on. graph_gain.<category>.<measure> is what the graph
-arm adds, graph_gain.worst the least that it adds to nDCG@10 or recall@10 of any category.
+--ablate instead measures the fused recall without each of its signals: an arm gets weight 0, a part
+of the graph arm loses its rows. graph_gain.<category>.<measure> is what the graph arm adds,
+graph_gain.worst the least that it adds to nDCG@10 or recall@10 of any category.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "fused_linear": {"fusion": "linear"},
     "no_context": {},
     "passages": {"collapse": True},
-    "reranked": {"rerank": True, "rerank_seconds": 60},  # the machine's haste is not measured
+    "reranked": {"rerank": True, "rerank_seconds": 60},  # time must not run out
     "reranked_no_context": {"rerank": True, "rerank_seconds": 60},
     "reranked_passages": {"collapse": True, "rerank": True, "rerank_seconds": 60},
     "fused_session": {"collapse": True},
@@ -81,7 +81,7 @@ RERANKED = {
     "reranked_passages": "passages",
     "session": "fused_session",
 }
-# What banks are filled with, beside turns in context: the end of their names, as of configurations.
+# Other contents of banks than turns in context: suffixes of the names of banks and configurations.
 VARIANTS = {
     "no_context": " without context",
     "passages": " in passages",
@@ -92,7 +92,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
 def passages(turn: Turn) -> Iterator[dict[str, Any]]:
-    """Cut a turn at ends of sentences, longer ones wherever; all share its source_id."""
+    """Cut a turn at ends of sentences, long sentences anywhere. All parts share its source_id."""
     words: list[str] = []
     for sentence in [*SENTENCE_END.split(turn.text), ""]:
         new = sentence.split()
@@ -133,7 +133,7 @@ def load(recall: Recall, conversation: Conversation, variants: Iterable[str]) ->
 def ask(
     recall: Recall, asked: Iterable[Question], options: Mapping[str, Any], suffix: str = ""
 ) -> tuple[harness.Figures, list[float]]:
-    """Ask every question; returns the figures by name, also of each category, and each nDCG."""
+    """Ask all questions. Returns figures by name, also by category, and the nDCG of each."""
     rows: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     firsts: list[tuple[bool, float]] = []
     milliseconds = []
@@ -170,7 +170,7 @@ def ask(
 
 
 def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.Figures:
-    """Ask every question without each signal; what is taken away comes back."""
+    """Ask all questions without each signal in turn; removed rows are restored."""
     with psycopg.connect(dsn) as connection:
         recall = Recall(connection, embedder=embedder)
         whole, _ = ask(recall, asked, {})
@@ -197,7 +197,7 @@ def ablate(dsn: str, embedder: Embedder, asked: Sequence[Question]) -> harness.F
 def gain(
     asked: Iterable[Question], after: Sequence[float], before: Sequence[float]
 ) -> harness.Figures:
-    """Say what was gained, question by question, also in each category."""
+    """Return the mean gain over all questions, and by category, with its interval."""
     gains: dict[str, list[float]] = defaultdict(list)
     for question, new, old in zip(asked, after, before, strict=True):
         gains[""].append(new - old)
@@ -224,9 +224,13 @@ def table(name: str, figures: harness.Figures) -> None:
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
     parser.add_argument("--model", metavar="NAME", help="name or directory of an embedding model")
-    parser.add_argument("--calibrate", action="store_true", help="the banks, on their turns")
-    parser.add_argument("--ablate", action="store_true", help="without each signal")
-    parser.add_argument("--only", nargs="+", choices=CONFIGURATIONS, help="these configurations")
+    parser.add_argument(
+        "--calibrate", action="store_true", help="calibrate the banks on their turns"
+    )
+    parser.add_argument("--ablate", action="store_true", help="measure without each signal")
+    parser.add_argument(
+        "--only", nargs="+", choices=CONFIGURATIONS, help="measure only these configurations"
+    )
     options = parser.parse_args()
     path = options.data
     given = conversations.read(path, 1 if options.smoke else None)
@@ -277,12 +281,7 @@ def main() -> None:
             if RERANKED.get(name) in by_question:
                 found |= gain(asked, by_question[name], by_question[RERANKED[name]])
             figures |= {f"{path.stem}.{name}.{key}": value for key, value in found.items()}
-        settings = {
-            "data": path.name,
-            "model": embedder.model,
-            "questions": len(asked),
-            "smoke": options.smoke,
-        }
+        settings = {"model": embedder.model, "questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

@@ -1,14 +1,14 @@
-"""Measure whether relevance tells answerable questions from others.
+"""Measure whether relevance distinguishes answerable questions from others.
 
     python -m bench.quality.relevance --smoke
     python -m bench.quality.relevance --full
     python -m bench.quality.relevance --data /path/to/conversations.json
 
-The data are those of bench/conversations.py. Every question is asked of its own conversation and of
-another one, which holds no answer (`other`), and once more of that one with the names of the
-speakers put in the place of those it names (`renamed`): then words and persons fit, and only the
-matter does not. The confidence of an answer is the greatest relevance of its ten rows. Each time
-with and without the embedding of the question.
+The data are those of bench/conversations.py. Every question is asked of its own conversation, of
+another one that holds no answer (`other`), and of the other one with the names in the question
+replaced by those of its speakers (`renamed`), so that words and persons fit and only the content
+does not. The confidence of an answer is the greatest relevance among its ten rows. All questions
+are asked with and without their embedding.
 
 * answer_auc: the probability that an answerable question gets a higher confidence than one of the
   others, half of them renamed (area under the ROC curve).
@@ -20,9 +20,9 @@ with and without the embedding of the question.
 
     python -m bench.quality.relevance --full --fit
 
-fits the formula of relevance (sql/recall/relevance.sql) anew: direction by logistic regression on
-rows (relevant or not), its scale on answers (answerable or not); every conversation is scored by
-what was fitted on the others. It needs scipy.
+fits the formula of relevance (sql/recall/relevance.sql) again: its direction by logistic regression
+on rows (relevant or not), its scale on answers (answerable or not). Every conversation is scored by
+a formula fitted to the others. This needs scipy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bench.conversations import Conversation, Question
 from pgrecall import Hit, Recall
 
 TOP_K = 10
-# No public function tells the sum of IDFs that a relevance is relative to.
+# No public function returns the sum of IDFs to which a relevance is relative.
 IDF_SUM = "select ((pgrecall_internal._request(%s, %s)).memory_terms).idf_sum"
 KINDS = ("own", "other", "renamed")
 
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came: for each row its evidence, whether it is relevant, and its relevance."""
+    """The evidence of each row, whether it is relevant, and its relevance."""
 
     asked: Asked
     evidence: np.ndarray
@@ -71,7 +71,7 @@ class Answer:
 
 
 def variants(given: Sequence[Conversation]) -> list[Asked]:
-    """Put every question to its own conversation and, in two ways, to another one."""
+    """Ask every question of its own conversation and, in two ways, of another one."""
     chance = random.Random(7)
     asked = []
     for conversation in given:
@@ -89,7 +89,7 @@ def variants(given: Sequence[Conversation]) -> list[Asked]:
 
 
 def evidence(hit: Hit, idf_sum: float) -> tuple[float, float, float]:
-    """Return what pgrecall_internal._relevance() goes by: similarity, words, nearness in time."""
+    """Return the input of pgrecall_internal._relevance(): similarity, words, nearness in time."""
     arms = hit.arms
     return (
         arms["semantic"].score if "semantic" in arms else 0.2,
@@ -107,7 +107,7 @@ def beginning(conversation: Conversation) -> Conversation:
 
 
 def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer]:
-    """Ask, each bank at the time of its last turn."""
+    """Ask each question at the time of the last turn of its bank."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for one in asked:
             hits = recall.recall(
@@ -117,8 +117,8 @@ def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer
                 top_k=TOP_K,
                 rerank=False,
             )
-            row = connection.execute(IDF_SUM, (one.conversation.bank, one.text)).fetchone()
-            idf_sum = float(row[0] or 0) if row else 0.0
+            (idf_sum,) = harness.one(connection, IDF_SUM, (one.conversation.bank, one.text))
+            idf_sum = float(idf_sum or 0)
             yield Answer(
                 one,
                 np.array([evidence(hit, idf_sum) for hit in hits]).reshape(-1, 3),
@@ -131,7 +131,7 @@ def answers(recall: Recall, asked: Sequence[Asked], dsn: str) -> Iterator[Answer
 
 
 def weights(kinds: Sequence[str]) -> np.ndarray:
-    """Let the answerable questions weigh one half, and each kind of the others an equal share."""
+    """Give half of the weight to answerable questions, and equal shares to the other kinds."""
     counts = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
     others = len(counts) - 1
     shares: np.ndarray = np.array(
@@ -217,7 +217,7 @@ def fit(given: Sequence[Answer]) -> np.ndarray:
 
 
 def held_out(given: Sequence[Answer]) -> np.ndarray:
-    """Return each answer's confidence by what was fitted on the other conversations."""
+    """Return the confidence of each answer by a formula fitted to the other conversations."""
     confidence = np.zeros(len(given))
     banks = [answer.asked.about.bank for answer in given]
     for bank in sorted(set(banks)):
@@ -229,15 +229,9 @@ def held_out(given: Sequence[Answer]) -> np.ndarray:
     return confidence
 
 
-def show(title: str, found: harness.Figures) -> None:
-    print(title)
-    for name, value in found.items():
-        print(f"  {name:28} {value:.3f}", flush=True)
-
-
 def main() -> None:
     parser = harness.arguments(__doc__, "locomo_dev.json", "{program}-{data.stem}")
-    parser.add_argument("--fit", action="store_true", help="fit the formula anew, too")
+    parser.add_argument("--fit", action="store_true", help="also fit the formula")
     options = parser.parse_args()
     path = options.data
     given = conversations.read(path)
@@ -257,12 +251,13 @@ def main() -> None:
             with Recall.connect(dsn, embedder=chosen) as recall:
                 rows = list(answers(recall, asked, dsn))
             found = figures_of(rows, np.array([a.confidence for a in rows]), prefix)
-            show(f"{path.stem}, {len(asked)} questions", found)
+            print(f"{path.stem}, {len(asked)} questions")
+            harness.show(found)
             figures |= found
             if options.fit:
-                print("  fitted:", fit(rows).round(2))
-                show("  held out", figures_of(rows, held_out(rows), f"{prefix}held_out."))
-        settings = {"data": path.name, "questions": len(asked), "smoke": options.smoke}
+                print("fitted:", fit(rows).round(2))
+                harness.show(figures_of(rows, held_out(rows), f"{prefix}held_out."))
+        settings = {"questions": len(asked)}
         harness.write(options, figures, settings, dsn)
 
 

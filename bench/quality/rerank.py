@@ -3,20 +3,20 @@
     python -m bench.quality.rerank --smoke
     python -m bench.quality.rerank --full --torch /path/to/run/model
 
---torch names the directory that the packaged model was made of (train_reranker.py leaves it in its
---out). It does not come with the driver; without it the encoder that training started from, which
-is as large, stands in for the speed, and nothing is said of quality.
+--torch names the directory of the model that the packaged one was made from (train_reranker.py
+leaves it in its --out). It does not come with the driver. Without it, the encoder that training
+started from, which is as large, replaces it for the speed, and quality is not measured.
 
 Figures, of the packaged reranker as the driver uses it:
 
-* p50_ms_50, p50_ms_300: 50 and 300 candidates of 40 words, milliseconds, nothing remembered.
+* p50_ms_50, p50_ms_300: milliseconds for 50 and 300 candidates of 40 words, without cached scores.
 * onnx_speedup: the time that torch in fp32 takes for the same 50 pairs, sorted by length and in one
-  batch, divided by that of ONNX; one after the other, the median of the ratios.
+  batch, divided by that of ONNX; asked in turn, the median of the ratios.
 * ndcg10_delta: nDCG@10 of ONNX minus that of torch over the first 50 hits of hybrid_recall, ordered
-  by the reranker alone; of every fourth question that it does not decline.
-* rerank.time_ratio: processor time of reranking as it comes, for ten hits, over that of reading all
-  50 candidates; the median over all questions. rerank.read: candidates that are read, on average;
-  rerank.read_p50: the median.
+  by the reranker alone; over every fourth question that it does not decline.
+* rerank.time_ratio: processor time of reranking with its defaults, for ten hits, over that of
+  reading all 50 candidates; the median over all questions. rerank.read: candidates that are read,
+  on average; rerank.read_p50: the median.
 * rerank.ndcg10_delta: nDCG@10 of that order, minus that of reading all. rerank.recall20_delta: the
   same of recall@20, for twenty hits.
 """
@@ -29,7 +29,7 @@ from datetime import datetime, timezone
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter, process_time
+from time import process_time
 
 from bench import conversations, harness
 from bench.conversations import Conversation, Question
@@ -54,23 +54,17 @@ Pairs = tuple[str, list[str]]
 
 
 def texts_of(given: Sequence[Conversation]) -> list[str]:
-    """Cut all that is said into texts of 40 words."""
+    """Cut all turns into texts of 40 words."""
     words = [word for c in given for turn in c.turns for word in turn.text.split()]
     texts = (" ".join(words[n : n + WORDS]) for n in range(0, len(words) - WORDS + 1, WORDS))
     return list(dict.fromkeys(texts))
 
 
 def timed_pairs(texts: Sequence[str], asked: Sequence[Question], count: int) -> Iterator[Pairs]:
-    """Give questions without end, each with other texts, no text twice with the same question."""
+    """Yield questions without end, each with texts that it did not have before."""
     for n, question in enumerate(cycle(asked)):
         first = n * count % (len(texts) - count + 1)
         yield question.text, list(texts[first : first + count])
-
-
-def seconds(reranker: Reranker, pairs: Pairs) -> float:
-    start = perf_counter()
-    reranker.scores(*pairs)
-    return perf_counter() - start
 
 
 def times(
@@ -83,8 +77,11 @@ def times(
         )
     few = timed_pairs(texts, asked, CANDIDATES)
     for reranker in (onnx, torch):
-        seconds(reranker, next(few))
-    both = [(seconds(onnx, pairs), seconds(torch, pairs)) for pairs in islice(few, rounds)]
+        harness.seconds(reranker.scores, *next(few))
+    both = [
+        (harness.seconds(onnx.scores, *pairs), harness.seconds(torch.scores, *pairs))
+        for pairs in islice(few, rounds)
+    ]
     figures = {
         "p50_ms_50": round(1000 * median(time for time, _ in both), 1),
         "onnx_speedup": round(median(slow / fast for fast, slow in both), 2),
@@ -93,7 +90,7 @@ def times(
         print(f"no p50_ms_300: {len(texts)} texts of {WORDS} words are too few")
     else:
         many = islice(timed_pairs(texts, asked, MANY), max(1, rounds // 4))
-        all_300 = [seconds(onnx, pairs) for pairs in many]
+        all_300 = [harness.seconds(onnx.scores, *pairs) for pairs in many]
         figures["p50_ms_300"] = round(1000 * median(all_300), 1)
     return figures
 
@@ -205,9 +202,8 @@ def main() -> None:
         print("no ndcg10_delta: the model in fp32 does not come with the driver; pass --torch")
     every = 8 if options.smoke else options.every
     figures |= economy(given[:1] if options.smoke else given, every)
-    for name, value in figures.items():
-        print(f"{name:22} {value:9.4g}")
-    settings = {"data": path.name, "words": WORDS, "every": every, "smoke": options.smoke}
+    harness.show(figures)
+    settings = {"words": WORDS, "every": every}
     harness.write(options, figures, settings)
 
 

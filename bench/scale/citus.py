@@ -4,13 +4,13 @@
     python -m bench.scale.citus --checkout /path/to/citus --full
     python -m bench.scale.citus --checkout /path/to/citus --serve   # for tests/cluster
 
-Citus is built from the checkout (configure, make and a C compiler are needed) into a copy of the
-embedded server's programs, in --build, where it stays. A coordinator and two workers, each an
-embedded server on this machine, then hold the bank of the demo, as does a database without Citus;
-the questions of the demo go to all in turn. --serve only starts the servers, prints what
-PGRECALL_CITUS_DSN is to be, and waits.
+Citus is built from the checkout (this needs configure, make and a C compiler) into a copy of the
+embedded server's programs in --build, which is kept. A coordinator and two workers, each an
+embedded server on this machine, then hold the bank of the demo, as does a database without Citus.
+The questions of the demo go to both in turn. --serve only starts the servers, prints the value for
+PGRECALL_CITUS_DSN, and waits.
 
-* p50_ms, p95_ms: by the wall, through the coordinator and of plain PostgreSQL.
+* p50_ms, p95_ms: wall time, through the coordinator and of plain PostgreSQL.
 * cpu_ms: processor time of one recall in all processes that serve connections, the mean.
 * coordinator.ratio, coordinator.cpu_ratio: over plain; the first is the median over all questions.
 * retain_s, plain.retain_s: the facts of the demo in one call; migrate_s: migrate --citus, of an
@@ -19,7 +19,6 @@ PGRECALL_CITUS_DSN is to be, and waits.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -39,7 +38,6 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall import schema
-from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.server import SETTINGS, VERSION_VARIABLE, EmbeddedServer
 from pgrecall.server.postmaster import Postmaster
 
@@ -182,16 +180,7 @@ def fill(connection: Connection, values: dict[str, str]) -> float:
 
 
 def run(nodes: Sequence[str], options: Any) -> None:
-    facts = [json.loads(line) for line in harness.lines(recall.DEMO / "facts.jsonl")]
-    messages = [json.loads(line) for line in harness.lines(recall.DEMO / "messages.jsonl")]
-    vectors = recall.embedded(fact["text"] for fact in facts)
-    for fact, vector in zip(facts, vectors, strict=True):
-        fact["embedding"] = vector
-    values = {
-        "facts": json.dumps(facts),
-        "messages": json.dumps(messages),
-        "model": DEFAULT_EMBEDDER.model,
-    }
+    values = recall.demo()
     figures: harness.Figures = {}
     with ExitStack() as stack:
         coordinator = stack.enter_context(connect(nodes[0]))
@@ -210,13 +199,12 @@ def run(nodes: Sequence[str], options: Any) -> None:
         version = coordinator.execute("select extversion from pg_extension where extname='citus'")
         print(f"Citus {(version.fetchone() or ('?',))[0]}")
     figures = {name: round(value, 3) for name, value in figures.items()}
-    for name, value in figures.items():
-        print(f"{name:22} {value:9.3f}")
-    harness.write(options, figures, {"smoke": options.smoke, "workers": WORKERS}, plain_dsn)
+    harness.show(figures)
+    harness.write(options, figures, {"workers": WORKERS}, plain_dsn)
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--checkout", type=Path, help="the source of Citus, such as of v14.0.1")
     parser.add_argument(
         "--build", type=Path, default=Path("/var/tmp/pgrecall-citus"), help="where to build it"

@@ -1,25 +1,25 @@
-"""Put load on the server as pgbench would: recall, retain and forget, by 1 to 64 clients.
+"""Put load on the server as pgbench does: recall, retain and forget by 1 to 64 clients.
 
     python -m bench.scale.clients --smoke
     python -m bench.scale.clients --full
     python -m bench.scale.clients --facts 10000 --clients 16 --seconds 120
 
-The scripts are those of bench/scale/scripts/, for pgbench where there is one:
+The scripts are in bench/scale/scripts/; pgbench can run them, too:
 
     psql -v facts=10000 -f bench/scale/scripts/fill.sql
     pgbench -n -c 16 -T 600 -D facts=10000 -f bench/scale/scripts/recall.sql@8 \
       -f bench/scale/scripts/retain.sql -f bench/scale/scripts/forget.sql
 
-Here each client is a thread with a connection, and chooses among them with the same weights. Banks
-hold so many facts with vectors of 64 dimensions; each is loaded for so many seconds (600) with each
-number of clients. The program ends with 1 if a call failed.
+Here each client is a thread with a connection, and chooses among the scripts with the same weights.
+A bank of each size, with vectors of 64 dimensions, is put under load for --seconds with each number
+of clients. The exit status is 1 if a call failed.
 
 * facts.SIZE.clients.N.errors: calls that failed; .rate: calls a second.
 * .recall_p50_ms, .recall_p99_ms, and the same of retain and forget.
-* .backend_mb_first, .backend_mb_last: memory of its own that a server process has, the mean over
-  the clients, after a tenth of the time and at its end.
-* .table_mb_first, .table_mb_last: size of the bank's tables with their indexes; .facts_last, how
-  many facts it then holds; .dead_rows_last: rows that vacuum has to remove.
+* .backend_mb_first, .backend_mb_last: private memory of a server process, the mean over the
+  clients, after a tenth of the time and at the end.
+* .table_mb_first, .table_mb_last: size of the tables with their indexes; .facts_last: facts in the
+  bank at the end; .dead_rows_last: rows that vacuum has to remove.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from __future__ import annotations
 import random
 import re
 import sys
-import threading
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -68,7 +68,7 @@ class Script:
 
 @dataclass
 class Load:
-    """What the clients did and found."""
+    """What the clients did, and its results."""
 
     milliseconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ def script(name: str) -> Script:
 
 
 def fill(connection: Connection, facts: int) -> None:
-    """Run fill.sql as psql would, unless the bank is there."""
+    """Run fill.sql as psql does, unless the bank exists."""
     if connection.execute(
         "select from pgrecall.bank where bank_id = %s", [f"load{facts}"]
     ).fetchone():
@@ -104,7 +104,7 @@ def fill(connection: Connection, facts: int) -> None:
 
 
 def own_memory_mb(connection: Connection) -> float:
-    """Return the memory that the server's process has for itself; 0 where it cannot be read."""
+    """Return the private memory of the server's process; 0 where it cannot be read."""
     try:
         status = Path(f"/proc/{connection.info.backend_pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -134,20 +134,16 @@ def load(dsn: str, facts: int, clients: int, seconds: float) -> Load:
                     first[number] = own_memory_mb(connection)
             last[number] = own_memory_mb(connection)
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))
     found.memory_mb = [fmean(first), fmean(last)]
     return found
 
 
 def tables(connection: Connection) -> tuple[float, float]:
     """Return the size of the tables in MB, and how many dead rows they have."""
-    row = connection.execute(TABLES).fetchone()
-    assert row is not None
-    return float(row[0]), float(row[1])
+    megabytes, dead = harness.one(connection, TABLES)
+    return float(megabytes), float(dead)
 
 
 def measure(
@@ -157,9 +153,9 @@ def measure(
     size_first, _ = tables(connection)
     found = load(dsn, facts, clients, seconds)
     size_last, dead = tables(connection)
-    count = connection.execute(
-        "select count(*) from pgrecall.memory where bank_id = %s", [f"load{facts}"]
-    ).fetchone()
+    (count,) = harness.one(
+        connection, "select count(*) from pgrecall.memory where bank_id = %s", [f"load{facts}"]
+    )
     figures: harness.Figures = {
         "errors": found.errors.total(),
         "rate": sum(map(len, found.milliseconds.values())) / seconds,
@@ -168,7 +164,7 @@ def measure(
         "table_mb_first": size_first,
         "table_mb_last": size_last,
         "dead_rows_last": dead,
-        "facts_last": float(count[0]) if count else 0,
+        "facts_last": float(count),
     }
     for name, milliseconds in sorted(found.milliseconds.items()):
         for percent in (50, 99):
@@ -177,10 +173,10 @@ def measure(
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--facts", type=int, nargs="+", help="sizes of the banks")
     parser.add_argument("--clients", type=int, nargs="+", help="numbers of clients")
-    parser.add_argument("--seconds", type=float, help="how long each is loaded; 600, smoke 3")
+    parser.add_argument("--seconds", type=float, help="of load for each; default 600, smoke 3")
     options = parser.parse_args()
     sizes = options.facts or ((1_000,) if options.smoke else FACTS)
     clients = options.clients or ((1, 8) if options.smoke else CLIENTS)

@@ -3,26 +3,27 @@
     python -m bench.scale.load --smoke
     python -m bench.scale.load --full --against fbe6fd6
 
-In one process, each client on a thread asks question after question over a pool of 4 connections,
-with the packaged embedder and reranker: "recall". In "mixed" each retains a fact after every fourth
-question. In "sql" each calls hybrid_recall() on a connection of its own, with embeddings that are
-made before, as pgbench would. Another commit, named by --against, answers the same questions in
-turns with this one: its driver, its SQL, and its banks in a database of their own.
+In "recall", the clients are threads of one process. They ask question after question over a pool of
+4 connections, with the packaged embedder and reranker. In "mixed" each retains a fact after every
+fourth question. In "sql" each calls hybrid_recall() on its own connection, with prepared
+embeddings, as pgbench would. --against names another commit, which answers the same questions in
+turn with this one: with its driver, its SQL, and its banks in a separate database.
 
 Figures, N being the number of clients:
 
-* recallN.rate, mixedN.rate, sqlN.rate: recalls a second; .per_core: for each core of the machine,
-  which the server shares. .p50_ms, .p99_ms: of one recall.
-* recallN.processor_ms: processor time of one call, in this process and the server, which other
-  work on the machine does not change much.
-* recallN.reranked: candidates that were read, on average; of other commits, those in the answer.
-  recallN.shed: share of the recalls in which time was too short for some.
+* recallN.rate, mixedN.rate, sqlN.rate: recalls a second; .per_core: the same for each core of the
+  machine, which the server shares. .p50_ms, .p99_ms: of one recall.
+* recallN.processor_ms: processor time of one call, in this process and the server; other work on
+  the machine changes it little.
+* recallN.reranked: mean of the candidates that the reranker read; of other commits, those in the
+  answer. recallN.shed: share of the recalls in which time was too short for some.
 * load64.speedup: the rate of 64 clients, over that of the other commit: the median of the rounds.
   load64.processor_ratio: processor time of a recall there, over that here.
-* load64.p99_over_p50; load64.same_first_five: share of the recalls in which nothing was left out
-  whose first five are those of asking alone; load64.total_over_wall: reported time over true one.
-* burst64.seconds: 64 clients ask one question each, all at once: until the last has its answer.
-* e2e.p50_ms, e2e.p95_ms: one client, of the whole call; e2e.embed_ms, .database_ms, .rerank_ms,
+* load64.p99_over_p50; load64.same_first_five: of the recalls in which nothing was left out, the
+  share that has the same first five as when asked alone; load64.total_over_wall: reported time over
+  measured time.
+* burst64.seconds: 64 clients ask one question each at once: until the last has its answer.
+* e2e.p50_ms, e2e.p95_ms: the whole call of one client; e2e.embed_ms, .database_ms, .rerank_ms,
   .driver_ms: medians of its parts.
 """
 
@@ -33,8 +34,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
@@ -62,7 +63,7 @@ Installed = tuple[Path, str]
 
 
 class Pool:
-    """The least of a pool: lends connections in order of asking, and commits them."""
+    """A minimal pool: lends connections first come, first served, and commits them."""
 
     def __init__(self, dsn: str, size: int) -> None:
         self._free: SimpleQueue[psycopg.Connection[Any]] = SimpleQueue()
@@ -80,42 +81,33 @@ class Pool:
             self._free.put(connection)
 
     def processor_seconds(self) -> float:
-        """Return how long the server has been on a processor for these connections."""
+        """Return the processor time of the server for these connections."""
         return sum(harness.clock(connection) for connection in self._all) / 1000
 
 
 def asked_at_once(
     clients: int, seconds: float, ask: Callable[[int], dict[str, Any]]
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Let clients ask until time is up, once at least; returns the seconds and what each found."""
+    """Let clients ask until time is up, at least once. Returns the seconds, and all results."""
     found: list[dict[str, Any]] = []
-    errors: list[BaseException] = []
     numbers = count()
     start = perf_counter()
 
-    def client() -> None:
-        try:
-            while True:
-                began = perf_counter()
-                row = ask(next(numbers))
-                found.append({**row, "seconds": perf_counter() - began})
-                if perf_counter() >= start + seconds or errors:
-                    break
-        except BaseException as error:
-            errors.append(error)
+    def client(_: int) -> None:
+        while True:
+            began = perf_counter()
+            row = ask(next(numbers))
+            found.append({**row, "seconds": perf_counter() - began})
+            if perf_counter() >= start + seconds:
+                break
 
-    threads = [threading.Thread(target=client) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))
     return perf_counter() - start, found
 
 
 def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
-    """Run clients of this interpreter's driver; what it imports may be that of another commit."""
+    """Run clients with the driver that this interpreter imports, maybe that of another commit."""
     questions = [
         (bank, text, at and datetime.fromisoformat(at)) for bank, text, at in job["questions"]
     ]
@@ -150,7 +142,7 @@ def driver(dsn: str, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def fill(dsn: str, data: Path, at_most: int | None) -> list[conversations.Conversation]:
-    """Retain the conversations of a file in a database that has the schema."""
+    """Retain the conversations of a file in a database with the schema."""
     given = conversations.read(data, at_most)
     with Recall.connect(dsn) as recall:
         for conversation in given:
@@ -161,7 +153,7 @@ def fill(dsn: str, data: Path, at_most: int | None) -> list[conversations.Conver
 def with_driver(package: Path, *arguments: str, given: str | None = None) -> str:
     """Run this program with the driver of a directory, and return what it prints."""
     done = subprocess.run(
-        [sys.executable, __file__, *arguments],
+        [sys.executable, "-m", "bench.scale.load", *arguments],
         input=given,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(harness.ROOT)])},
         capture_output=True,
@@ -248,7 +240,7 @@ def of_many(done: dict[str, Any], alone: dict[int, list[int]]) -> harness.Figure
 
 @contextmanager
 def installed(commit: str | None, dsn: str, options: Any) -> Iterator[Installed | None]:
-    """Give another commit's driver, and a database of the server with its schema and banks."""
+    """Yield the driver of another commit, and a database with its schema and banks."""
     if commit is None:
         yield None
         return
@@ -278,7 +270,7 @@ def measured(
     own = (harness.ROOT / "pydriver", dsn)
     seconds, rounds = (1.0, 1) if options.smoke else (15.0, 3)
     rows = [[q.bank, q.text, q.asked_at and q.asked_at.isoformat()] for q in given]
-    first = count(0, 211)  # no question soon again, whose answers would be remembered
+    first = count(0, 211)  # no question is repeated soon: its answer would be cached
     figures: harness.Figures = {}
 
     def job(clients: int, *, mixed: bool = False, seconds: float = seconds) -> dict[str, Any]:
@@ -329,7 +321,7 @@ def main() -> None:
         print(json.dumps(driver(sys.argv[2], json.load(sys.stdin))))
         return
     parser = harness.arguments(__doc__, "locomo_dev.json")
-    parser.add_argument("--against", help="a commit that is compared with this one")
+    parser.add_argument("--against", help="a commit to compare with this one")
     parser.add_argument("--fill", metavar="DSN", help=argparse.SUPPRESS)
     options = parser.parse_args()
     at_most = 1 if options.smoke else None
@@ -341,14 +333,8 @@ def main() -> None:
     with harness.database() as dsn, installed(options.against, dsn, options) as other:
         given = fill(dsn, options.data, at_most)
         figures = measured(dsn, conversations.questions(given), options, other)
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
-        settings = {
-            "data": options.data.name,
-            "against": options.against,
-            "connections": CONNECTIONS,
-            "smoke": options.smoke,
-        }
+        harness.show(figures)
+        settings = {"against": options.against, "connections": CONNECTIONS}
         harness.write(options, figures, settings, dsn)
 
 

@@ -4,19 +4,20 @@
     python -m bench.scale.scale_out --full
     python -m bench.scale.scale_out --router /usr/lib/postgresql/15/bin --banks 1e7 --facts 1e10
 
-Measured, on one server: processor time of a recall by size of bank, bytes of tables and indexes and
-of log that a fact takes, memory of its own that a connection has, speed of a dump; and bytes of a
-bank in the directory of a router. With --router, the programs of a PostgreSQL with PL/Proxy, also:
+Measured on one server: processor time of a recall by size of bank, bytes of a fact in tables,
+indexes and log, private memory of a connection, speed of a dump, and bytes of a bank in the
+directory of a router. With --router, the directory of the programs of a PostgreSQL with PL/Proxy,
+also:
 
-* hop_ratio: time of a recall through the router over that of the same asked directly, in the
-  largest bank; the median over the questions, of each the least of three times.
+* hop_ratio: time of a recall through the router over that of a direct one, in the largest bank; the
+  median over the questions, of the least of three times each.
 * hop_router_ms: processor time of the router for a recall.
 * spread_ratio: processor time of a recall with four shards that hold four times the banks, over
   that with one.
 
-Otherwise these are those of the table in README.md. The rest is arithmetic, printed line by line
-with its formula: there are as many shards as room or memory needs, whichever needs more; then each
-has as many standbys as its recalls need. What the load and a server are is given by options.
+Without --router, these figures are those of an earlier measurement. The rest is arithmetic, printed
+line by line with its formula: the number of shards follows from disk or memory, whichever needs
+more; each shard has as many standbys as its recalls need. Options describe the load and a server.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ QUESTIONS = {False: 60, True: 10}
 SPREAD_BANKS = {False: 8, True: 2}  # of each shard
 DIRECTORY_ROWS = {False: 200_000, True: 20_000}
 WORDS = [f"word{n}" for n in range(3_000)]
-# Measured with --router, as README.md says; used where it is not given.
+# Measured with --router; used where it is not given.
 HOP = {"hop_ratio": 1.0, "hop_router_ms": 0.8, "spread_ratio": 1.1}
-USED = 0.6  # share of a processor, of memory and of a disk that is planned with
+USED = 0.6  # planned share of a processor, of memory and of a disk
 
 
 def facts(count: int, seed: int) -> list[dict[str, object]]:
@@ -75,7 +76,7 @@ def facts(count: int, seed: int) -> list[dict[str, object]]:
 
 
 def fill(memory: Recall, bank: str, size: int) -> None:
-    """Create a bank of so many facts."""
+    """Create a bank with the given number of facts."""
     memory.create_bank(bank)
     for place in range(0, size, BATCH):
         batch = facts(min(BATCH, size - place), place)
@@ -129,7 +130,7 @@ def measured(dsn: str, *, is_smoke: bool) -> dict[str, float]:
 
 
 def private_mb(connection: Connection) -> float:
-    """Return the memory of its own that the server's process has; 10 where the machine hides it."""
+    """Return the private MB of the server's process; 10 where they cannot be read."""
     try:
         path = Path(f"/proc/{connection.info.backend_pid}/status")
         lines = path.read_text(encoding="ascii").splitlines()
@@ -139,7 +140,7 @@ def private_mb(connection: Connection) -> float:
 
 
 def directory_bytes(admin: Connection, count: int) -> float:
-    """Fill a table like that of the router; return the bytes of a row with its indexes."""
+    """Fill a table like that of the router. Returns the bytes of a row with its indexes."""
     admin.execute("create temp table directory (bank_id text primary key, shard text not null)")
     admin.execute("create index on directory (shard)")
     admin.execute(
@@ -151,23 +152,20 @@ def directory_bytes(admin: Connection, count: int) -> float:
 
 
 def dump_mb_per_s(dsn: str) -> float:
-    """Dump the database; return how many of its megabytes a second."""
+    """Dump the database. Returns the megabytes of the database a second."""
     with psycopg.connect(dsn) as connection:
         size = value(connection, "select pg_database_size(current_database())") / 1e6
-        row = connection.execute("select setting from pg_config where name = 'BINDIR'").fetchone()
-    assert row is not None
+        programs = value(connection, "select setting from pg_config where name = 'BINDIR'")
     began = time.perf_counter()
     tables = ["-n", "pgrecall", "-n", "pgrecall_internal"]
-    command = [f"{row[0]}/pg_dump", "-Fc", *tables, "-d", dsn]
+    command = [f"{programs}/pg_dump", "-Fc", *tables, "-d", dsn]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return float(size / (time.perf_counter() - began))
 
 
 def value(connection: Connection, statement: str, *values: object) -> Any:
-    """Return the one value of a statement."""
-    row = connection.execute(statement.encode(), values or None).fetchone()
-    assert row is not None
-    return row[0]
+    """Return the only value of a statement."""
+    return harness.one(connection, statement, values or None)[0]
 
 
 # The router
@@ -175,7 +173,7 @@ def value(connection: Connection, statement: str, *values: object) -> Any:
 
 @contextmanager
 def router(programs: Path) -> Iterator[str]:
-    """Run a server with PL/Proxy; gives its dsn."""
+    """Run a server with PL/Proxy; yields its dsn."""
     with harness.directory() as path:
         postmaster = Postmaster(path / "router", programs)
         postmaster.init()
@@ -193,7 +191,7 @@ def router(programs: Path) -> Iterator[str]:
 
 
 def routed(dsn: str, programs: Path, *, is_smoke: bool) -> dict[str, float]:
-    """Measure the hop, and what a recall takes on one of four shards rather than on one."""
+    """Measure the hop, and a recall on four shards beside one on a single shard."""
     largest, count = SIZES[is_smoke][-1], QUESTIONS[is_smoke]
     with router(programs) as router_dsn, ExitStack() as stack:
         asked = stack.enter_context(psycopg.connect(router_dsn, autocommit=True))
@@ -209,7 +207,7 @@ def routed(dsn: str, programs: Path, *, is_smoke: bool) -> dict[str, float]:
             spent_there, times = recall_ms(asked, bank, count)
             there.append(times)
             on_router.append(spent_there)
-        # The least of each question: what else the machine does only adds to it.
+        # The least time of each question: other work on the machine only adds to it.
         ratios = [
             min(times[n] for times in there) / min(times[n] for times in here) for n in range(count)
         ]
@@ -240,7 +238,7 @@ def routed(dsn: str, programs: Path, *, is_smoke: bool) -> dict[str, float]:
 def interpolated(figures: dict[str, float], size: float) -> float:
     """Return the processor time of a recall in a bank of a size between or beyond those measured.
 
-    Between two sizes it is a straight line over their logarithms, and goes on so beyond them.
+    It is interpolated linearly over the logarithm of the size, and extrapolated likewise.
     """
     sizes = sorted(int(name.rsplit("_", 1)[1]) for name in figures if "recall_cpu_ms_" in name)
     low = max((one for one in sizes[:-1] if one <= size), default=sizes[0])
@@ -251,7 +249,7 @@ def interpolated(figures: dict[str, float], size: float) -> float:
 
 
 def plan(figures: dict[str, float], options: Namespace) -> list[tuple[str, str, float]]:
-    """Compute what the load needs: (what, formula, value) line by line."""
+    """Compute what the load needs, as lines of (what, formula, value)."""
     size = options.facts / options.banks
     cpu = interpolated(figures, size) * figures["spread_ratio"]
     vectors = figures["fact_bytes"] + 2 * max(0, options.dimensions - DIMENSIONS)
@@ -297,7 +295,7 @@ def plan(figures: dict[str, float], options: Namespace) -> list[tuple[str, str, 
     ]  # fmt: skip
 
 
-# A part breaks where it exceeds this, an assumption; the first is what exceeds it by most.
+# Assumed limits. What exceeds its limit by most breaks first.
 LIMITS = {
     "GB of the directory": ("of memory on the router: look-ups read the disk", 64.0),
     "connections a shard": ("take smaller pools before the routers", 500.0),
@@ -309,7 +307,7 @@ LIMITS = {
 
 def main() -> int:
     """Measure, compute and print."""
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--router", type=Path, help="programs of a PostgreSQL with PL/Proxy")
     for name, default, text in (
         ("banks", 1e7, "banks"),
@@ -332,8 +330,7 @@ def main() -> int:
         figures = measured(dsn, is_smoke=options.smoke)
         figures |= routed(dsn, options.router, is_smoke=options.smoke) if options.router else HOP
         print("measured" + ("" if options.router else " (hop and spread: see README.md)"))
-        for name, figure in figures.items():
-            print(f"  {name:22} {figure:14,.3f}")
+        harness.show(figures)
         lines = plan(figures, options)
         print(f"\n{options.banks:,.0f} banks, {options.facts:,.0f} facts")
         for name, formula, number in lines:

@@ -1,29 +1,29 @@
-"""Measure whether a bank that is used for long stays as it was: sizes, times, memory, statistics.
+"""Measure whether long use changes a bank: sizes, times, memory, statistics.
 
     python -m bench.scale.soak --smoke
     python -m bench.scale.soak --full
     python -m bench.scale.soak --minutes 10
 
-A month is compressed into an hour (a minute with --smoke), on one server that stays up unless it is
-killed. It begins with the oldest release, 0.1.0, which is upgraded in the middle while facts are
-retained and questions asked. Each of the 30 days facts are retained, replace those of their keys,
-are updated, ended and forgotten, as many as come, so that the bank keeps its size; near copies are
-consolidated; questions are asked, over one connection that lasts; then maintain() and vacuum run.
-What 0.1.0 cannot do (replace, update, consolidate, maintain) begins after the upgrade. From then on
-the bank is re-embedded with another model on every sixth day. On every seventh day of the month a
-process of the server is killed with SIGKILL while it writes.
+A month is compressed into an hour (a minute with --smoke), on one server that runs all the time
+unless it is killed. It begins with the oldest release, 0.1.0, which is upgraded in the middle of
+the month while facts are retained and questions asked. On each of the 30 days facts are retained,
+replace those of their keys, and are updated; as many are ended or forgotten as are added, so that
+the bank keeps its size. Near copies are consolidated, questions are asked over one connection that
+stays open, then maintain() and vacuum run. What 0.1.0 lacks (replace, update, consolidate,
+maintain) begins after the upgrade. From then on the bank is re-embedded with another model on every
+sixth day. On every seventh day of the month a process of the server is killed with SIGKILL while it
+writes.
 
-Figures, from the last six days over the six before, where all should have levelled off:
-growth.<table> and growth.indexes in bytes (printed: the indexes that grew most), growth.backend in
-memory of the connection that lasts,
-growth.p99 of a recall in processor time. In the end: statistics.idf_error, the largest difference
-of the IDF of a frequent word from that of a copy counted anew; lost, acknowledged facts that are
-gone; twice, facts stored twice; doctor, problems that pgrecall doctor finds. Then all is counted
-anew and exported into a database with pgrecall installed afresh. fingerprint.schema are the
-functions, tables, columns, indexes and grants that differ between the two; fingerprint.rows the
-rows, statistics included; fingerprint.answers the questions, of 50, with another answer.
-upgrade.refused is how often something had to be tried again while the upgrade ran; facts are all
-that were written.
+Figures of growth are the last six days over the six before, when all should have levelled off:
+growth.<table> and growth.indexes in bytes (the indexes that grew most are printed), growth.backend
+in memory of the open connection, growth.p99 of a recall in processor time. At the end:
+statistics.idf_error, the largest difference between the IDF of a frequent word and that of a copy
+counted again; lost, acknowledged facts that are missing; twice, facts stored twice; doctor,
+problems that pgrecall doctor finds. Then all statistics are counted again, and the bank is exported
+into a fresh installation. fingerprint.schema are the functions, tables, columns, indexes and grants
+that differ between the two; fingerprint.rows the rows, with statistics; fingerprint.answers the
+questions, of 50, with another answer. upgrade.refused is how often a call had to be repeated during
+the upgrade; facts are all facts that were written.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ where  a.bank_id = 'soak' and b.document_count >= 20
 
 
 def timeless(line: str) -> str:
-    """Give a row of an export without the time at which it was counted."""
+    """Return a row of an export without the time at which it was counted."""
     given = json.loads(line)
     for name in ("refreshed_at", "taken_at"):
         given["row"].pop(name, None)
@@ -97,7 +97,7 @@ def timeless(line: str) -> str:
 
 
 class Month:
-    """A bank that is used, and what was noted of it each day."""
+    """A bank in use, and what was measured each day."""
 
     def __init__(self, path: Path, minutes: float) -> None:
         self.path = path
@@ -113,7 +113,7 @@ class Month:
         self.server = embedded_server(path=path)
 
     def connect(self) -> psycopg.Connection[Any]:
-        """Connect, as soon as the server takes connections again."""
+        """Connect as soon as the server accepts connections."""
         while True:
             with contextlib.suppress(psycopg.OperationalError):
                 return psycopg.connect(self.server.dsn, autocommit=True)
@@ -149,7 +149,7 @@ class Month:
             self.stored[fact["text"]] = [key]
 
     def surplus(self) -> list[int]:
-        """Take out the oldest facts, as many as there are too many of."""
+        """Remove and return the surplus of the oldest facts."""
         texts = list(self.stored)[: max(0, len(self.stored) - KEPT)]
         return [key for text in texts for key in self.stored.pop(text)]
 
@@ -189,7 +189,7 @@ class Month:
             pass
 
     def kill(self) -> None:
-        """Kill a process of the server; it starts again by itself, or is started."""
+        """Kill a process of the server, which restarts by itself or is restarted."""
         postmaster = psutil.Process(int((self.path / "postmaster.pid").read_text().split()[0]))
         children = postmaster.children()
         victim = self.dice.choice([postmaster, *children])
@@ -206,7 +206,7 @@ class Month:
         time.sleep(1)
         with self.connect() as connection:
             schema.migrate(connection)
-            # 0.1.0 did not take out what was forgotten: migrations/NOTES.md says so.
+            # 0.1.0 kept counting the words of forgotten memories: see migrations/NOTES.md.
             connection.execute("select pgrecall.refresh_statistics('soak', is_full => true)")
         time.sleep(1)
         is_over.set()
@@ -240,7 +240,7 @@ class Month:
                 self.write(connection, batch)
                 batch = self.facts()
                 time.sleep(max(0.0, 0.8 * late / (batches - n)))
-        if is_killed:  # what was not acknowledged is sent again, as an application would
+        if is_killed:  # facts that were not acknowledged are sent again, as by an application
             self.reader = self.connect()
             with self.connect() as connection:
                 self.write(connection, batch)
@@ -356,7 +356,7 @@ class Month:
         }
 
     def compared(self) -> harness.Figures:
-        """Compare with the same rows in a database that was installed today."""
+        """Compare with the same rows in a fresh installation."""
         with self.connect() as soaked:
             soaked.execute("create database fresh")
             soaked.execute("alter database fresh set pgrecall.partitions = 16")  # as 0.1.0 had
@@ -388,7 +388,7 @@ def spans(values: Sequence[float]) -> tuple[float, float]:
 
 
 def soaked(minutes: float) -> harness.Figures:
-    """Use a bank for a month, compressed into so many minutes."""
+    """Use a bank for a month, compressed into the given minutes."""
     with harness.directory() as path:
         month = Month(path / "data", minutes)
         try:
@@ -400,7 +400,7 @@ def soaked(minutes: float) -> harness.Figures:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--minutes", type=float, help="for the month; default: 60, smoke: 1")
     options = parser.parse_args()
     minutes = options.minutes or (1 if options.smoke else 60)
@@ -408,9 +408,8 @@ def main() -> None:
         figures = soaked(minutes)
     except (psycopg.Error, RecallError) as error:
         raise SystemExit(f"the month broke off: {error}") from error
-    for name, value in figures.items():
-        print(f"{name:24} {value:8.3f}")
-    settings = {"minutes": minutes, "facts": KEPT, "smoke": options.smoke}
+    harness.show(figures)
+    settings = {"minutes": minutes, "facts": KEPT}
     harness.write(options, figures, settings | {"load": f"a month in {minutes:g} minutes"})
 
 

@@ -1,16 +1,16 @@
-"""Measure what an attached table costs those who write it, and how fast a bank follows.
+"""Measure what an attachment costs the writers of a table, and how fast the bank follows.
 
     python -m bench.speed.attach --smoke
     python -m bench.speed.attach --full
 
-A table of sentences is written by one client, plain and with each kind of attachment:
+One client writes a table of sentences, plain and with each kind of attachment:
 
 * <kind>.<statement>_ms: processor milliseconds of the server for a statement of one row (row), and
-  for a row of a statement of many (bulk); insert, update, delete. plain: not attached, later:
-  attached, commit: attached with apply => 'commit', which is what reaching the bank costs.
-* note.<statement>_us: what the note of a key adds, microseconds: later less plain.
-* sync.copied_per_s, changed_per_s, removed_per_s: rows a second of sync_table(), a second of the
-  processor.
+  for each row of a long statement (bulk); insert, update, delete. plain: not attached; later:
+  attached; commit: attached with apply => 'commit', which includes the work in the bank.
+* note.<statement>_us: microseconds that the note of a key adds: later less plain.
+* sync.copied_per_s, changed_per_s, removed_per_s: rows of sync_table() for each second of processor
+  time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def measured(connection: psycopg.Connection[Any], work: Callable[[], object], co
 
 
 def statements(connection: psycopg.Connection[Any], count: int, rows: int) -> harness.Figures:
-    """Return what statements on table item cost: of one row each, then of many."""
+    """Return what statements on table item cost: of one row each, then long ones."""
 
     def each(sql: str, *, first: int) -> Callable[[], object]:
         def work() -> None:
@@ -79,7 +79,7 @@ def sync(connection: psycopg.Connection[Any]) -> None:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    options = harness.arguments(__doc__, "none").parse_args()
+    options = harness.arguments(__doc__).parse_args()
     rows, count = ROWS[options.smoke], STATEMENTS[options.smoke]
     figures: harness.Figures = {}
     attach = (
@@ -104,7 +104,7 @@ def main() -> None:
         figures["sync.changed_per_s"] = 1000 / measured(connection, lambda: sync(connection), rows)
         connection.execute("delete from item")
         figures["sync.removed_per_s"] = 1000 / measured(connection, lambda: sync(connection), rows)
-        # As many as before: in a bank of up to 500 facts each retain weighs all anew.
+        # As many rows as before: in a bank of up to 500 facts each retain weighs all facts again.
         connection.execute(FILL.format(table="item", first=1, last=rows).encode())
         connection.execute(attach, ["commit"])
         sync(connection)
@@ -112,8 +112,7 @@ def main() -> None:
         for name in [name.removeprefix("plain.") for name in figures if name.startswith("plain.")]:
             more = figures[f"later.{name}"] - figures[f"plain.{name}"]
             figures[f"note.{name.removesuffix('_ms')}_us"] = more * 1000
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
+        harness.show(figures)
         harness.write(options, figures, {"rows": rows, "statements": count}, dsn)
 
 

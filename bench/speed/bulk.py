@@ -1,29 +1,27 @@
-"""Measure loading a bank in bulk, beside retaining the same facts in batches.
+"""Measure bulk loads of a bank, beside retaining the same facts in batches.
 
     python -m bench.speed.bulk --smoke
     python -m bench.speed.bulk --sizes 10000 100000 1000000 --json bulk.json
 
-Facts are those of retain.py, with embeddings given: sentences with two entities, a time and
-a vector of hashed words. They are written to a JSONL file, which is loaded as `pgrecall retain`
-does with --bulk. Among them are ten planted ones with a word, a name and a key of their own.
-By size:
+The facts are those of retain.py, with given embeddings: sentences with two entities, a time and a
+vector of hashed words. They are written to a JSONL file, which is loaded as by `pgrecall retain
+--bulk`. Ten planted facts have a word, a name and a key that occur nowhere else. By size:
 
-* bulk.store_s, .index_s, .links_s: until the facts are stored; then until the vector index is built
-  and until links are written and counts complete. .facts_per_s: stored a second, .all_per_s: a
-  second of the whole.
-* bulk.store_server_ms, .store_client_ms, .server_ms, .client_ms: processor time a fact, of all
-  processes and threads: until the facts are stored, and of the whole.
-* bulk.first_s: from the start until the planted facts are found by each of the arms semantic,
-  lexical, graph, temporal and key; .first_ask_s is what asking for the last of them took then,
-  before there is an index, .ask_s once there is.
-* bulk.again_per_s: the same facts once more, all known (of the smallest size).
-* bulk.bytes: of the database, a fact.
+* bulk.store_s, .index_s, .links_s: seconds until the facts are stored, then until the vector index
+  is built, then until links are written and counts complete. .facts_per_s: facts stored a second;
+  .all_per_s: facts a second of the whole load.
+* bulk.store_server_ms, .store_client_ms, .server_ms, .client_ms: processor time a fact of all
+  processes and threads, until the facts are stored, and of the whole load.
+* bulk.first_s: from the start until each of the arms semantic, lexical, graph, temporal and key
+  finds the planted facts. .first_ask_s: a recall of the last of them at that time, without an
+  index; .ask_s: the same with the index.
+* bulk.again_per_s: the same facts again, all known (of the smallest size).
+* bulk.bytes: size of the database a fact.
 * retain.facts_per_s, .server_ms, .client_ms: retain_many() in batches of 1,000 with links at once:
-  of all facts into an empty bank where the size is 10,000 at most, else of a sample into the loaded
-  bank.
-* copy.server_ms: COPY of the lines into a table of jsonb and nothing else, as staging would be.
-* embed.facts_per_s, .server_ms, .client_ms: a bulk load with the packaged embedder, of facts
-  without embedding.
+  all facts into an empty bank up to a size of 10,000, else a sample into the loaded bank.
+* copy.server_ms: COPY of the lines into a table of jsonb and nothing else, as a staging table.
+* embed.facts_per_s, .server_ms, .client_ms: a bulk load of facts without embeddings, with the
+  packaged embedder.
 """
 
 from __future__ import annotations
@@ -59,11 +57,11 @@ Line = dict[str, Any]
 
 
 def planted(fact: Line, n: int) -> Line:
-    """Make a fact that each arm can find."""
+    """Change a fact so that each arm can find it; the graph arm by an entity of all of them."""
     return {
         **fact,
         "text": f"{fact['text'][:80]} zyxogram{n}",
-        "entities": [f"Zephyrine{n} Quill"],
+        "entities": [f"Zephyrine{n} Quill", "Zyxogram Guild"],
         "fact_key": f"planted.{n}",
         "occurred": f"19{70 + n}-01-05",
     }
@@ -102,12 +100,12 @@ def server_seconds(connection: Connection) -> float:
                 running += times.user + times.system
         except psutil.NoSuchProcess:
             continue
-        if master.cpu_times()[2:4] == ended[2:4]:  # none has ended meanwhile
+        if master.cpu_times()[2:4] == ended[2:4]:  # no process has ended meanwhile
             return running + float(sum(ended[:4]))
 
 
 class Meter:
-    """Time, and processor time of server and client, since it was made."""
+    """Wall time, and processor time of server and client, since the meter was created."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -125,7 +123,7 @@ class Meter:
 
 
 def find(recall: Recall, bank: str, facts: Iterable[Line]) -> list[float]:
-    """Ask for each planted fact; return the seconds that took. Each arm must find it."""
+    """Ask for each planted fact, which each arm must find. Returns the seconds that each took."""
     taken = []
     for fact in facts:
         year = fact["occurred"][:4]
@@ -191,9 +189,7 @@ def load(
 
 
 def database_bytes(connection: Connection) -> int:
-    row = connection.execute("select pg_database_size(current_database())").fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(harness.one(connection, "select pg_database_size(current_database())")[0])
 
 
 def retain(recall: Recall, looked: Connection, bank: str, given: list[Line]) -> harness.Figures:
@@ -221,7 +217,7 @@ def copy(connection: Connection, path: Path, size: int) -> harness.Figures:
 
 
 def embed(dsn: str, looked: Connection, path: Path, size: int, workers: int) -> harness.Figures:
-    """Load facts that are embedded on the way."""
+    """Load facts that are embedded during the load."""
     with Recall.connect(dsn, embedder=DEFAULT_EMBEDDER) as recall:
         recall.create_bank("embedded")
         recall.retain_bulk("embedded", ["The model is loaded."], link="deferred")

@@ -1,18 +1,18 @@
-"""Measure how soon the console answers: its first page, and the list of facts of a large bank.
+"""Measure how fast the console answers: its first page, and the list of facts of a large bank.
 
     python -m bench.speed.console --smoke
     python -m bench.speed.console --full
     python -m bench.speed.console --facts 100000
 
-Facts are those of bench.speed.graph with three entities each, without vectors and links. Pages come
-through the ASGI application, so that templates are included; milliseconds of the wall. Figures
-that end in _cpu_ms are what client and server were on a processor, for a machine that is shared.
+The facts are those of bench.speed.graph with three entities each, without vectors and links. Pages
+are requested from the ASGI application, so that templates are included. Milliseconds are wall time;
+figures that end in _cpu_ms are processor time of client and server, for a shared machine.
 
 * console.first_page_ms, .bank_page_ms: the list of banks, and the demo bank at a glance; median.
 * console.facts.KIND_ms: 95th percentile of a kind of list: first, deep, rare, begun, common, many
   (of these), type, entity, time, words_entity, words_time; console.facts_p95_ms: that of all lists
   together.
-* console.fill_s: seconds to make the bank; none where it was there.
+* console.fill_s: seconds to fill the bank; missing if it existed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Asked = Mapping[str, str | int]
 
 
 def fill(connection: graph.Connection, facts: int) -> harness.Figures:
-    """Make the bank, unless it is there."""
+    """Fill the bank, unless it exists."""
     there = connection.execute("select from pgrecall.bank where bank_id = %s", [BANK]).rowcount
     began = time.perf_counter()
     graph.fill(connection, BANK, facts, entities=2, statements=FILL)
@@ -54,17 +54,17 @@ def fill(connection: graph.Connection, facts: int) -> harness.Figures:
 
 
 def lists(connection: graph.Connection, facts: int, rounds: int) -> Mapping[str, list[Asked]]:
-    """Return what is asked of the list of facts; words of low numbers are common."""
-    row = connection.execute(
-        "select min(memory_id), max(memory_id) from pgrecall.memory where bank_id = %s", [BANK]
-    ).fetchone()
-    assert row is not None
-    first, last = row
+    """Return the searches in the list of facts. Words with low numbers are common."""
+    first, last = harness.one(
+        connection,
+        "select min(memory_id), max(memory_id) from pgrecall.memory where bank_id = %s",
+        [BANK],
+    )
     now = datetime.now(timezone.utc)
     each: Iterable[int] = range(rounds)
 
     def day(n: int, more: int) -> Asked:
-        """Return a day, or the days up to that of the next."""
+        """Return a day, or the days up to the next place."""
         since, until = (
             now - timedelta(minutes=facts * place // (rounds + 1))
             for place in (n + 1, n + 1 - more)
@@ -89,7 +89,7 @@ def lists(connection: graph.Connection, facts: int, rounds: int) -> Mapping[str,
 def taken(
     client: TestClient, server: graph.Connection, path: str, bank: str, asked: Asked
 ) -> tuple[float, float]:
-    """Open a page; returns the milliseconds of the wall, and on a processor."""
+    """Open a page. Returns milliseconds by the wall and on a processor."""
     began, busy = time.perf_counter(), time.process_time() * 1000 + harness.clock(server)
     answered = client.get(path, params={"bank": bank, **asked})
     spent = (time.perf_counter() - began) * 1000
@@ -100,7 +100,7 @@ def taken(
 def measure(
     memory: Recall, connection: graph.Connection, facts: int, rounds: int
 ) -> harness.Figures:
-    """Open all pages; each once before it counts."""
+    """Open all pages, each once before it is measured."""
     client: Any = TestClient(application(memory), base_url="http://127.0.0.1")
     server: Any = memory._source
     figures: harness.Figures = {}
@@ -125,7 +125,7 @@ def measure(
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--facts", type=int, help="facts of the bank")
     options = parser.parse_args()
     facts, rounds = options.facts or FACTS[options.smoke], ROUNDS[options.smoke]
@@ -137,8 +137,7 @@ def main() -> None:
         demo._fill(memory, DEMO, Console(quiet=True))
         figures = fill(connection, facts)
         figures |= measure(memory, connection, facts, rounds)
-        for name, value in figures.items():
-            print(f"{name:28} {value:9.1f}")
+        harness.show(figures)
         harness.write(options, figures, {"facts": facts, "rounds": rounds}, dsn)
 
 

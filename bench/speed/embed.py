@@ -1,20 +1,20 @@
-"""Measure the packaged embedders: one against another, from a cold start, and not run.
+"""Measure the packaged embedders: against each other, from a cold start, and for known facts.
 
     python -m bench.speed.embed --smoke
     python -m bench.speed.embed --full
 
 Figures; processor time is that of the process and its threads:
 
-* embed.own_over_minilm: the time in which the packaged model embeds a question, divided by that of
-  all-MiniLM-L6-v2, both on onnxruntime; one after the other, the median of the ratios.
-  embed.one_ms: the former. embed.own_many_over_minilm: the same for all the texts at once.
+* embed.own_over_minilm: the time that the packaged model takes to embed a question, over that of
+  all-MiniLM-L6-v2, both on onnxruntime; in turn, the median of the ratios. embed.one_ms: the
+  former. embed.own_many_over_minilm: the same for all texts at once.
 * embed.onnx_over_torch, embed.many_over_torch: the same of all-MiniLM-L6-v2 on onnxruntime and by
   sentence-transformers.
-* embed.difference: the largest difference of two numbers of the vectors of these two.
+* embed.difference: the largest difference between elements of the vectors of these two.
 * embed.cold_over_none: processor time of the command `pgrecall recall` on the bank of the demo,
-  divided by that with --no-embed, alternating; embed.cold_s: the former.
-* embed.known_ratio: the time in which facts are embedded that were retained before, divided by that
-  of the first time; embed.known_retain_ratio: the same of the whole call.
+  over that with --no-embed, in turn; embed.cold_s: the former.
+* embed.known_ratio: the time spent embedding facts that were retained before, over that of the
+  first time; embed.known_retain_ratio: the same for the whole call.
 """
 
 from __future__ import annotations
@@ -137,9 +137,8 @@ def main() -> None:
     figures = against_torch(texts, questions * rounds)
     with harness.database() as dsn:
         figures |= cold_start(dsn, rounds) | known_facts(dsn, texts)
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
-        settings = {"texts": len(texts), "rounds": rounds, "smoke": options.smoke}
+        harness.show(figures)
+        settings = {"texts": len(texts), "rounds": rounds}
         harness.write(options, figures, settings, dsn)
 
 

@@ -1,10 +1,10 @@
-"""Measure what row security costs a recall: the same one by the owner and by a fenced tenant.
+"""Measure what row security costs a recall: the same recall by the owner and by a tenant.
 
     python -m bench.speed.fenced --smoke
     python -m bench.speed.fenced --full
 
-A bank of made-up facts, words by Zipf's law, beside one of a tenth of its size. Each question goes
-to both roles in turn, on one connection. Figures:
+A bank of generated facts, with words by Zipf's law, beside a bank of a tenth of its size. Each
+question goes to both roles in turn, on one connection. Figures:
 
 * open.cpu_p50_ms, fenced.cpu_p50_ms: of the server's process on a processor, per recall.
 * cpu_ratio, cpu_ratio_p95: fenced / open, over all pairs.
@@ -90,14 +90,12 @@ def questions(count: int) -> list[dict[str, str | None]]:
     return asked
 
 
-def recall(connection: Connection, question: dict[str, Any], is_fenced: bool) -> tuple[Any, float]:
-    """Return the hits and the milliseconds on a processor."""
+def recall(connection: Connection, question: dict[str, Any], is_fenced: bool) -> tuple[float, Any]:
+    """Return the milliseconds on a processor, and the hits."""
     connection.execute(f"set role {TENANT}" if is_fenced else "reset role")
-    began = harness.clock(connection)
-    hits = connection.execute(
-        "select memory_id, score " + RECALL.format("hybrid_recall"), question
-    ).fetchall()
-    return hits, harness.clock(connection) - began
+    return harness.timed(
+        connection, "select memory_id, score " + RECALL.format("hybrid_recall"), question
+    )
 
 
 def arms(connection: Connection, question: dict[str, Any], is_fenced: bool) -> dict[str, float]:
@@ -114,16 +112,16 @@ def measure(connection: Connection, count: int) -> harness.Figures:
     pairs = []
     by_arm: dict[str, list[float]] = defaultdict(list)
     for n, question in enumerate(asked):
-        taken: dict[bool, tuple[Any, float]] = {}
+        taken: dict[bool, tuple[float, Any]] = {}
         for is_fenced in (False, True) if n % 2 else (True, False):
             recall(connection, question, is_fenced)
             taken[is_fenced] = recall(connection, question, is_fenced)
             side = "fenced" if is_fenced else "open"
             for arm, milliseconds in arms(connection, question, is_fenced).items():
                 by_arm[f"arm.{arm}.{side}"].append(milliseconds)
-        if taken[True][0] != taken[False][0]:
+        if taken[True][1] != taken[False][1]:
             raise SystemExit(f"the tenant is answered otherwise: {question}")
-        pairs.append((taken[True][1], taken[False][1]))
+        pairs.append((taken[True][0], taken[False][0]))
     connection.execute("reset role")
     ratios = [fenced / open_ for fenced, open_ in pairs]
     figures = {
@@ -137,7 +135,7 @@ def measure(connection: Connection, count: int) -> harness.Figures:
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, "").parse_args()
+    options = harness.arguments(__doc__).parse_args()
     count = 2_000 if options.smoke else 100_000
     with harness.database() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         for bank, size in ((TENANT, count), ("other", count // 10)):
@@ -145,8 +143,7 @@ def main() -> None:
         for statement in SETUP:
             connection.execute(statement.encode())
         figures = measure(connection, 10 if options.smoke else 60)
-        for name, value in figures.items():
-            print(f"{name:24} {value:10,.3f}")
+        harness.show(figures)
         harness.write(options, figures, {"facts": count}, dsn)
 
 

@@ -42,7 +42,7 @@ from bench import harness
 from bench.speed import graph
 from bench.speed.graph import Connection
 
-SIZES = {400: "400", 10_000: "10k", 100_000: "100k", 1_000_000: "1m"}
+SIZES = (400, 10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (400, 2_000)
 QUESTIONS = {False: 40, True: 4}
 ROUNDS = 3
@@ -127,9 +127,7 @@ def prepare(
     connection: Connection, question: dict[str, Any], hits: list[int]
 ) -> dict[str, tuple[str, list[Any]]]:
     """Prepare the floor of each arm; returns how it is executed."""
-    row = connection.execute(CHOSEN, question).fetchone()
-    assert row is not None
-    key, given, operator, singles, sets, rarest, idfs = row
+    key, given, operator, singles, sets, rarest, idfs = harness.one(connection, CHOSEN, question)
     names = question["query"].lower().split()
     statements: dict[str, tuple[str, str, list[Any]]] = {
         "semantic": (
@@ -158,38 +156,30 @@ def prepare(
     }
 
 
-def spent(connection: Connection, statement: str, values: Any) -> float:
-    """Return the milliseconds that the server's process took."""
-    began = harness.clock(connection)
-    connection.execute(statement.encode(), values).fetchall()
-    return harness.clock(connection) - began
-
-
 def ask(connection: Connection, bank: str, count: int) -> harness.Figures:
     """Ask all questions of a bank, beside their floors."""
     asked = random.Random(2)
     taken: dict[str, list[float]] = {name: [] for name in (*PREPARED, "sum", "recall", "ratio")}
-    newest = connection.execute("select now()").fetchone()
-    assert newest is not None
     for n, question in enumerate(graph.questions(count)):
         question["bank"] = bank
         question["during"] = None
         if n % 4 == 3:
             back = asked.random()
-            (question["during"],) = connection.execute(
+            (question["during"],) = harness.one(
+                connection,
                 "select tstzrange(t, t + '1 hour') from (select min(m.mentioned_at) + %s * "
                 "(max(m.mentioned_at) - min(m.mentioned_at)) as t from pgrecall.memory m "
                 "where m.bank_id = %s) as x",
                 [back, bank],
-            ).fetchone() or (None,)
+            )
         ids = RECALL.replace("*", "memory_id")
         hits = [row[0] for row in connection.execute(ids, question).fetchall()]
         floors = prepare(connection, question, hits)
         least = {name: float("inf") for name in (*floors, "recall")}
         for _ in range(ROUNDS):
             for name, (statement, values) in floors.items():
-                least[name] = min(least[name], spent(connection, statement, values))
-            least["recall"] = min(least["recall"], spent(connection, RECALL, question))
+                least[name] = min(least[name], harness.timed(connection, statement, values)[0])
+            least["recall"] = min(least["recall"], harness.timed(connection, RECALL, question)[0])
         least["sum"] = sum(value for name, value in least.items() if name != "recall")
         least["ratio"] = least["recall"] / least["sum"]
         for name, value in least.items():
@@ -220,7 +210,7 @@ def cold(dsn: str, bank: str, rounds: int) -> float:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="facts of the banks")
     parser.add_argument("--banks", type=int, help="how many banks there are in the end")
     parser.add_argument("--stock", action="store_true", help="PostgreSQL's own settings")
@@ -247,7 +237,7 @@ def main() -> None:
             print(name, *(f"{key} {value:.2f}" for key, value in found.items()), flush=True)
 
         for facts in sizes:
-            measure(f"floor.{SIZES.get(facts, facts)}", facts)
+            measure(f"floor.{harness.label(facts)}", facts)
         least = min(sizes)
         figures["cold.first_over_warm"] = cold(
             dsn, f"bench {least} {graph.USUAL}", COLD_ROUNDS[options.smoke]
@@ -261,10 +251,9 @@ def main() -> None:
             for n in range(banks - len(sizes)):
                 graph.fill(connection, f"bench other {n}", SMALL, graph.USUAL)
             measure(f"banks.{banks}", least)
-            alone = figures[f"floor.{SIZES.get(least, least)}.recall_ms"]
+            alone = figures[f"floor.{harness.label(least)}.recall_ms"]
             figures[f"banks.{banks}_over_1"] = figures[f"banks.{banks}.recall_ms"] / alone
-        for name, figure in figures.items():
-            print(f"{name:26} {figure:>10.4g}")
+        harness.show(figures)
         settings = {"questions": count, "rounds": ROUNDS, "stock": options.stock}
         harness.write(options, figures, settings, dsn)
 

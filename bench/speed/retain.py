@@ -3,14 +3,13 @@
     python -m bench.speed.retain --smoke
     python -m bench.speed.retain --full
 
-Facts are sentences with two entities each of a few thousand (one in ten names an entity that half
-of a bank names), a time and an embedding. The embeddings are given, and not part of the time: words
-are hashed to directions and averaged, so that sentences with words in common are alike; with
---vectors FILE.npy they are read from a file and used again with noise, 0.1 of their length, once
-it has ended.
+Facts are sentences with a time, an embedding and two of a few thousand entities; every second fact
+names one entity, the hub. The embeddings are given and not part of the time: words are hashed to
+directions and averaged, so that sentences with common words are similar. With --vectors FILE.npy
+they are read from a file, and at its end used again with noise of 0.1 of their length.
 
-Banks of several sizes are filled without links and, where they hold more than 10,000
-facts, given the HNSW index of index_plan(). Then, through the driver, into each bank:
+Banks of several sizes are filled without links, and get the HNSW indexes of index_plan(). Then,
+through the driver, into each bank:
 
 * <size>.facts_per_s_batch1, _batch100, _batch10000: facts retained a second, links written at once.
   Those without a size are of the largest bank.
@@ -19,13 +18,13 @@ facts, given the HNSW index of index_plan(). Then, through the driver, into each
 * cost_ratio_<large>_vs_<small>: time a fact in the largest bank over that in the smallest, batches
   of 100. _batch1, _batch10000 the same for other batches.
 * writers16_lost: 16 writers into one bank at once, with facts and entities in common: facts that
-  are not there afterwards, or there twice, entities there twice, and errors.
+  are missing afterwards or stored twice, entities stored twice, and errors.
 * links_per_fact, link_bytes_per_fact, fact_bytes_per_fact: of the largest bank, indexes included;
   facts with their embeddings.
-* hub.*: recall with the graph arm alone, of a question that names the entity half of the largest
-  bank names, over the same question without it, and a retain of facts that mention it, over others.
-* entity_links.*: what if links between facts of one entity were written, 50 at most an entity?
-  Their bytes a fact, the time to write them, and to expand them rather than the mentions.
+* hub.*: a recall from the largest bank of a question that names the hub, over one that does not,
+  and a retain of facts that mention the hub, over others.
+* entity_links.*: what links between facts of one entity, 50 at most an entity, would cost: their
+  bytes a fact, the time to write them, and the time to expand them rather than the mentions.
 * distinct_scores: of link_expansion(), the share of distinct scores in the first 100, mean.
 """
 
@@ -53,7 +52,7 @@ SIZES = {
 }
 ROUNDS = (1, 150), (100, 8), (10_000, 1)  # facts in a batch, and batches into each bank
 SMOKE_ROUNDS = (1, 30), (100, 2), (1_000, 1)
-BY_COPY = 10_000  # facts from here on are copies of those before, other vectors apart
+BY_COPY = 10_000  # facts from here on are copies of those before, with other vectors
 DIMENSIONS = 128
 ENTITIES = 3_000
 HUB = "Hub Corporation"
@@ -65,7 +64,7 @@ Fact = dict[str, Any]
 
 
 class Facts:
-    """An endless stream of facts, no two alike."""
+    """An endless stream of different facts."""
 
     def __init__(self, sentences: Sequence[str], vectors: Path | None, dimensions: int) -> None:
         self._random = np.random.default_rng(1)
@@ -76,7 +75,7 @@ class Facts:
         self._made = 0
         if vectors is not None:
             given = np.load(vectors).astype(np.float32)
-            # A random rotation, of which the first dimensions keep the angles about as they were.
+            # A random rotation; its first dimensions nearly keep the angles.
             turn, _ = np.linalg.qr(self._random.standard_normal((given.shape[1], dimensions)))
             self._vectors = given @ turn.astype(np.float32)
 
@@ -126,7 +125,7 @@ class Facts:
 
 
 def fill(recall: Recall, dsn: str, bank: str, facts: Facts, size: int) -> None:
-    """Fill a bank without links, and index its vectors where the semantic arm would ask for it."""
+    """Fill a bank without links, and create the vector indexes that index_plan() proposes."""
     recall.create_bank(bank)
     taken = min(size, BY_COPY)
     recall.retain_many(bank, _each(facts, taken), model=MODEL, link="deferred", batch_size=1000)
@@ -161,7 +160,7 @@ def _each(facts: Facts, count: int) -> Iterator[Fact]:
 def copy(
     connection: psycopg.Connection[Any], bank: str, taken: int, number: int, facts: Facts
 ) -> None:
-    """Copy the first facts of a bank, with other hashes and vectors; all else stays."""
+    """Copy the first facts of a bank, with other hashes and vectors."""
     noise = ["[" + ",".join(f"{x:.5f}" for x in row) + "]" for row in facts.noise(1000)]
     with connection.transaction():
         connection.execute(
@@ -207,7 +206,7 @@ def copy(
 def rates(
     recall: Recall, facts: Facts, banks: Sequence[str], smoke: bool
 ) -> tuple[harness.Figures, dict[tuple[str, int], float]]:
-    """Retain into the banks in turn, so that a busy machine is busy for each of them."""
+    """Retain into the banks in turn, so that other work on the machine affects all of them."""
     figures: harness.Figures = {}
     cost = {}
     for batch, rounds in SMOKE_ROUNDS if smoke else ROUNDS:
@@ -244,34 +243,33 @@ def writers(recall: Recall, dsn: str, facts: Facts, rounds: int) -> float:
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(
+        row = harness.one(
+            connection,
             "select (select count(*) from pgrecall.memory where bank_id = 'writers'),"
             " (select count(*) - count(distinct pgrecall.normalised_name(name))"
             "  from pgrecall.entity where bank_id = 'writers'),"
-            " (select count(*) from pgrecall.mention where bank_id = 'writers')"
-        ).fetchone()
-    assert row is not None
+            " (select count(*) from pgrecall.mention where bank_id = 'writers')",
+        )
     mentions = sum(len(set(fact["entities"])) for fact in shared)
     lost: int = len(faults) + abs(row[0] - len(shared)) + row[1] + abs(row[2] - mentions)
     return lost
 
 
 def sizes(connection: psycopg.Connection[Any]) -> harness.Figures:
-    """Measure what the facts retained with their links take, and the links themselves."""
+    """Measure the size of the facts that were retained with links, and of the links."""
     bytes_of = (
         "select sum(pg_total_relation_size(c.oid)) from pg_class c"
         " where c.relkind = 'r' and c.relname ~ %s"
         " and c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)"
     )
-    row = connection.execute(
+    links, linked, link_bytes, fact_bytes, facts = harness.one(
+        connection,
         f"""select (select count(*)::float8 from pgrecall.link),
                    (select count(distinct from_id)::float8 from pgrecall.link),
                    ({bytes_of})::float8, ({bytes_of})::float8,
                    (select count(*)::float8 from pgrecall.memory)""",
         ["^link$", "^(memory|embedding_[0-9]+)$"],
-    ).fetchone()
-    assert row is not None
-    links, linked, link_bytes, fact_bytes, facts = row
+    )
     return {
         "links_per_fact": round(links / linked, 2),
         "link_bytes_per_fact": round(link_bytes / linked),
@@ -354,10 +352,10 @@ def entity_links(connection: psycopg.Connection[Any], bank: str, sample: int) ->
                                     order  by y.memory_id desc limit 50) as t""",
         {"bank": bank, "newest": newest},
     )
-    row = connection.execute(
-        "select count(*)::float8, pg_total_relation_size('entity_link')::float8 from entity_link"
-    ).fetchone()
-    assert row is not None
+    row = harness.one(
+        connection,
+        "select count(*)::float8, pg_total_relation_size('entity_link')::float8 from entity_link",
+    )
     figures = {
         "entity_links.links_per_fact": round(row[0] / len(newest), 1),
         "entity_links.bytes_per_fact": round(row[1] / len(newest)),
@@ -395,13 +393,6 @@ def distinct(connection: psycopg.Connection[Any], bank: str, rounds: int) -> har
     return {"distinct_scores": round(fmean(shares), 3)}
 
 
-def label(size: int) -> str:
-    for unit, of in (("m", 1_000_000), ("k", 1000)):
-        if size >= of:
-            return f"{size // of}{unit}"
-    return str(size)
-
-
 def main() -> None:
     parser = harness.arguments(__doc__, "sentences.txt.xz")
     parser.add_argument("--vectors", type=Path, help="embeddings of sentences, one row each")
@@ -411,7 +402,7 @@ def main() -> None:
     path: Path = harness.require(options.data)
     sentences = list(harness.lines(path))
     sizes_of = options.sizes or SIZES[options.smoke]
-    banks = [label(size) for size in sizes_of]
+    banks = [harness.label(size) for size in sizes_of]
     small, *_, large = banks
     facts = Facts(sentences, options.vectors, options.dimensions)
 
@@ -437,15 +428,11 @@ def main() -> None:
             figures |= entity_links(connection, large, 500 if options.smoke else 2000)
             figures |= distinct(connection, large, 10 if options.smoke else 100)
         figures["writers16_lost"] = writers(recall, dsn, facts, 5 if options.smoke else 20)
-        for name, figure in figures.items():
-            if "facts_per_s" not in name:
-                print(f"{name:40} {figure:10g}")
+        harness.show({name: figures[name] for name in figures if "facts_per_s" not in name})
         settings = {
-            "data": path.name,
             "sizes": list(sizes_of),
             "dimensions": options.dimensions,
             "vectors": options.vectors is not None,
-            "smoke": options.smoke,
         }
         harness.write(options, figures, settings, dsn)
 

@@ -5,28 +5,29 @@
     python -m bench.speed.semantic --sizes 1000 30000 --data facts.txt.xz --questions questions.txt
 
 Real sentences and questions, embedded with the default embedder; --cache keeps the vectors, which
-take longest. Facts are copied straight into the tables, since retaining is not what is measured.
+take longest to compute. Facts are copied into the tables, because retain() is not measured.
 
-One bank for each size is asked all questions in turn by each method (60 of them from 30,000 facts
-on), the caches warm. Every method finds 500 candidates and ranks them by whole vectors. Exact ones
-read all vectors; an index of each kind is built as index_plan() says. Times are those of the
-server's process on a processor where the system tells them (Linux), so that other work on the
-machine does not count. Cold is the first question after a restart, by the wall, the files of the
-server put out of the system's cache where it lets us. Figures per size and method
+For each size there is a bank, and each method is asked all questions (60 from 30,000 facts on) with
+warm caches. Every method finds 500 candidates and ranks them by whole vectors. The exact method
+reads all vectors; an index of each kind is built as index_plan() says. Times are processor times of
+the server's process where the system reports them (Linux), so that other work on the machine does
+not count. Cold is the wall time of the first question after a restart, with the files of the server
+removed from the system's cache where that is possible. Figures per size and method
 ({1k}.{hnsw}.p50_ms):
 
-* p50_ms, cold_ms, recall20 against exact search outside the database, megabytes of what is read.
+* p50_ms, cold_ms, recall20 against exact search outside the database, megabytes of the index or of
+  the vectors.
 
-And over all, those about one bank at the largest:
+And overall, those about one bank for the largest:
 
 * recall20_hnsw: of semantic_arm(); recall20_exact: at the largest size up to 10,000, no index;
-* recall20_filter_50, _10, _1, _0_1: the same with a tag that so many percent of the facts have;
+* recall20_filter_50, _10, _1, _0_1: the same with a tag that this percentage of the facts has;
 * floor_ratio: p50 of semantic_arm() over that of the index scan alone, a statement that fetches as
-  many rows with the same ef_search; both are asked each question in turn, the first in turn;
+  many rows with the same ef_search; both are asked each question, in alternating order;
 * plan_ratio_5000_banks, insert_ratio_5000_banks: planning of the statement of the arm, and one row
   inserted into embedding, for a bank above its threshold among 5,000 banks, 200 of them above it
   with all three types, over the same in a database that holds one bank; medians of many, in turn.
-  The banks are small, and so is their threshold: what counts is the number of indexes.
+  The banks are small, and so is their threshold: only the number of indexes matters.
 """
 
 from __future__ import annotations
@@ -143,14 +144,14 @@ def load(
     tags: Sequence[list[str]] | None = None,
     fact_type: str = "world",
 ) -> int:
-    """Copy facts into a bank; returns the id of the first, those after it count up."""
+    """Copy facts into a bank. Returns the id of the first; the others follow it."""
     connection.execute(
         "select pgrecall.create_bank(%s, embedding_model => 'made', embedding_dimensions => %s,"
         " settings => '{\"similarity_floor\": -1}')"
         " where not exists (select from pgrecall.bank where bank_id = %s)",
         [bank, vectors.shape[1], bank],
     )
-    (first,) = one(connection, "select nextval('pgrecall.id_seq')")
+    (first,) = harness.one(connection, "select nextval('pgrecall.id_seq')")
     connection.execute("select setval('pgrecall.id_seq', %s)", [first + len(texts)])
     with connection.cursor().copy(
         "copy pgrecall.memory (bank_id, memory_id, fact_type, text, tags, content_hash, is_linked)"
@@ -175,12 +176,6 @@ def load(
         ),
     )
     return int(first)
-
-
-def one(connection: Connection, query: str, values: Any = None) -> Any:
-    row = connection.execute(query.encode(), values).fetchone()
-    assert row is not None
-    return row
 
 
 def timed(connection: Connection, query: str) -> tuple[float, list[int]]:
@@ -221,9 +216,9 @@ def statement(method: str, bank: str, question: str, template: str = TWO_STAGES)
 
 
 def build(connection: Connection, bank: str, settings: str) -> tuple[str, float, float]:
-    """Build the index that is due under these settings; returns its name, its bytes, seconds."""
+    """Build the index that is due under these settings. Returns its name, bytes and seconds."""
     connection.execute("select pgrecall.configure_bank(%s, %s)", [bank, settings])
-    name, create = one(
+    name, create = harness.one(
         connection,
         "select index_name, statement from pgrecall.index_plan(%s) where action = 'create'",
         [bank],
@@ -231,12 +226,12 @@ def build(connection: Connection, bank: str, settings: str) -> tuple[str, float,
     began = time.perf_counter()
     connection.execute(create.encode())
     taken = time.perf_counter() - began
-    (size,) = one(connection, f"select pg_relation_size('pgrecall_internal.{name}')")
+    (size,) = harness.one(connection, f"select pg_relation_size('pgrecall_internal.{name}')")
     return name, float(size), taken
 
 
 class Server:
-    """An embedded server that can be made to forget what it has read."""
+    """An embedded server whose caches can be emptied."""
 
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
@@ -251,13 +246,13 @@ class Server:
 
     def connect(self, database: str = "postgres") -> Connection:
         connection = psycopg.connect(make_conninfo(self.dsn, dbname=database), autocommit=True)
-        # The same for all: parallel workers would hide what a search costs.
+        # The same for all: parallel workers would hide the cost of a search.
         connection.execute("set max_parallel_workers_per_gather = 0")
         connection.execute("set jit = off")
         return connection
 
     def forget(self) -> None:
-        """Restart with empty buffers, the files out of the cache of the system where possible."""
+        """Restart with empty buffers, and remove the files from the system's cache if possible."""
         self.server.stop()
         for path in self.data.rglob("*"):
             if path.is_file():
@@ -287,7 +282,7 @@ def cold(server: Server, method: str, bank: str, questions: Sequence[str], times
     for question in questions[:times]:
         server.forget()
         with closing(server.connect()) as connection:
-            # The catalogs are read before; the vectors of the bank are not.
+            # This reads the catalogs, but no vector of the bank.
             prepare(connection, method)
             timed(connection, statement(method, "tiny", question))
             began = time.perf_counter()
@@ -316,7 +311,7 @@ def compare(
 
     The last bank keeps the index over whole vectors.
     """
-    bank = label(size)
+    bank = harness.label(size)
     asked = asked[: 200 if size <= 10_000 else 60]
     questions = [literal(vector) for vector in asked]
     best = nearest(vectors[:size], asked)
@@ -327,7 +322,7 @@ def compare(
         first = load(connection, bank, texts[:size], vectors[:size], tags)
         connection.execute("vacuum analyze pgrecall.embedding")
         connection.execute("vacuum analyze pgrecall.memory")
-        (heap,) = one(
+        (heap,) = harness.one(
             connection,
             "select sum(pg_column_size(e.*)) from pgrecall.embedding e where e.bank_id = %s",
             [bank],
@@ -394,7 +389,7 @@ def product(server: Server, bank: str, first: int, vectors: Array, asked: Array)
         whole: list[float] = []
         floor: list[float] = []
         ids: list[list[int]] = []
-        for round_at in range(3):  # of which the first warms
+        for round_at in range(3):  # the first warms the caches
             for n, question in enumerate(questions):
                 scan = statement("hnsw", bank, question, FLOOR)
                 pair = [(whole, arm(bank, question)), (floor, scan)]
@@ -462,7 +457,7 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
             ]
             planning = "explain " + ALL_TYPES.format(branches=" union all ".join(branches))
             planned = timed(connection, planning)[0]
-            (memory_id,) = one(
+            (memory_id,) = harness.one(
                 connection,
                 f"select min(memory_id) from pgrecall.memory where bank_id = '{bank}'",
             )
@@ -491,10 +486,6 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
         "insert_ms_one_bank": median(inserts["one"]),
         "insert_ms_5000_banks": median(inserts["many"]),
     }
-
-
-def label(size: int) -> str:
-    return f"{size / 1000:g}k"
 
 
 def main() -> None:
@@ -528,16 +519,12 @@ def main() -> None:
                 figures["recall20_exact"] = exact(server, bank, first, vectors[:size], asked)
         figures |= product(server, bank, first, vectors[: sizes[-1]], asked)
         figures |= many_banks(server, texts, vectors, banks)
-        for name, value in figures.items():
-            if "." not in name:
-                print(f"{name} {value:.4f}")
+        harness.show({name: value for name, value in figures.items() if "." not in name})
         settings = {
-            "data": path.name,
             "facts": sizes,
             "questions": len(lines),
             "banks": banks,
             "files out of the system's cache": server.is_dropped,
-            "smoke": options.smoke,
         }
         rounded = {key: round(value, 4) for key, value in figures.items()}
         harness.write(options, rounded, settings, server.dsn)

@@ -1,20 +1,19 @@
-"""Measure whether a hub in the best hit costs or hides what a rare entity in common leads to.
+"""Measure whether a hub in the best hit slows down or hides what a rare shared entity leads to.
 
     python -m bench.speed.shared --smoke
     python -m bench.speed.shared --full
 
-One bank without embeddings holds hubs: entities that 10, 100, ... facts mention. For each hub there
-are presses that broke; what tells so mentions the hub and a batch that one other fact mentions,
-which shares no word with the question for the press. As all hubs are in one bank, the questions
-differ in nothing else. They are asked in turn, with the graph arm (weight as by default) and
-without (weight 0).
+A bank without embeddings has hubs: entities that 10, 100, ... facts mention. For each hub there are
+presses that broke. The fact that says so mentions the hub and a batch. One other fact mentions the
+batch; it answers, and shares no word with the question about the press. As all hubs are in one
+bank, the questions differ in nothing else. They are asked in turn, with the graph arm (default
+weight) and without it (weight 0).
 
 Figures of each hub, N its facts:
 
 * hub_N.found, hub_N.found_without: share of the questions whose answer is among the first ten.
-* hub_N.arm_ms: median milliseconds of the graph arm, as the report of the recall tells them.
-* hub_N.recall_ms, hub_N.recall_without_ms: median milliseconds that a recall of ten rows took on a
-  processor.
+* hub_N.arm_ms: median milliseconds of the graph arm, from the report of the recall.
+* hub_N.recall_ms, hub_N.recall_without_ms: median processor milliseconds of a recall of ten rows.
 * hub_N.arm_ratio, hub_N.recall_ratio: arm_ms and recall_ms over those of the smallest hub.
 """
 
@@ -36,7 +35,7 @@ DEFAULT, WITHOUT = "{}", '{"weights": {"graph": 0}}'
 
 Connection = psycopg.Connection[Any]
 
-# Plain rows, for retain() would take minutes.
+# Plain rows, because retain() would take minutes.
 FILL = """
 with fact as (
   insert into pgrecall.memory (
@@ -72,7 +71,7 @@ select milliseconds from pgrecall.explain_recall(%(bank)s, %(query)s) where arm 
 
 
 def fill(connection: Connection, hubs: tuple[int, ...], presses: int) -> None:
-    """Make the bank: the facts of each hub, and the presses with what their batches lead to."""
+    """Make the bank: the facts of each hub, and the presses with the facts of their batches."""
     connection.execute("select pgrecall.create_bank(%s)", [BANK])
     for facts in hubs:
         hub = {"bank": BANK, "hub": f"Hub{facts}", "batch": f"Batch{facts}x", "presses": presses}
@@ -93,9 +92,8 @@ def ask(
                 answer = f"Hub{facts}oq{press} crates were sent to Oslo."
                 given = {"bank": BANK, "query": f"What about the broken press Hub{facts}zq{press}?"}
                 for name, options in (("", DEFAULT), ("_without", WITHOUT)):
-                    began = harness.clock(connection)
-                    rows = connection.execute(ASK, given | {"options": options}).fetchall()
-                    taken[f"hub_{facts}.recall{name}_ms"].append(harness.clock(connection) - began)
+                    spent, rows = harness.timed(connection, ASK, given | {"options": options})
+                    taken[f"hub_{facts}.recall{name}_ms"].append(spent)
                     taken[f"hub_{facts}.found{name}"].append(float((answer,) in rows))
                 [(milliseconds,)] = connection.execute(EXPLAIN, given).fetchall()
                 taken[f"hub_{facts}.arm_ms"].append(milliseconds)
@@ -121,7 +119,7 @@ def table(hubs: tuple[int, ...], figures: harness.Figures) -> None:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     options = parser.parse_args()
     hubs, presses, rounds = HUBS[options.smoke], PRESSES[options.smoke], ROUNDS[options.smoke]
     with harness.database() as dsn, psycopg.connect(dsn, autocommit=True) as connection:

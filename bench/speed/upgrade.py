@@ -1,19 +1,18 @@
-"""Measure how long an upgrade from 0.1.0 keeps readers waiting.
+"""Measure how long readers wait during an upgrade from 0.1.0.
 
     python -m bench.speed.upgrade --smoke
     python -m bench.speed.upgrade --full
 
 A database with 0.1.0 is filled by plain inserts: facts with lexemes, an entity and a vector each.
-Readers then ask what recall asks of the tables, one statement after the other: facts by keys of
-the lexical index, joined with their bank and their mentions. While they do, pgrecall.schema.migrate
-upgrades the database.
+Readers then run a statement like those of a recall again and again: facts with their bank and their
+mentions. Meanwhile pgrecall.schema.migrate upgrades the database.
 
-* slowest_before_ms: the longest that a reader waited for an answer in the seconds before.
+* slowest_before_ms: the longest time that a reader waited for an answer before the upgrade.
 * slowest_ms: the same while the upgrade ran, and up to a second after it.
-* blocked_ms: the difference of the two, at least 0: what the upgrade cost the unluckiest reader.
+* blocked_ms: the difference of the two, at least 0: what the upgrade cost the slowest reader.
 * upgrade_s: how long the upgrade took.
-* planned_s: what `pgrecall migrate --dry-run` said it would take.
-* facts, reads: how many there were; reads while the upgrade ran.
+* planned_s: the time that `pgrecall migrate --dry-run` announced.
+* facts, reads: facts in the database, and answers while the upgrade ran.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ and    m.valid_to is null
 
 
 class Reader(threading.Thread):
-    """Ask again and again until told to stop; every answer's time is kept."""
+    """Asks again and again until it is told to stop, and keeps the time of every answer."""
 
     def __init__(self, dsn: str, facts: int) -> None:
         super().__init__()
@@ -87,7 +86,7 @@ class Reader(threading.Thread):
         self.error: psycopg.Error | None = None
 
     def run(self) -> None:
-        """Read one stretch of facts after the other; an error ends the reading and is kept."""
+        """Read facts until told to stop. An error ends the reading and is kept."""
         try:
             self._read()
         except psycopg.Error as error:
@@ -146,15 +145,14 @@ def measure(dsn: str, facts: int) -> harness.Figures:
 
 def main() -> None:
     """Run the benchmark and print its figures."""
-    parser = harness.arguments(__doc__, "none")
+    parser = harness.arguments(__doc__)
     options = parser.parse_args()
     with (
         harness.directory() as path,
         embedded_server(path=path / "data") as server,
     ):
         figures = measure(server.dsn, FACTS[options.smoke])
-        for name, figure in figures.items():
-            print(f"{name:20} {figure:10,.1f}")
+        harness.show(figures)
         harness.write(options, figures, SETTINGS, server.dsn)
 
 

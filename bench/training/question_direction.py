@@ -2,14 +2,13 @@
 
     python -m bench.training.question_direction
 
-The mean embedding of 800 questions of the training data of the reranker, 160 of each part of it, by
-the packaged embedder; its elements are rounded to a third of their deviation. No benchmark's
-questions are among them.
+It is the mean embedding, by the packaged embedder, of 800 questions of the training data of the
+reranker, 160 of each part. Elements are rounded to a third of their standard deviation. No question
+of a benchmark is among them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import defaultdict
@@ -23,10 +22,9 @@ OF_EACH = 160
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.parse_args()
+    options = harness.arguments(__doc__, "rerank_train.jsonl.xz").parse_args()
     parts: dict[str, list[str]] = defaultdict(list)
-    for line in harness.lines(harness.require(harness.DATA / "rerank_train.jsonl.xz")):
+    for line in harness.lines(harness.require(options.data)):
         group = json.loads(line)
         parts[group["src"]].append(group["q"])
     dice = random.Random(1)

@@ -1,18 +1,18 @@
-"""Write the graph of an exported model anew, so that onnxruntime has less to compute.
+"""Rewrite the graph of an exported model, so that onnxruntime has less to compute.
 
     python -m bench.training.reranker_graph exported.onnx model.onnx
 
 Takes a BERT with one output, quantised by train_reranker.py, and keeps its weights. What changes:
 
-* Attention is one operation, without a mask: each pair is read alone and has no padding.
-* Queries, keys and values come from one product with their matrices side by side.
-* The last layer computes the first token alone, which is all that the answer is read from.
+* Attention is one operation without a mask, because each pair is read alone and has no padding.
+* Queries, keys and values come from one product, with their matrices side by side.
+* The last layer computes only the first token, which the answer is read from.
 
-* Layers are normalised by an addition and LayerNormalization: onnxruntime's operation for both,
-  SkipLayerNormalization, takes four times as long.
+* Layers are normalised by an addition and LayerNormalization, because onnxruntime's operation for
+  both, SkipLayerNormalization, takes four times as long.
 
-Milliseconds of one pair of 141 tokens: 13.3, as exported 20.0. Of the first token alone other
-activations are quantised, so that answers differ by 0.06 on average (logits).
+A pair of 141 tokens takes 13.3 ms, as exported 20.0. With only the first token, other activations
+are quantised, so that answers differ by 0.06 on average (logits).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENCODER = "bert.encoder.layer"
 
 
 class Graph:
-    """A graph in the making, with the tensors of an exported one."""
+    """A graph under construction, with the tensors of an exported one."""
 
     def __init__(self, exported: ModelProto) -> None:
         tensors = exported.graph.initializer
@@ -49,14 +49,14 @@ class Graph:
         self.layers = sum("/intermediate/" in name for name in self._matrices)
 
     def run(self, operation: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add an operation; return the name of its result."""
+        """Add an operation and return the name of its result."""
         (result,) = self.split(operation, 1, *inputs, domain=domain, **attributes)
         return result
 
     def split(
         self, operation: str, results: int, *inputs: str, domain: str = "", **attributes: Any
     ) -> list[str]:
-        """Add an operation with several results; return their names."""
+        """Add an operation with several results and return their names."""
         names = [f"{operation}_{len(self._nodes)}_{n}" for n in range(results)]
         self._nodes.append(helper.make_node(operation, inputs, names, domain=domain, **attributes))
         return names
@@ -66,17 +66,17 @@ class Graph:
         return name
 
     def given(self, name: str) -> str:
-        """Take over a tensor."""
+        """Copy a tensor from the exported model."""
         return self.constant(name, self._given[name])
 
     def dequantised(self, name: str, operation: str, *inputs: str) -> str:
-        """Take rows of a quantised table."""
+        """Look up rows of a quantised table."""
         rows = self.run(operation, self.given(f"{name}_quantized"), *inputs)
         parts = (self.given(f"{name}_{part}") for part in ("scale", "zero_point"))
         return self.run("DequantizeLinear", rows, *parts)
 
     def dense(self, x: str, *names: str) -> str:
-        """Add linear layers of one input side by side, activations quantised as they come."""
+        """Add linear layers of one input side by side, with dynamic quantisation."""
         found = [self._matrix(name) for name in names]
         columns = [self._given[f"{matrix}_quantized"].shape[1] for matrix in found]
 
@@ -179,7 +179,7 @@ def fused(exported: ModelProto) -> ModelProto:
 def fused_embedder(exported: ModelProto, mean: np.ndarray[Any, Any]) -> ModelProto:
     """Return an embedder with fewer operations; its texts must not be padded.
 
-    A vector is the direction of the mean over the tokens, seen from the mean of all texts.
+    A vector is the mean over the tokens less the mean of all texts, at length 1.
 
     Args:
         exported: An encoder, whose last layer is its answer.

@@ -3,22 +3,22 @@
     python -m bench.training.token_head
     python -m bench.training.token_head --steps 0 --dimensions 32
 
-The head is a small ONNX model without inputs of its own. Two ONNX models one after the other are
-one, for so protobuf merges messages: the driver loads model.onnx with this file behind it, and the
-embedder has three more outputs. It takes the last layer of the embedder, subtracts the mean, and
-projects to a few dimensions; a second projection to one number gives the weight of a token.
+The head is a small ONNX model without inputs of its own. Two ONNX files, one after the other, are
+one model, because protobuf merges messages: the driver loads model.onnx followed by this file, and
+the embedder has three more outputs. The head takes the last layer of the embedder, subtracts the
+mean, and projects to a few dimensions. A second projection to one number gives the weight of a
+token.
 
 1. The last layer of 3,000 sentences of --data: its mean and 128 principal directions. The weight of
    a token starts as the root of its inverse document frequency in 100,000 sentences, as far as a
    linear function of the last layer gives it.
-2. Both are trained on --groups, questions with one answer and hard negatives, none of them from
-   what we measure on: cross-entropy of MaxSim over all answers of 16 questions. The embedder stays
-   as it is, so that embeddings do not change.
+2. Both are trained on --groups, questions with one answer and hard negatives, none of them from the
+  sets that we measure on: cross-entropy of MaxSim over all answers of 16 questions. The embedder is
+  not trained, so that embeddings do not change.
 3. The projection is the mean of the first principal directions and the trained ones: on texts
-   unlike those it was trained on half of the way is worth more than all of it.
+  unlike the training data, half of the way is better than all of it.
 
-Last layers are kept in --cache, for another run. What reranking is worth with a head,
-bench/quality/late.py measures.
+bench/quality/late.py measures what reranking gains with a head.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def reader() -> tuple[Read, Tokenizer]:
 
 
 def principal(sentences: Sequence[str], read: Read, tokenizer: Tokenizer) -> dict[str, Array]:
-    """Return mean and principal directions of the last layer, and how many sentences have a token.
+    """Return mean and principal directions of the last layer, and the sentences with each token.
 
-    Prompts and ends count here, as they do in the embedding.
+    Prompts and end tokens count here, as they do in the embedding.
     """
     layers = np.concatenate([read(f"passage: {text}")[0] for text in sentences[:SENTENCES]])
     mean = layers.astype(np.float64).mean(0)
@@ -138,7 +138,7 @@ def layers_of(path: Path, read: Read, most: int) -> tuple[list[Group], list[Arra
 
 
 def weight_of(layers: Sequence[Array], ids: Sequence[Array], idf: Array) -> tuple[Array, float]:
-    """Return the linear function of a layer that comes nearest to half the logarithm of the IDF."""
+    """Return the linear function of a layer that best fits half the logarithm of the IDF."""
     chosen = np.random.default_rng(3).choice(len(layers), min(3000, len(layers)), replace=False)
     seen = np.concatenate([layers[n] for n in chosen])
     wanted = np.log(np.maximum(idf[np.concatenate([ids[n] for n in chosen])], LEAST_IDF)) / 2
@@ -172,7 +172,7 @@ class Head(torch.nn.Module):  # type: ignore[misc]
 
 
 def padded(layers: Sequence[Array], most: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Join layers of different lengths; the second tells which tokens there are."""
+    """Join layers of different lengths; the second result says which tokens exist."""
     length = min(most, max(len(layer) for layer in layers))
     joined = torch.zeros(len(layers), length, DIRECTIONS)
     is_there = torch.zeros(len(layers), length, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Train an embedder made for memory, from a small encoder that is there: e5-small, or MiniLM.
+"""Train an embedder for memories, starting from a small encoder: e5-small, or MiniLM.
 
     python -m bench.training.train_embedder --smoke --start /path/e5-small
     python -m bench.training.train_embedder --start /path/e5-small --minutes 60 --out /path/run
@@ -6,20 +6,22 @@
     python -m bench.quality.quality --full --only semantic fused --calibrate --model /path/run/model
     python -m bench.training.train_embedder --out /path/run --export pydriver/pgrecall/embedder
 
-The data are those of train_reranker.py, written as a bank has them: turns with their speakers,
-questions without names, which prepare_recall() leaves out. Worlds of make.py are added, with
-the wording of dev: who reports to whom and what changed, asked in other words. That leaves the
-wordings held and third for the test.
+The data are those of train_reranker.py, written as in a bank: turns with their speakers, questions
+without the names that prepare_recall() leaves out. Worlds of make.py are added, in the wording dev:
+who reports to whom and what changed, asked in other words. The wordings held and third are left for
+testing.
 
-A step takes groups of one source, so that what the batch offers as negatives is of one kind. It
-lowers a cross-entropy over all texts of the batch (Oord et al. 2018) and the divergence from what
-the packaged cross-encoder says of a group (Hinton et al. 2015). What it takes for an answer is no
-negative: answers are often unmarked. Similarities are of directions from the mean of all texts,
-as calibrated banks compare them; so questions and passages need not lie in one narrow cone.
+A step takes groups of one source, so that the negatives in a batch are of one kind. It lowers a
+cross-entropy over all texts of the batch (Oord et al. 2018) and the divergence from the scores of
+the packaged cross-encoder (Hinton et al. 2015). A text that the cross-encoder takes for an answer
+is not a negative, because many answers are not marked. Vectors are compared after the mean of all
+texts is subtracted, as in calibrated banks, so that questions and passages need not lie in one
+narrow cone.
 
 The learning rate falls with the minutes spent. --out holds the last state (last.pt, from which
---resume goes on), the log, and the model as a sentence-transformers directory. In it --mix of the
-trained weights are averaged with those of the start, which forgets less (Wortsman et al. 2022).
+--resume continues), the log, and the model as a sentence-transformers directory. Its weights are a
+mean of the trained ones, with the share --mix, and those of the start, which forgets less (Wortsman
+et al. 2022).
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ from pgrecall.embedders import PACKAGED, SentenceTransformerEmbedder, packaged_m
 
 TOKENS = 160
 BATCH = 32  # groups in a step
-TEXTS = 24  # of a forward pass, of like length
+TEXTS = 24  # of a forward pass, of similar length
 TEMPERATURE = 0.05
 CENTRE = 400  # texts that the mean is of
 EXPORTED = 2000  # those that the mean of the exported model is of
@@ -78,7 +80,7 @@ KEEP["worlds"] = 2.0
 
 
 def of_worlds() -> list[Group]:
-    """Ask made worlds: a fact that answers, and others of the same world."""
+    """Make groups of made worlds: a fact that answers, and others of the same world."""
     groups: list[Group] = []
     for seed in WORLDS:
         facts, questions = make.generate(seed)
@@ -118,9 +120,9 @@ class Memories(Writer):
 class Batch:
     questions: list[str]
     texts: list[str]
-    """Of all groups, as many of each; a group's answer first."""
+    """The texts of all groups, the same number of each, the answer of a group first."""
     keys: list[str]
-    """What the texts were before they were written; equal ones say the same."""
+    """The texts before Memories wrote them; equal ones say the same."""
     taught: torch.Tensor
     """Logits of the teacher, shape (groups, texts of a group)."""
     is_closed: bool
@@ -128,7 +130,7 @@ class Batch:
 
 
 class Batches:
-    """Batches for ever, each of one source, a source as often as KEEP says."""
+    """Endless batches, each of one source; KEEP says how often a source is used."""
 
     def __init__(self, groups: Sequence[Group], negatives: int, writer: Memories) -> None:
         self._writer = writer
@@ -290,7 +292,7 @@ def save(encoder: Encoder, mix: float, directory: Path) -> None:
 
 
 class Bare(torch.nn.Module):  # type: ignore[misc]
-    """An encoder under the name that reranker_graph.py knows, which answers with its last layer."""
+    """An encoder that returns its last layer, under the name that reranker_graph.py expects."""
 
     def __init__(self, bert: torch.nn.Module) -> None:
         super().__init__()
@@ -337,7 +339,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=3e-5)
     parser.add_argument("--start", default=str(packaged_model()), help="the encoder to start from")
     parser.add_argument("--mix", type=float, default=1.0, help="share of the trained weights")
-    parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
+    parser.add_argument("--resume", action="store_true", help="continue from last.pt in --out")
     parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
     options = parser.parse_args()
     if options.export:

@@ -7,36 +7,36 @@
     python -m bench.training.train_reranker --data /path/mined.jsonl.xz --start /path/run/model
     python -m bench.training.train_reranker --out /path/run --export pydriver/pgrecall/reranker
 
-The data are groups {src, q, pos, neg: [...]}, one question with a text that answers it and hard
-negatives. A step reads some groups, one positive and --negatives others each, and lowers a
-list-wise cross-entropy plus half a binary one, the latter for scores that mean something.
+The data are groups {src, q, pos, neg: [...]}: a question, a text that answers it, and hard
+negatives. A step reads some groups with one positive and --negatives others each, and lowers a
+list-wise cross-entropy plus half a binary one, which makes the scores comparable.
 
-What the driver will show the model is not what question answering data look like: its texts are
-turns of a conversation, with a date before and the turns around behind. So half of the groups get
-dates, part of them a question for the date; texts without a speaker get one, those with one
-another name; and where the neighbours of a text are known (sentences of a paragraph that is in
-the data too, utterances of --dialogues, files in the format of FriendsQA) they become its context,
-of the negatives as of the positive, or a context would give the answer away.
+The driver's texts do not look like question answering data: they are turns of a conversation,
+preceded by a date and followed by the turns around them. Therefore half of the groups get dates,
+some of them with a question about the date. Texts without a speaker get one, and speakers get other
+names. Where the neighbours of a text are known (sentences of a paragraph that is also in the data,
+utterances of --dialogues, files in the format of FriendsQA), they become its context, of negatives
+and positives alike, because a context would otherwise give the answer away.
 
 --mine writes groups with harder negatives: what hybrid_recall() and the packaged reranker find for
-a question among all texts of its source, but for what the reranker is sure of: an answer nobody
-marked is no negative. --worlds writes groups of what hybrid_recall() finds in made worlds, in the
-wording dev and with other seeds than the benchmark's, as the driver has it read: with dates and
-paths. --more reads such files beside --data. --start goes on from a model that was trained before,
-the packaged one too; with fewer --layers it keeps the first and the last of them and some between,
-at even distances. --teacher is a trained model whose scores are to be met as well (Hinton et al.
-2015), or several, whose mean is; of worlds they know nothing. All may be the directory of an int8
-ONNX model that --export made, such as the packaged one, which was made so:
+a question among all texts of its source, except texts that the reranker takes for answers, because
+an unmarked answer is not a negative. --worlds writes groups of what hybrid_recall() finds in made
+worlds, in the wording dev and with other seeds than the benchmark's, as the driver shows it to the
+reranker: with dates and paths. --more reads such files beside --data. --start continues from a
+trained model, such as the packaged one; with fewer --layers it keeps the first and the last layer
+and some between, at even distances. --teacher names trained models whose mean scores are also a
+target (Hinton et al. 2015), except for worlds. All models may be directories of int8 ONNX models
+that --export made, such as the packaged one. That was made by:
 
     python -m bench.training.train_reranker --start /path/to/e5-small --minutes 38 --out teacher
     python -m bench.training.train_reranker --worlds worlds.jsonl.xz
     python -m bench.training.train_reranker --minutes 44 --out student --more worlds.jsonl.xz \
         --start pydriver/pgrecall/reranker --teacher teacher/model
 
-The learning rate falls with the minutes spent, not with the steps done: the run ends when it has
-to, and a pause of the process is not counted. --out holds the last state (last.pt), the log, and
-at the end the model as a Hugging Face directory, which --export turns into the int8 ONNX model
-that comes with the driver.
+The learning rate falls with the minutes spent, not with the steps done, so that a run ends in time;
+a pause of the process is not counted. --out holds the last state (last.pt), the log, and at the end
+the model as a Hugging Face directory, which --export turns into the int8 ONNX model that comes with
+the driver.
 """
 
 from __future__ import annotations
@@ -72,26 +72,26 @@ from pgrecall.asking.dated_text import written_date
 from pgrecall.embedders import packaged_model
 from pgrecall.inference.rerankers import OnnxReranker, in_context
 
-TOKENS = 112  # of a pair: as good on LoCoMo as more, and better on BEAM
+TOKENS = 112  # of a pair: as good as more on LoCoMo, and better on BEAM
 BATCH = 16  # groups in a step
-PAIRS = 40  # of a forward pass, of like length
-# Of a step a third was drawing what to drop, and PyTorch's fused attention takes ten times as long
-# backwards on a processor as three products.
+PAIRS = 40  # of a forward pass, of similar length
+# Dropout took a third of a step, and the backward pass of PyTorch's fused attention takes ten times
+# as long on a CPU as three products.
 AS_TRAINED = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
     "attn_implementation": "eager",
 }
-TAUGHT = 0.5  # of what a pair is to score: the teachers' share, beside what is marked
+TAUGHT = 0.5  # the teachers' share of the target score of a pair
 WARM_UP = 0.06
 HELD_OUT = 40  # one group in so many
 KEEP = {"squad-sent": 1.0, "squad-para": 0.8, "fairytale": 0.8, "friends": 3.0, "qmsum": 2.0}
 KEEP["worlds"] = 1.0
 WORLDS = range(100, 115)  # seeds that bench/worlds/worlds.py does not use
-LONGEST = 100  # words of a positive: what is cut off cannot be learnt
+LONGEST = 100  # words of a positive: nothing can be learnt from words that are cut off
 MINED = {"squad-sent": 0.45, "squad-para": 0.3, "fairytale": 0.4}  # share of questions; else all
 FOUND = 16  # hits of a question that are read
-ANSWERS = 0.9  # relevance from which on a text found may well be another answer
+ANSWERS = 0.9  # relevance from which on a text may be another answer
 NAMES = (
     "Ada Alice Amir Anna Ben Carla Chloe Clara Daniel David Diego Elena Emma Eric Fatima Felix"
     " Grace Hana Hugo Ivan Jack Jane Julia Kevin Laura Leo Lucy Maria Mark Maya Mia Nina Noah"
@@ -117,7 +117,7 @@ class Group:
     source: str
     question: str
     texts: tuple[str, ...]
-    """The answering text first."""
+    """The text that answers is first."""
 
 
 def key(text: str) -> str:
@@ -131,7 +131,7 @@ def read(path: Path) -> list[Group]:
 
 
 def neighbours(groups: Sequence[Group], dialogues: Sequence[Path]) -> dict[str, tuple[str, str]]:
-    """Find what stands before and after a text, as far as it can be told; by key()."""
+    """Find the texts before and after each text, where they are known, by key()."""
     runs: list[list[str]] = []
     for group in groups:
         if group.source == "squad-para":
@@ -153,13 +153,13 @@ def speakers(utterance: Mapping[str, Any]) -> str:
 
 
 def joined(tokens: str) -> str:
-    """Undo the spaces before punctuation that a tokenizer left."""
+    """Remove the spaces before punctuation that a tokenizer left."""
     text = re.sub(r" (n't|'\w+)\b", r"\1", tokens)
     return re.sub(r" ([.,!?;:)])", r"\1", text)
 
 
 def mine(groups: Sequence[Group], path: Path) -> None:
-    """Write groups whose negatives are what hybrid_recall() and the packaged reranker put first."""
+    """Write groups whose negatives hybrid_recall() and the packaged reranker put first."""
     by_source: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         by_source[group.source].append(group)
@@ -205,7 +205,7 @@ def mine(groups: Sequence[Group], path: Path) -> None:
 
 
 class Listener:
-    """A reranker that keeps what it is given to read."""
+    """A reranker that keeps the texts that it gets."""
 
     def __init__(self) -> None:
         self.texts: Sequence[str] = ()
@@ -216,9 +216,10 @@ class Listener:
 
 
 def ask_worlds(path: Path, seeds: Iterable[int]) -> None:
-    """Write groups of what hybrid_recall() finds in made worlds, as the driver lets it be read.
+    """Write groups of what hybrid_recall() finds in made worlds, as the driver shows it.
 
-    What answers is known there, so that all else is a negative: dates, paths and changes, too.
+    All answers are known there, so that everything else is a negative: dates, paths and changes,
+    too.
     """
     dice = random.Random(7)
     listener = Listener()
@@ -244,7 +245,7 @@ def ask_worlds(path: Path, seeds: Iterable[int]) -> None:
                     candidates=2 * FOUND,
                 )
                 hits = sorted(report.hits, key=lambda hit: hit.fused_rank)
-                # All were read, or none of a question of time alone.
+                # All were read, or none for a question that is only about a time.
                 shown: list[tuple[Hit, str]] = [*zip(hits, listener.texts, strict=False)]
                 right = [text for hit, text in shown if hit.source_id in question.relevant]
                 passed = question.relevant | question.also
@@ -270,7 +271,7 @@ def _fact(text: str) -> dict[str, Any]:
 
 
 class Writer:
-    """Writes groups the way the driver shows them, at random."""
+    """Writes groups as the driver shows them, with random variations."""
 
     def __init__(self, around: Mapping[str, tuple[str, str]], seed: int) -> None:
         self._around = around
@@ -325,7 +326,7 @@ class Writer:
     def spoken(
         self, question: str, texts: Sequence[str], contexts: Sequence[str]
     ) -> tuple[str, list[str], list[str]]:
-        """Let two people say the texts; a part of the questions names who said it."""
+        """Let two people say the texts. Some of the questions name the speaker."""
         dice = self.random
         pair = dice.sample(NAMES, 2)
         by = [dice.choice(pair) for _ in texts]
@@ -340,7 +341,7 @@ class Writer:
         return question, says, around
 
     def dated(self, question: str, texts: Sequence[str]) -> tuple[str, list[str]]:
-        """Put a date before each text; a part of the questions asks when, or names the date."""
+        """Put a date before each text. Some of the questions ask when, or name the date."""
         dice = self.random
         base = date(2015, 1, 1) + timedelta(days=dice.randrange(3700))
         days = [base + timedelta(days=dice.randrange(1, 300)) for _ in texts]
@@ -358,7 +359,7 @@ class Writer:
 
 
 class Stream:
-    """Groups for ever, each source as often as KEEP says, in a new order each round."""
+    """Endless groups, in a new order each round; KEEP says how often a source is used."""
 
     def __init__(self, groups: Sequence[Group], dice: random.Random) -> None:
         self._groups = groups
@@ -379,7 +380,7 @@ class Stream:
 
 
 def dequantised(exported: Path) -> BertForSequenceClassification:
-    """Return the model that export() wrote, its weights as they were rounded."""
+    """Return the model that export() wrote, with its rounded weights."""
     tensors = {
         tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
         for tensor in onnx.load(exported).graph.initializer
@@ -419,7 +420,7 @@ def dequantised(exported: Path) -> BertForSequenceClassification:
 def _parted(
     place: str, matrix: torch.Tensor, bias: torch.Tensor
 ) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Part what reranker_graph.py put side by side: query, key and value, or key and value."""
+    """Split what reranker_graph.py joined: query, key and value, or key and value."""
     base, _, last = place.rpartition(".")
     names = [place]
     if ".self." in place and len(matrix) > matrix.shape[1]:
@@ -429,7 +430,7 @@ def _parted(
 
 
 class Scorer:
-    """The model with its tokenizer: logits of pairs, those of like length together."""
+    """The model with its tokenizer: logits of pairs, in batches of similar length."""
 
     def __init__(self, path: str, layers: int | None, device: torch.device) -> None:
         exported = Path(path, "model.onnx")
@@ -471,10 +472,10 @@ Scored = Callable[[Sequence[tuple[str, str]]], torch.Tensor]
 
 
 def teacher_of(path: str, device: torch.device) -> Scored:
-    """Return what answers pairs with the logits of a trained model."""
+    """Return a function from pairs to the logits of a trained model."""
     if not Path(path, "model.onnx").exists():
         return Scorer(path, None, device)
-    reader = OnnxReranker(path)  # quicker by half than the model in bf16
+    reader = OnnxReranker(path)  # half as long as the model in bf16
 
     def taught(pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
         asked = [reader.submit(question, [text]) for question, text in pairs]
@@ -487,7 +488,7 @@ def teacher_of(path: str, device: torch.device) -> Scored:
 def loss_of(
     logits: torch.Tensor, sizes: Sequence[int], lessons: Sequence[torch.Tensor | None]
 ) -> torch.Tensor:
-    """Return the mean loss of groups; TAUGHT of what one is to meet is its lesson, if any."""
+    """Return the mean loss of groups; its lesson is the share TAUGHT of the target of a group."""
     losses = []
     for part, lesson in zip(logits.split(list(sizes)), lessons, strict=True):
         truth = torch.zeros_like(part)
@@ -504,7 +505,7 @@ def loss_of(
 def lessons_of(
     teachers: Sequence[Scored], groups: Sequence[Group], written: Sequence[tuple[str, list[str]]]
 ) -> list[torch.Tensor | None]:
-    """Return the teachers' mean answer to each group; None to what none may know: worlds."""
+    """Return the mean score of the teachers for each group; None for worlds."""
     is_taught = [bool(teachers) and group.source != "worlds" for group in groups]
     asked = [its for its, is_one in zip(written, is_taught, strict=True) if is_one]
     if not asked:
@@ -536,7 +537,7 @@ def evaluate(scorer: Scorer, groups: Sequence[Group], writer: Writer) -> dict[st
 
 
 def rate(spent: float) -> float:
-    """Say how much of the learning rate holds when this share of the time is spent."""
+    """Return the factor of the learning rate when this share of the time is spent."""
     return min(spent / WARM_UP, (1 - spent) / (1 - WARM_UP))
 
 
@@ -552,10 +553,10 @@ def export(model: Path, directory: Path) -> None:
 
 
 def quantised(model: torch.nn.Module, inputs: Sequence[str], output: str) -> onnx.ModelProto:
-    """Export a model whose weights are quantised, activations as they come.
+    """Export a model with quantised weights and dynamically quantised activations.
 
-    Weights are quantised per channel and to 7 bits, for on processors without VNNI the sums of
-    8 bits overflow. reranker_graph.py then fuses operations.
+    Weights are quantised per channel and to 7 bits, because sums of 8 bits overflow on processors
+    without VNNI. reranker_graph.py then fuses operations.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -588,18 +589,18 @@ def main() -> None:
     parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
     parser.add_argument("--out", type=Path, default=Path("reranker-run"))
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--layers", type=int, help="of the encoder's, how many to keep")
+    parser.add_argument("--layers", type=int, help="how many layers of the encoder to keep")
     parser.add_argument("--negatives", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=6e-5)
     parser.add_argument("--start", default=packaged_model(), help="the encoder to start from")
     parser.add_argument(
-        "--teacher", nargs="*", default=[], help="models whose mean score is to be met as well"
+        "--teacher", nargs="*", default=[], help="models whose mean score is also a target"
     )
     parser.add_argument("--dialogues", type=Path, nargs="*", default=[])
     parser.add_argument("--more", type=Path, nargs="*", default=[], help="further groups")
     parser.add_argument("--worlds", type=Path, help="only write groups of made worlds")
     parser.add_argument("--mine", type=Path, help="only write groups with harder negatives")
-    parser.add_argument("--resume", action="store_true", help="go on from last.pt in --out")
+    parser.add_argument("--resume", action="store_true", help="continue from last.pt in --out")
     parser.add_argument("--export", type=Path, help="only write the model of --out as int8 ONNX")
     options = parser.parse_args()
     if options.mine:

@@ -1,18 +1,18 @@
-"""Find by what embedding a question asks for the latest state of something, or for a former one.
+"""Learn from embeddings whether a question asks for the latest state or for a former one.
 
     python -m bench.training.train_time_order --smoke
     python -m bench.training.train_time_order --out pydriver/pgrecall/embedder/time_order.json
 
-A logistic regression over embeddings of the packaged embedder: questions of made worlds in the
-wordings dev, held and third (other seeds than the benchmark's), some general sentences, and
-questions of the training data of the reranker, which ask for neither but where latest_or_former.py
-reads one. The wording "fourth", LoCoMo, BEAM, FiQA and MuSiQue are left for measuring. Of two
-fifths of the questions names are taken away, as common names are when a bank is asked.
+A logistic regression over embeddings of the packaged embedder. It is fitted to questions of made
+worlds in the wordings dev, held and third (with other seeds than the benchmark's), some general
+sentences, and questions of the training data of the reranker, which ask for neither, except where
+latest_or_former.py recognises one. The wording "fourth", LoCoMo, BEAM, FiQA and MuSiQue are left
+for measuring. Names are removed from two fifths of the questions, as common names are when a bank
+is asked.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Iterator
@@ -36,10 +36,10 @@ KINDS: dict[str, Direction] = {
 }
 SEEDS = range(100, 106)
 OTHERS = 5000
-GENERAL_WEIGHT = 20.0  # there are few of them, and of no made world
+GENERAL_WEIGHT = 20.0  # of the general sentences: there are few of them
 RARE_WEIGHT = 3.0
 DECAY = 1e-3
-SCALE = 10.0  # of the embeddings, so that DECAY means what it does for weights of that size
+SCALE = 10.0  # of the embeddings; DECAY was chosen for it
 GENERAL: dict[Direction | None, str] = {
     None: """
 What was said about the plan?
@@ -128,7 +128,7 @@ def general() -> Iterator[Labelled]:
 
 
 def questions(seeds: range, others: int, path: Path) -> dict[str, Direction | None]:
-    """Gather questions with what they ask for, each once."""
+    """Gather questions with what they ask for, each question once."""
     found: dict[str, Direction | None] = {}
     for templates in ("dev", "held", "third"):
         for seed in seeds:
@@ -180,9 +180,7 @@ def fit(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="on little data, under a minute")
-    parser.add_argument("--data", type=Path, default=harness.DATA / "rerank_train.jsonl.xz")
+    parser = harness.arguments(__doc__, "rerank_train.jsonl.xz")
     parser.add_argument("--out", type=Path, help="the file to write")
     options = parser.parse_args()
     seeds, others = (range(100, 101), 20) if options.smoke else (SEEDS, OTHERS)

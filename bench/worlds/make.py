@@ -1,31 +1,48 @@
-"""Make a world for worlds.py: facts as retain() takes them, and questions with answers.
+"""Make a world: facts as retain() takes them, and questions whose answers are known.
 
 generate() is all that others use. A world is a company with its hierarchy, families, homes and
 machines, chains of causes, decisions, moves, events of last week among standing facts, and notes
-about the company itself, a hub. Everything follows from the seed. Facts come in random order, so
-that neither ids nor the order of loading tell which is the newest; `source_id` is the judge's id.
+about the company itself, a hub. Everything follows from the seed and the wording. Facts come in
+random order, so that neither ids nor the order of loading tell which is the newest; `source_id` is
+the judge's id.
 
-The templates "fourth" have a wording for more: newer facts of the same kind about others, the same
-trouble of several companies, each with causes or an outcome of its own, and the same failure in
-several towns, of parts with numbers of their own, and in one town for a cause that is linked.
+A wording may have sentences for traps; so far "fourth" does: newer facts of the same kind about
+others, the same trouble at several companies with causes and outcomes of its own, and the same
+failure in several towns, of parts with different numbers, and in one town for a cause that is
+linked.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from random import Random
 from typing import Any
 
-from bench.worlds.build import ASKED_AT, STEPS, Builder, Question
-from bench.worlds.fourth import FOURTH
-from bench.worlds.held import HELD
-from bench.worlds.third import THIRD
-from bench.worlds.wording import DEV
+from bench.worlds.wording import Wording, read
 
-TEMPLATES = {"dev": DEV, "held": HELD, "third": THIRD, "fourth": FOURTH}
+ASKED_AT = datetime(2026, 5, 14, 12, tzinfo=timezone.utc)  # a Thursday
+# The step that a relation allows from its first end, and from its second.
+STEPS = {
+    "reports_to": ("boss", ""),
+    "manages": ("", "boss"),
+    "mentors": ("", "mentor"),
+    "married_to": ("spouse", "spouse"),
+    "parent_of": ("child", "parent"),
+    "sibling_of": ("sibling", "sibling"),
+    "works_on": ("project", ""),
+    "member_of": ("team", ""),
+    "leads": ("", "lead"),
+    "lives_in": ("home", ""),
+    "born_in": ("birthplace", ""),
+    "located_in": ("place", ""),
+    "owns": ("thing", "owner"),
+    "made_by": ("maker", ""),
+    "knows": ("friend", "friend"),
+}
 STANDING = 110
 HUB = 40
 PATHS = {
@@ -48,6 +65,19 @@ PATHS = {
 }
 
 
+@dataclass(frozen=True)
+class Question:
+    kind: str
+    text: str
+    relevant: frozenset[str]
+    """source_id of each fact that answers."""
+    also: frozenset[str] = frozenset()
+    """Facts that may come before, neither wanted nor wrong: nearer causes of what was asked."""
+    asked_at: datetime = ASKED_AT
+    wrong: frozenset[str] = frozenset()
+    """Facts of the kind that is asked for, but about others than the question leads to."""
+
+
 def generate(
     seed: int, templates: str = "dev", hub: int = HUB
 ) -> tuple[list[dict[str, Any]], list[Question]]:
@@ -55,11 +85,11 @@ def generate(
 
     Args:
         seed: Equal seeds give equal worlds.
-        templates: Key of TEMPLATES.
+        templates: Name of the wording, one of WORDINGS.
         hub: How many facts of noise about the company.
 
     """
-    world = _World(Random(f"{templates} {seed}"), TEMPLATES[templates])
+    world = World(Random(f"{templates} {seed}"), read(templates))
     world.people()
     world.ask_relations()
     world.causes()
@@ -84,7 +114,168 @@ def _is_clause(phrase: str, place: str) -> bool:
     return not place.startswith(phrase) and phrase.startswith(("the ", "who", "what"))
 
 
-class _World(Builder):
+class World:
+    """The facts, entities and questions of a world, and which relation leads where."""
+
+    def __init__(self, random: Random, wording: Wording) -> None:
+        self.random = random
+        self.wording = wording
+        self._asked: list[tuple[Question, Sequence[str]]] = []
+        self._facts: list[dict[str, Any]] = []
+        self._entities: dict[str, dict[str, Any]] = {}
+        self._female: set[str] = set()
+        self._graph: dict[tuple[str, str], tuple[str, str]] = {}
+        self._told: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._staff: list[str] = []
+        self._codes: set[str] = set()
+        self._surnames = random.sample(wording.surnames, len(wording.surnames))
+        female = random.sample(wording.female, len(wording.female))
+        male = random.sample(wording.male, len(wording.male))
+        self._names = [name for pair in zip(female, male, strict=True) for name in pair]
+        for kind, names in (
+            ("place", (*wording.cities, *wording.countries)),
+            ("team", wording.teams),
+            ("project", wording.projects),
+            ("machine", wording.things),
+            ("organisation", (*wording.companies, wording.hub)),
+        ):
+            self._entities |= {name: {"name": name, "kind": kind} for name in names}
+
+    def fact(
+        self,
+        text: str,
+        names: Iterable[str] = (),
+        occurred: object = None,
+        said: datetime | None = None,
+        **more: Any,
+    ) -> str:
+        """Add a fact and return its id. Without `said`, it is told on a day before last winter."""
+        source_id = f"f{len(self._facts):04}"
+        said = said or self.day(500, 160)
+        fact = {
+            "text": text[0].upper() + text[1:],
+            "source_id": source_id,
+            "fact_type": "event" if isinstance(occurred, str) else "world",
+            "entities": [self._entities.get(name, name) for name in names],
+            "occurred": occurred,
+            "mentioned_at": said.isoformat(),
+            **more,
+        }
+        self._facts.append({key: value for key, value in fact.items() if value})
+        return source_id
+
+    def event(self, text: str, names: Iterable[str], at: datetime, **more: Any) -> str:
+        return self.fact(text, names, at.date().isoformat(), at, **more)
+
+    def tell(self, what: str, subject: str, *source_ids: str) -> None:
+        """Note what facts tell about a subject: they are wrong where it is asked about others."""
+        self._told[what][subject].update(source_ids)
+
+    def ask(
+        self,
+        kind: str,
+        ways: Sequence[str],
+        relevant: Iterable[str],
+        also: Iterable[str] = (),
+        about: Sequence[str] = (),
+        **said: str,
+    ) -> None:
+        """Ask a question in one of several ways.
+
+        Args:
+            kind: Kind of question.
+            ways: Templates of the question, of which one is chosen.
+            relevant: Facts that answer.
+            also: Facts that are neither wanted nor wrong.
+            about: What is asked, as tell() was given it, and of whom.
+            said: What the placeholders of the template stand for.
+
+        """
+        text = self.random.choice(ways).format(**said)
+        question = Question(kind, text[0].upper() + text[1:], frozenset(relevant), frozenset(also))
+        self._asked.append((question, about))
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions. Only once all facts are known is it known which of them are wrong."""
+        return [
+            replace(question, wrong=self._about_others(*about) - question.relevant - question.also)
+            if about
+            else question
+            for question, about in self._asked
+        ]
+
+    def _about_others(self, what: str, *subjects: str) -> frozenset[str]:
+        told = self._told[what]
+        of_others = (ids for subject, ids in told.items() if subject not in subjects)
+        return frozenset().union(*of_others).difference(*(told[subject] for subject in subjects))
+
+    def day(self, most: int, least: int) -> datetime:
+        """Choose a day, between least and most days ago."""
+        return ASKED_AT - timedelta(days=self.random.randint(least, most))
+
+    def person(self) -> str:
+        first = self._names.pop()
+        name = f"{first} {self._surnames.pop()}"
+        if first in self.wording.female:
+            self._female.add(name)
+        self._know(name)
+        return name
+
+    def _know(self, name: str) -> None:
+        """Keep a person as an entity whose alias is the first name."""
+        self._entities[name] = {"name": name, "kind": "person", "aliases": [name.split()[0]]}
+
+    def short(self, name: str, share: float = 0.4) -> str:
+        """Return the first name of a person, now and then; else the whole name."""
+        if self._entities[name]["kind"] == "person" and self.random.random() < share:
+            return name.split()[0]
+        return name
+
+    def relate(self, kind: str, a: str, b: str, **more: Any) -> str:
+        """Add a fact about a relation, and keep the steps that it allows for the questions."""
+        text = self.random.choice(self.wording.facts[kind])
+        text = text.format(a=self.short(a, 0.25), b=self.short(b, 0.25))
+        relation = {"from": a, "kind": kind, "to": b}
+        source_id = self.fact(text, (a, b), relations=[relation], **more)
+        for step, start, end in zip(STEPS.get(kind, ("", "")), (a, b), (b, a), strict=True):
+            if step:
+                self._graph.setdefault((step, start), (end, source_id))
+                self.tell(step, start, source_id)
+        return source_id
+
+    def fill(self, text: str, **given: object) -> tuple[str, list[str]]:
+        """Fill the placeholders of a template. Returns the text and the entities that it names."""
+        choices: dict[str, object] = {
+            "city": self.random.choice(self.wording.cities),
+            "company": self.random.choice(self.wording.companies),
+            "person": self.random.choice(self._staff),
+            "hub": self.wording.hub,
+            "n": self.random.randint(100, 99999),
+            **given,
+        }
+        names = [
+            str(value) for key, value in choices.items() if f"{{{key}}}" in text and key != "n"
+        ]
+        return text.format(**choices), [name for name in names if name in self._entities]
+
+    def code(self) -> str:
+        """Make a number that occurs nowhere else, and an entity of that name."""
+        letters = "".join(self.random.sample("BCDFGHJKLMNPQRSTVWXZ", 2))
+        code = f"{letters}-{len(self._codes)}{self.random.randint(100, 999)}"
+        self._codes.add(code)
+        self._entities[code] = {"name": code, "kind": "identifier"}
+        return code
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Return the facts in random order, with links to positions rather than to ids."""
+        facts = self.random.sample(self._facts, len(self._facts))
+        places = {fact["source_id"]: place for place, fact in enumerate(facts)}
+        for fact in facts:
+            for link in fact.get("links", ()):
+                link["to_index"] = places[link.pop("to")]
+        return facts
+
     # People, and what one asks about them.
 
     def people(self) -> None:
@@ -192,20 +383,18 @@ class _World(Builder):
             ids = self._chain([text for text, _ in story])
             said = [noun for _, noun in story]
             about = ("chain", ids[0])
-            asks = [t.format(e=said[3]) for t in wording.cause]
-            self.ask("cause", asks, [ids[1]], [ids[2]], about)
-            asks = [t.format(e=said[3]) for t in wording.root]
-            self.ask("root_cause", asks, [ids[0]], about=about)
-            asks = [t.format(e=said[0]) for t in wording.consequence]
-            self.ask("consequence", asks, ids[1:], about=about)
+            self.ask("cause", wording.cause, ids[1:2], ids[2:3], about, e=said[3])
+            self.ask("root_cause", wording.root, ids[:1], about=about, e=said[3])
+            self.ask("consequence", wording.consequence, ids[1:], about=about, e=said[0])
         for preventer, danger, noun in self.wording.prevented:
             at = self.day(400, 120)
             first = self.event(*self.fill(preventer), at)
             second = self.event(*self.fill(danger), at + timedelta(days=1))
             self._link([(first, "prevents", second)])
             self.tell("prevented", noun, first, second)
-            asks = [t.format(e=noun) for t in self.wording.prevention]
-            self.ask("prevented", asks, [first], about=("prevented", noun))
+            self.ask(
+                "prevented", self.wording.prevention, [first], about=("prevented", noun), e=noun
+            )
 
     def _chain(self, texts: Iterable[str], **given: object) -> list[str]:
         """Let each event cause the next; returns their ids. The first names the chain in tell()."""
@@ -234,8 +423,7 @@ class _World(Builder):
             self.event(*self.fill(failure, code=code, city=city), self.day(90, 60))
             found = self.fact(*self.fill(known, code=code))
             self.tell("failure", failure, found)
-            asks = [question.format(city=city)]
-            self.ask("shared_entity", asks, [found], about=("failure", failure))
+            self.ask("shared_entity", [question], [found], about=("failure", failure), city=city)
         for fault, texts in wording.affected:
             code, hit = self.code(), random.sample(wording.companies, len(texts))
             ids = [
@@ -243,15 +431,14 @@ class _World(Builder):
                 for text, company in zip(texts, hit, strict=True)
             ]
             self.tell("affected", fault, *ids)
-            asks = [t.format(e=fault, c=hit[0]) for t in wording.others]
-            self.ask("affected", asks, ids[1:], about=("affected", fault))
+            about = ("affected", fault)
+            self.ask("affected", wording.others, ids[1:], about=about, e=fault, c=hit[0])
         things = random.sample(wording.things, len(wording.breakdowns))
         cities = random.sample(wording.cities, len(wording.breakdowns))
         for (text, question), thing, city in zip(wording.breakdowns, things, cities, strict=True):
             self.event(*self.fill(text, thing=thing, city=city), self.day(90, 20))
             owns = self._graph["owner", thing][1]
-            asks = [question.format(city=city)]
-            self.ask("owner_of_broken", asks, [owns], about=("owner", thing))
+            self.ask("owner_of_broken", [question], [owns], about=("owner", thing), city=city)
 
     # What changes.
 
@@ -265,18 +452,16 @@ class _World(Builder):
                 newest = self.event(text.format(t=topic, v=value), [topic], at)
                 by_month[f"{at:%B %Y}"].append(newest)
                 self.tell("decided", topic, newest)
-            asks = [t.format(t=topic) for t in self.wording.latest]
-            self.ask("latest", asks, [newest], about=("decided", topic))
+            self.ask("latest", self.wording.latest, [newest], about=("decided", topic), t=topic)
         for month in self.random.sample(sorted(by_month), 4):
-            texts = [t.format(month=month) for t in self.wording.month]
-            self.ask("in_month", texts, by_month[month])
+            self.ask("in_month", self.wording.month, by_month[month], month=month)
 
     def moves(self) -> None:
         """Let people move twice: people of whom nothing else is known."""
         random, wording = self.random, self.wording
         for n, (kind, texts) in enumerate([*wording.moves.items()] * 2):
             name = f"{self._names.pop(0)} {self._surnames.pop()}"
-            self._entities[name] = {"name": name, "kind": "person", "aliases": [name.split()[0]]}
+            self._know(name)
             places = wording.cities if kind == "lives_in" else wording.projects
             chosen = random.sample(places, 3)
             days = [random.randint(900, 1200), random.randint(400, 800), random.randint(60, 300)]
@@ -303,8 +488,7 @@ class _World(Builder):
                 ("no_longer", wording.no_longer, ids[:2]),
             ):
                 said = {"x": self.short(name), "old": chosen[1]}
-                asks = [way.format(**said) for way in ways[kind]]
-                self.ask(asked, asks, relevant, about=(STEPS[kind][0], name))
+                self.ask(asked, ways[kind], relevant, about=(STEPS[kind][0], name), **said)
 
     def last_week(self) -> None:
         """Put events on its last four days, which lie in the last seven days, too."""
@@ -335,8 +519,15 @@ class _World(Builder):
             self.tell("terms", company, *ids)
             window = steps[1][0] - timedelta(days=3), steps[3][0] + timedelta(days=3)
             day1, day2 = (f"{d.day} {d:%B %Y}" for d in window)
-            asks = [t.format(c=company, day1=day1, day2=day2) for t in self.wording.changed]
-            self.ask("changed", asks, ids[1:4], about=("terms", company))
+            self.ask(
+                "changed",
+                self.wording.changed,
+                ids[1:4],
+                about=("terms", company),
+                c=company,
+                day1=day1,
+                day2=day2,
+            )
 
     # Who is who.
 
@@ -357,10 +548,9 @@ class _World(Builder):
         first, job1, job2 = self._names.pop(0), *random.sample(wording.jobs, 2)
         one, other = (f"{first} {self._surnames.pop()}" for _ in range(2))
         for name in (one, other):
-            self._entities[name] = {"name": name, "kind": "person", "aliases": [first]}
+            self._know(name)
             found = self.relate("lives_in", name, random.choice(wording.cities))
-            asks = [t.format(x=name) for t in wording.asks["home"]]
-            self.ask("same_name", asks, [found], about=("home", name))
+            self.ask("same_name", wording.asks["home"], [found], about=("home", name), x=name)
         name = f"{self._names.pop(0)} {self._surnames.pop()}"
         self._entities[name] = {"name": name, "kind": "person"}
         for job in (job1, job2):
@@ -368,8 +558,7 @@ class _World(Builder):
             text = random.choice(wording.facts["lives_in"]).format(a=said, b=city)
             found = self.fact(text, (name, city))
             self.tell("home", said, found)
-            asks = [t.format(x=said) for t in wording.asks["home"]]
-            self.ask("same_name", asks, [found], about=("home", said))
+            self.ask("same_name", wording.asks["home"], [found], about=("home", said), x=said)
 
     def statements(self) -> None:
         """Let two sources contradict each other; both are asked for."""
@@ -381,7 +570,7 @@ class _World(Builder):
                 self.fact(text.format(x=name, v=value), [name])
                 for text, value in zip((one, other), values, strict=True)
             ]
-            self.ask("contradicted", [question.format(x=self.short(name))], ids)
+            self.ask("contradicted", [question], ids, x=self.short(name))
 
     # What is told of others, and what for some wordings only.
 
@@ -426,16 +615,19 @@ class _World(Builder):
             for texts, company in zip(chains, hit, strict=True):
                 ids = self._chain((*texts, trouble), c=company)
                 said, about = noun.format(c=company), ("chain", ids[0])
-                asks = [t.format(e=said) for t in wording.cause]
-                self.ask("cause_whose", asks, ids[:-1], about=about)
-                asks = [t.format(e=said) for t in wording.root]
-                self.ask("root_whose", asks, ids[:1], about=about)
+                self.ask("cause_whose", wording.cause, ids[:-1], about=about, e=said)
+                self.ask("root_whose", wording.root, ids[:1], about=about, e=said)
         for trouble, noun, chains in wording.aftermaths:
             hit = self.random.sample(wording.companies, len(chains))
             for texts, company in zip(chains, hit, strict=True):
                 ids = self._chain((trouble, *texts), c=company)
-                asks = [t.format(e=noun.format(c=company)) for t in wording.consequence]
-                self.ask("consequence_whose", asks, ids[1:], about=("chain", ids[0]))
+                self.ask(
+                    "consequence_whose",
+                    wording.consequence,
+                    ids[1:],
+                    about=("chain", ids[0]),
+                    e=noun.format(c=company),
+                )
 
     def batches(self) -> None:
         """Let the same fail in several towns: parts with numbers, and one for a linked cause."""
@@ -447,13 +639,12 @@ class _World(Builder):
                 failed = self.event(*self.fill(failure, code=code, city=city), self.day(90, 60))
                 found = self.fact(*self.fill(text, code=code))
                 self.tell(failure, city, failed, found)
-                asks = [question.format(city=city) for question in questions]
-                self.ask("shared_batch", asks, [found], about=(failure, city))
+                self.ask("shared_batch", questions, [found], about=(failure, city), city=city)
             self.tell(failure, cities[0], *self._chain(elsewhere, city=cities[0]))
 
     def hub(self, count: int) -> None:
         for text, question in self.wording.attributes:
             found = self.fact(*self.fill(text))
-            self.ask("hub", [question.format(hub=self.wording.hub)], [found])
+            self.ask("hub", [question], [found], hub=self.wording.hub)
         for _ in range(count):
             self.fact(*self.fill(self.random.choice(self.wording.noise)))

@@ -8,11 +8,11 @@
     python -m bench.worlds.worlds --explain two_relations
     python -m bench.worlds.worlds --hub 3000
 
-bench/worlds/make.py makes a world from a seed; each becomes a bank. Questions are asked on the day
-that the worlds end on. The templates "held" and "third" share no name and no sentence with "dev":
-who solves kinds of questions, and not templates, is as good on all, and tunes on "dev" alone.
-"fourth" shares none with any of them, was written without knowledge of the product, and adds what
-may be taken for the answer: newer facts about others, the same trouble with causes of its own.
+bench/worlds/make.py makes a world from a seed and a wording; each becomes a bank. Questions are
+asked on the day that the worlds end on. "dev" alone is for tuning: the other wordings share no name
+and no sentence with it, and what solves a kind of question, rather than a template, is as good on
+all. "fourth" was written without knowledge of the product, and adds facts that may be taken for the
+answer: newer ones about others, and the same trouble with causes of its own.
 
 Figures are means over the questions of a kind, or over all:
 
@@ -44,8 +44,8 @@ from typing import Any
 
 from bench import harness
 from bench.conversations import caching_embedder
-from bench.worlds.build import ASKED_AT, Question
-from bench.worlds.make import HUB, TEMPLATES, generate
+from bench.worlds.make import ASKED_AT, HUB, Question, generate
+from bench.worlds.wording import WORDINGS
 
 from pgrecall import Hit, Recall
 
@@ -77,9 +77,7 @@ def bank_name(seed: int, templates: str) -> str:
 
 def fill(recall: Recall, bank: str, facts: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Fill a bank anew; returns the judge's id of each memory."""
-    if bank in {known.bank_id for known in recall.banks()}:
-        recall.drop_bank(bank)
-    recall.create_bank(bank)
+    harness.new_bank(recall, bank)
     stored = recall.retain(bank, [dict(fact) for fact in facts])
     recall.refresh_statistics(bank)
     return {row.memory_id: fact["source_id"] for row, fact in zip(stored, facts, strict=True)}
@@ -235,8 +233,8 @@ def dump(path: Path, worlds: Mapping[str, World]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = harness.arguments(__doc__, "", "{program}-{templates}")
-    parser.add_argument("--templates", choices=TEMPLATES, default="dev", help="default: dev")
+    parser = harness.arguments(__doc__, result="{program}-{templates}")
+    parser.add_argument("--templates", choices=WORDINGS, default="dev", help="default: dev")
     parser.add_argument("--seeds", type=int, default=3, help="how many worlds; default: 3")
     parser.add_argument("--hub", type=int, default=HUB, help="facts of noise about the company")
     parser.add_argument("--no-rerank", action="store_true", help="the fused order only")
@@ -278,7 +276,6 @@ def main() -> None:
             "seeds": len(worlds),
             "hub": options.hub,
             "questions": sum(len(questions) for _, questions in worlds.values()),
-            "smoke": options.smoke,
         }
         harness.write(options, figures_of(rows, options.templates), settings, dsn)
 

@@ -16,7 +16,8 @@ declare
   given text[];
   keys  text[];
 begin
-  -- The whole query, and runs of one to five words, with and without the punctuation around them.
+  -- The whole query, and runs of one to five of its words, with and without the punctuation around
+  -- them.
   keys := array(
     select trim(asked)
     union
@@ -50,8 +51,8 @@ begin
                  as score
         from   unnest($5) as k(key)
         cross  join lateral (
-          -- Only one index provides this range in this order, however small the planner estimates
-          -- the bank.
+          -- Only one index provides this range in this order, however small the planner believes
+          -- the bank to be.
           select x.*
           from   pgrecall.memory x
           where  x.bank_id = $1 and x.fact_key is not null
@@ -121,6 +122,6 @@ begin
 end;
 $$;
 comment on function pgrecall.key_arm is
-'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: up to '
-'five of them among the first 200, or the whole query. score is the length of the key: a longer '
-'one is more specific. Errors: RC001, RC008, RC011, 22023.';
+'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
+'of one to five of the first 200 words, or the whole query. score is the length of the key: a '
+'longer key is more specific. Errors: RC001, RC008, RC011, 22023.';

@@ -1,9 +1,9 @@
 -- The lexical arm: memories that share words with the query, ranked by true BM25.
 --
--- Each memory stores the BM25 weights of its lexemes as a sparse vector; a GIN index on lexemes
--- hashed with bank and fact type finds candidates, by the rarest words and sets of words
+-- Each memory stores the BM25 weights of its lexemes as a sparse vector. A GIN index on lexemes,
+-- hashed with bank and fact type, finds candidates by the rarest words and sets of words
 -- (request/term.sql), and one inner product with the IDFs of the query ranks them. Phrases must
--- stand in the text and exclusions must not (values/phrase.sql). The message arm uses the same
+-- occur in the text, excluded words must not (values/phrase.sql). The message arm uses the same
 -- search over raw messages. A bank may use pg_textsearch for its memories instead
 -- (arms/textsearch.sql).
 create or replace function pgrecall_internal._lexical_search(
@@ -12,9 +12,9 @@ create or replace function pgrecall_internal._lexical_search(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- Starting a parallel worker takes longer than its work.
+-- To start a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
--- The cached plan must use the index of keys, also where it was made while the table was small.
+-- The cached plan must use the index of keys, even if it was made while the table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -45,8 +45,8 @@ begin
   end if;
   if ids is null then
     if request.phrases <> '{}' then
-      -- Facts with all the words of the phrases, identifiers by their parts. A single Chinese,
-      -- Japanese or Korean letter is not indexed inside a word.
+      -- Candidates have all words of the phrases, and all parts of their identifiers. A single
+      -- Chinese, Japanese or Korean letter is not indexed inside a word.
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
@@ -54,8 +54,8 @@ begin
         where  l.lexeme !~ ('^[' || pgrecall_internal._cjk() || ']$')
       );
     end if;
-    -- A quarter of the limit first: it finds nearly all of the best; the whole limit follows where
-    -- it yields too few.
+    -- A quarter of the limit finds nearly all of the best. The whole limit follows where that
+    -- yields too few.
     foreach part in array array[limits / 4, limits] loop
       if required <> '{}' then
         matches := format(
@@ -67,7 +67,8 @@ begin
         if kind = 'memory' and chosen.sets = '{}' and chosen.singles = terms.dimensions
            and request.filter is null and not has_phrase
         then
-          -- The usual search of a bank that is not large, planned once a session.
+          -- The usual search of a bank that is not large: a static statement, planned once a
+          -- session.
           select array_agg(t.id order by t.score desc, t.id desc),
                  array_agg(t.score order by t.score desc, t.id desc),
                  array_agg(t.id) filter (
@@ -85,7 +86,7 @@ begin
                 and  (m.valid_to is null or m.valid_to > request.as_of)
                 and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
                      && array(
-                       -- As _scoped_keys(), which would be entered for each type.
+                       -- The same as _scoped_keys(), which would be called for each type.
                        select hashint8extended(
                                 d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                        from   unnest(chosen.singles) as d)
@@ -99,8 +100,8 @@ begin
           is_built := false;
           exit;
         end if;
-        -- Sets that differ in the last word share a scan, which reads the posting lists of the
-        -- others once.
+        -- Sets that differ only in the last word share a scan, which reads the posting lists of the
+        -- other words once.
         select string_agg(c.condition, ' or ')
         into   matches
         from (
@@ -168,8 +169,8 @@ begin
     end loop;
   end if;
 
-  -- A score may stem from another lexeme of the same dimension. Where the bank has such a pair, and
-  -- for documents not counted yet, the text is rechecked.
+  -- A score may stem from another lexeme of the same dimension. The text is rechecked where the
+  -- bank has such a pair, and in documents that are not counted yet.
   if is_built then
     doubtful := array(
       select u from unnest(ids) as u where terms.is_shared or u > coalesce(terms.watermark, 0)
@@ -187,8 +188,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lexical_search is
-'Hits of the lexical arm (kind memory) or the message arm (kind message), best first. It is longer '
-'than 100 lines because its statement is built from the chosen candidates.';
+'Hits of the lexical arm (kind = memory) or of the message arm (kind = message), best first. It is '
+'longer than 100 lines because its statement is built from the chosen candidates.';
 
 create or replace function pgrecall_internal._has_word(
   request pgrecall_internal.request, kind text, terms pgrecall_internal.terms)
@@ -204,7 +205,7 @@ begin
     return false;
   elsif 0 < any (terms.counts) then
     return true;
-  -- Uncounted documents may hold any word.
+  -- Documents that are not counted yet may hold any word.
   elsif kind = 'memory' then
     return coalesce((
       select m.memory_id from pgrecall.memory m
@@ -220,7 +221,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._has_word is
-'Whether a collection may hold a word of the query.';
+'Whether the memories or messages of a bank may hold a word of the query.';
 
 create or replace function pgrecall_internal._lexical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -268,7 +269,8 @@ begin
 end;
 $$;
 comment on function pgrecall.lexical_arm is
-'Memories that share words with the query; "phrases in quotes" must occur as adjacent words, '
-'-words must not occur. score is BM25 (Robertson and Zaragoza 2009, IDF as in Lucene), above 0. Up '
-'to about candidate_limit memories are scored, those with the rarest words, fewer where these are '
-'enough; the first 16,000 characters of a query are read. Errors: RC001, RC008, RC011, 22023.';
+'Memories that share words with the query. The words of a "phrase in quotes" must be adjacent in a '
+'memory; a -word must not occur in it. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
+'Lucene), above 0. About candidate_limit memories at most are scored, those with the rarest words, '
+'and fewer where these are enough. The first 16,000 characters of a query are read. Errors: RC001, '
+'RC008, RC011, 22023.';

@@ -1,9 +1,9 @@
--- The message arm: raw messages that share words with the query, by BM25 as the lexical arm.
+-- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
 --
--- It covers what was not extracted as a fact: full text over the conversation. Nothing else finds
--- a message, so its score says how sure it is: the share of the highest score that the words of
--- the query allow. Filters apply to memories, so a recall with a filter leaves messages out. Its
--- rows are of kind message; message_context() returns what was said before and after.
+-- It covers what was not extracted as a fact. No other arm finds messages, so the score itself says
+-- how certain a hit is: it is the share of the highest score that the words of the query allow.
+-- Filters apply to memories, so a recall with a filter leaves messages out. Rows of this arm are of
+-- kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -50,5 +50,5 @@ end;
 $$;
 comment on function pgrecall.message_arm is
 'Raw messages that share words with the query, sent by as_of; quotes and minus as in '
-'lexical_arm(). memory_id is the message_id, score is BM25 over the sum of the query''s IDFs, '
+'lexical_arm(). memory_id is the message_id. score is BM25 over the sum of the query''s IDFs, '
 'above 0: a short message with all words comes near 1. Errors: RC001, 22023.';

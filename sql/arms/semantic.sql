@@ -1,19 +1,19 @@
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
 -- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
--- on bank, type and model, until index_plan() has had a partial HNSW index built for a pair of bank
--- and fact type; then that index is used where it is cheaper. It returns more candidates than
--- needed (twice, five times by signs or leading elements, 100 at least), because ended memories,
--- and several questions of one memory, take places. Where a filter leaves too few, the search is
--- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
--- vector.
+-- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
+-- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
+-- needed (twice as many, by signs or leading elements five times, 100 at least), because ended
+-- memories, and several questions of one memory, take places. Where a filter leaves too few, the
+-- search is exact, up to option exact_limit. A memory with anticipated questions counts once, by
+-- its best vector.
 
--- A hub is a vector that is near all questions, as the mean of many is. Facts lie apart from
--- questions: what the cosine of a fact with the direction of questions has above five standard
--- deviations more than the median of the bank is taken off its similarity fourfold. A deviation is
--- 1.48 times the way from the median to the quartile away from questions, which hubs in the sample
--- move little. Of 8,500 facts measured three have any. A vector that is kept just below that is not
--- lowered, nor is one that is near a single question.
+-- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
+-- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
+-- the bank by more than five standard deviations, four times the excess is taken off its
+-- similarity. The deviation is 1.48 times the distance from the median to the quartile farther from
+-- questions, which hubs in the sample move little. Of 8,500 facts measured, three have an excess. A
+-- vector just below this limit is not lowered, nor is one that is near a single question.
 create or replace function pgrecall_internal._lower_hubs(
   bank pgrecall.bank, direction halfvec, most double precision, floor double precision,
   inout memory_ids bigint[], inout scores double precision[])
@@ -48,8 +48,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lower_hubs is
-'Hits of the semantic arm, best first, without what hubs have above others. most: the cosine with '
-'direction that a fact has at most.';
+'Hits of the semantic arm, best first, after the excess of hubs is taken off their scores. most: '
+'the highest cosine with direction that has no excess.';
 
 create or replace function pgrecall_internal._semantic_search(
   request    pgrecall_internal.request,
@@ -82,8 +82,8 @@ declare
   low         double precision := bank.low_cosine;
   high        double precision := bank.high_cosine;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
-  -- Leaves room for ended memories, which are removed afterwards; a filter removes these itself.
-  -- Candidates by signs or leading elements are compared again.
+  -- Leaves room for ended memories, which are removed afterwards; with a filter, the search itself
+  -- leaves them out. Candidates by signs or leading elements are compared again.
   fetched     bigint := greatest(100, depth * case
     when bank.vector_search <> 'full' then 5
     when filter is null then 2
@@ -129,8 +129,8 @@ begin
                        greatest(fetched, least(20000, elements / 20))::text, true);
   end if;
 
-  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards;
-  -- with one, memory is filtered first and joined to its vectors.
+  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
+  -- With one, memories are filtered first and then joined to their vectors.
   exact := case when filter is null then
     $sql$
       select e.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -153,8 +153,8 @@ begin
       limit  $7
     $sql$, request.visible_sql)
   end;
-  -- The inner order is by the indexed expression, whose dimensions are a constant; its candidates
-  -- are reranked by whole vectors.
+  -- The inner order is by the indexed expression, whose dimensions are a constant. Whole vectors
+  -- rerank its candidates.
   hnsw := case when hnsw_types <> '{}' then format(
     $sql$
       select n.memory_id, n.embedding <=> $5 as distance, {fact_type} as fact_type
@@ -184,7 +184,8 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search, planned once a session. What follows needs the nearest of all types.
+      -- The usual search: a static statement, planned once a session. What follows needs the
+      -- nearest of all types.
       with nearest as materialized (
         select n.memory_id, n.distance
         from   unnest(request.fact_types) as t(fact_type)
@@ -222,7 +223,7 @@ begin
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
 
       -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer gave up early; with a filter depth rows are enough.
+      -- returned fewer gave up early; with a filter, depth rows are enough.
       select max(t.score) filter (where t.count >= fetched),
              array_agg(t.fact_type) filter (
                where t.fact_type = any (hnsw_types) and t.score >= floor
@@ -277,13 +278,13 @@ begin
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
-    -- Fetch more where ended memories, or many questions of one, took the place of others.
+    -- Fetch more where ended memories, or many questions of one memory, took the places of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := 10 * fetched;
   end loop;
 
-  -- Of less than half a sample, the best hits are too large a part. In the order of the index by
-  -- fact type, no more rows are read than are sampled, however few a type has.
+  -- In less than half a sample, the best hits are too large a part. In the order of the index by
+  -- fact type, no more rows are read than sampled, however few a type has.
   select case when count(*) >= 50 then
            greatest(floor, percentile_cont(0.75) within group (order by s.score)) end,
          case when count(*) >= 50 then
@@ -332,11 +333,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
-'Hits of the semantic arms, nearest first; background: the similarity that a quarter of a sample '
-'of 100 has at least; null: fewer than 50 are there; note: the access path of each type. '
-'hnsw_types: types to search by index; null: where there is one and it is cheaper. hint, and '
-'warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than 100 '
-'lines because its statement is built once and run again with other types or a larger limit.';
+'Hits of the semantic arms, nearest first. background: the similarity that a quarter of a sample '
+'of 100 vectors reaches; null where there are fewer than 50. note: the access path of each type. '
+'hnsw_types: types to search by index; null: those that have an index, where it is cheaper. hint, '
+'and warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than '
+'100 lines because its statement is built once and run again with other types or a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -388,12 +389,12 @@ begin
 end;
 $$;
 comment on function pgrecall.semantic_arm is
-'Memories nearest in meaning. score is the cosine similarity, -1 to 1, or what calibrate_bank() '
-'counts it as, not below the bank''s option similarity_floor; of the packaged model without what '
-'makes a fact near to every question. A memory with anticipated questions counts once, by its best '
-'vector. A fact type with an index, see index_plan(), is searched by it '
-'where that is faster; warning 01RC2: it gave up before enough memories passed the filter. Errors: '
-'RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'Memories nearest in meaning. score is the cosine similarity, -1 to 1, on the scale that '
+'calibrate_bank() set, and not below the bank''s option similarity_floor. With the packaged model, '
+'what makes a fact near to every question is taken off. A memory with anticipated questions counts '
+'once, by its best vector. A fact type with an index, see index_plan(), is searched by it where '
+'that is faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
+'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

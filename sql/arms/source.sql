@@ -1,8 +1,8 @@
 -- The source arm: other memories of the sources of the best hits, the best source first.
 --
--- Text of the same document or conversation as a good hit often completes it. The arm takes the
--- sources of the 10 best hits of the arms before it and returns their newest memories. Its weight
--- is 0 unless a bank or a call says otherwise: where facts are short turns of long conversations it
+-- Text from the same document or conversation often completes a good hit. The arm takes the sources
+-- of the 10 best hits of the arms before it and returns their newest memories. Its weight is 0
+-- unless a bank or a call sets it: where facts are short turns of long conversations, the arm
 -- brings more noise than answers.
 create or replace function pgrecall_internal._source_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -65,4 +65,4 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._source_arm is
-'Worker of the source arm. score = 1 / the rank of the best hit of the source.';
+'Worker of the source arm. score is 1 / the rank of the best hit of the source.';

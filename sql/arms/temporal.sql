@@ -1,21 +1,21 @@
 -- The temporal arm: what happened in a window of time or near it.
 --
--- Entry points are the memories whose occurred overlaps the window, or lies up to 3 days before it
--- or some days after it (_slack_after(): people report events later), read through the btree on
--- time; with an embedding, similarity ranks them. A window raises scores and does not filter;
--- option time_mode does. Where links lead from here, the graph arm follows.
+-- It finds the memories whose occurred overlaps the window, or lies up to 3 days before or some
+-- days after it (_slack_after()), through the btree on time. With an embedding, similarity also
+-- ranks them. A window raises scores; only option time_mode makes it a filter. The graph arm
+-- follows links from these memories.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
--- People report events later: those of a day within the week, those of a month within the next.
+-- People report events later: those of a day within a week, those of a month within the next month.
 return interval '7 days' + case
   when isfinite(lower(during)) and isfinite(upper(during))
     then least(0.75 * (upper(during) - lower(during)), interval '30 days')
   else interval '0'
 end;
 comment on function pgrecall_internal._slack_after is
-'Slack after a window: 7 days plus three quarters of its length, of which at most 30 days. Before '
-'a window it is 3 days.';
+'Slack after a window: 7 days plus three quarters of its length, at most 30 days of that. The '
+'slack before a window is 3 days.';
 
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
@@ -28,7 +28,8 @@ declare
   timed     text;
   branch    text;
 begin
-  -- Beyond the last 276 years and the first 13 of what PostgreSQL can tell there is no slack.
+  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
+  -- because the slack might not fit.
   during_at := tstzrange(
     case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
          else '-infinity' end,
@@ -36,8 +37,8 @@ begin
          else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
 
-  -- The bounds again as scalars, for the btree. What begins after the window is read apart, nearest
-  -- first: in a dense bank it would keep out what happened in the window.
+  -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
+  -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
   foreach timed in array case request.options ->> 'time_basis'
     when 'mentioned' then '{occurred,mentioned}' else '{occurred}'::text[] end
   loop
@@ -104,7 +105,7 @@ begin
     case when request.embedding is null
       then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
     else
-      -- Vectors are read in one scan: one for each memory takes four times as long.
+      -- All vectors are read in one scan. A scan for each memory takes four times as long.
       $sql$
         select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
         from (
@@ -126,7 +127,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._temporal_search is
-'Memories in the window of a request or near it, best first.';
+'Memories in the time window of a request or near it, best first.';
 
 create or replace function pgrecall_internal._temporal_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -174,8 +175,8 @@ begin
 end;
 $$;
 comment on function pgrecall.temporal_arm is
-'Memories that occurred within a window or near it (3 days before; after, 7 days and three '
-'quarters of its length, 30 days of that at most). time_basis => ''mentioned'' uses mentioned_at '
-'where occurred is null. score = proximity, 1 within and 0.9 falling to 0 around it, times '
-'(0.75 + 0.25 similarity) where an embedding is given; a memory without one has similarity 0. '
-'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'Memories that occurred within a window or near it: up to 3 days before; after it up to 7 days and '
+'three quarters of its length, at most 30 days of that. time_basis => ''mentioned'' uses '
+'mentioned_at where occurred is null. score is the proximity, 1 within the window and 0.9 falling '
+'to 0 around it, times (0.75 + 0.25 similarity) where an embedding is given; a memory without one '
+'has similarity 0. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';

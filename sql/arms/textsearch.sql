@@ -1,17 +1,17 @@
--- The other backend of the lexical arm: the index of the extension pg_textsearch, where a bank asks
--- for it by its setting lexical_backend and the extension is installed.
+-- The other backend of the lexical arm: the index of the extension pg_textsearch, for banks whose
+-- setting lexical_backend asks for it, where the extension is installed.
 --
--- Facts of such banks carry lexical_document, their lexemes as numbers of the bank, so that words,
--- fields and languages are as in the arm. There is one index for all of these banks;
--- lexical_index_plan() returns the statements that make and drop it. The arm itself answers
--- phrases, exclusions and messages, and everything while the index is missing.
+-- Facts of such banks carry lexical_document, their lexemes as numbers that the bank assigns, so
+-- that words, fields and languages are treated as in the arm. There is one index for all these
+-- banks; lexical_index_plan() returns the statements that create and drop it. The arm itself
+-- answers phrases, exclusions and messages, and all queries while the index is missing.
 create or replace function pgrecall_internal._textsearch(
   request pgrecall_internal.request,
   out ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
--- The index returns rows in order; with a sort each row of the bank would be scored separately.
+-- The index returns rows in order. A sort would score each row of the bank separately.
 set enable_sort = off
 as $$
 declare
@@ -57,8 +57,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._textsearch is
-'The memories of a bank that its index of pg_textsearch finds by lexemes, and their BM25 scores; '
-'null, with a notice, where the index is missing.';
+'The memories of a bank that the index of pg_textsearch finds by lexemes, and their BM25 scores. '
+'Null, with a notice, where the index is missing.';
 
 create or replace function pgrecall.lexical_index_plan()
 returns setof pgrecall.index_statement
@@ -92,8 +92,8 @@ end;
 $$;
 comment on function pgrecall.lexical_index_plan is
 'Statements that are due for the index of the banks whose lexical_backend is pg_textsearch, in '
-'order; run them outside a transaction, as a role that sees all banks. There is one index for all '
+'order. Run them outside a transaction, as a role that sees all banks. There is one index for all '
 'such banks: k1 and b are 1.2 and 0.75 for each, and BM25 counts with the number of facts and the '
-'mean length of all of them together; dead versions of facts count until they are vacuumed. It '
-'must be built concurrently: built otherwise, pg_textsearch 1.0.0 misses facts that were updated '
-'in place.';
+'mean length of all of them together; dead versions of facts count until they are vacuumed. The '
+'index must be built concurrently: otherwise pg_textsearch 1.0.0 misses facts that were updated in '
+'place.';

@@ -1,8 +1,8 @@
 -- The graph around an entity or a memory, for drawing it: neighbourhood().
 --
--- It is read hop by hop. Each node adds a bounded number of edges, the newest, and all together at
--- most top_k, so that a hub of any size is drawn as quickly as a small one. An edge is as it is
--- stored, whichever of its ends it was met from.
+-- The graph is read hop by hop. Each node adds a bounded number of edges, the newest, and all nodes
+-- together at most top_k, so that a hub of any size is drawn as quickly as a small one. An edge has
+-- its stored direction, from whichever end it was reached.
 create or replace function pgrecall_internal._hop(
   bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
@@ -90,7 +90,8 @@ $$;
 comment on function pgrecall_internal._hop is
 'The edges of entities and memories, without names: of an entity the newest 25 relations in each '
 'direction and the newest 10 facts of each type, of a memory its entities, 25 links in each '
-'direction and in the first hop the 5 most similar; those alone whose facts hold as of then.';
+'direction and, in the first hop, the 5 most similar memories. Only edges whose facts hold as of '
+'the given time are returned.';
 
 create or replace function pgrecall.neighbourhood(
   bank      text,
@@ -202,8 +203,9 @@ begin
 end;
 $$;
 comment on function pgrecall.neighbourhood is
-'The graph around an entity or a memory, up to 3 hops, as edges; those of nearer hops first, then '
-'relations, causes, mentions, similar facts. Only what holds as of then is in it. At most top_k '
-'edges, 1 to 2,000: of an entity the newest 25 relations in each direction and 10 facts of each '
-'type, of a memory 20 entities and 25 links in each direction, and of the one where it begins the '
-'5 most similar. Errors: RC001, RC010 unknown memory, RC013 unknown entity, 22023.';
+'The graph around an entity or a memory, up to 3 hops, as edges: those of nearer hops first, and '
+'within a hop relations, then causes, mentions, and similar facts. It contains only what holds as '
+'of as_of. At most top_k edges, 1 to 2,000: of an entity the newest 25 relations in each direction '
+'and 10 facts of each type, of a memory 20 entities and 25 links in each direction, and of the '
+'memory where the graph begins the 5 most similar. Errors: RC001, RC010 unknown memory, RC013 '
+'unknown entity, 22023.';

@@ -1,8 +1,8 @@
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
 --
--- Both serve people and agents that show why facts are connected; a recall does not use them.
--- path() searches from both ends, the smaller frontier first, and gives up beyond 2,000 entities,
--- so that a hub does not make it read the bank.
+-- Both serve people and agents that show why facts are connected. A recall does not use them.
+-- path() searches from both ends, the smaller frontier first, and stops when one side has more than
+-- 2,000 entities, so that a hub does not make it read the whole bank.
 create or replace function pgrecall.neighbours(
   bank text, memory_id bigint, top_k integer default 50)
 returns setof pgrecall.neighbour
@@ -103,12 +103,12 @@ begin
 end;
 $$;
 comment on function pgrecall.neighbours is
-'Neighbours of a memory in the graph, strongest first, a row for each reason. via is the kind of '
-'the link, semantic for the 5 most similar of 0.7 or more, or entity where both name the same; '
-'weight, 0 to 1, is that of the link, the similarity, or tanh(0.5 n) with n the rarity-weighted '
-'number of shared entities; why says it in words. Only the latest 50 '
-'memories of each type per entity are considered. Superseded memories are included. Errors: RC001, '
-'RC010 unknown memory, 22023.';
+'Neighbours of a memory in the graph, strongest first, with a row for each reason. via is the kind '
+'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
+'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
+'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
+'latest 50 memories of each type per entity are considered. Superseded memories are included. '
+'Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
@@ -169,14 +169,14 @@ begin
            select from pgrecall.memory m
            where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
              and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-  -- A relation is stronger than a mention; the latest is chosen.
+  -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
 $$;
 comment on function pgrecall_internal._steps is
-'Entities one step from any of these, and the step: a relation in either direction, else a fact '
-'that names both; those alone that hold now. Per entity the newest 50 relations in each direction '
-'and 50 facts of each type are followed.';
+'Entities one step from any of these entities, and the step: a relation in either direction, or '
+'else a fact that names both. Only what holds now counts. Per entity the newest 50 relations in '
+'each direction and 50 facts of each type are followed.';
 
 create or replace function pgrecall.path(
   bank text, entity_a bigint, entity_b bigint, longest integer default 6)
@@ -206,7 +206,7 @@ begin
     return;
   end if;
 
-  -- The smaller frontier is expanded, until they meet; a side ends at 2,000 entities.
+  -- The smaller frontier is expanded until the two meet, or a side has more than 2,000 entities.
   for n in 1 .. longest loop
     exit when a_rim = '{}' or b_rim = '{}'
            or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
@@ -280,10 +280,10 @@ begin
 end;
 $$;
 comment on function pgrecall.path is
-'A shortest path between two entities of at most longest steps (1 to 10), in order; no row where '
-'there is none. A step is a relation, in either direction, else a fact that names both ("mentioned '
-'with"), of facts that hold now; memory_id is the fact, and why says it in words, the relation in '
-'the direction in which it holds. Per entity the newest 50 relations in each direction and 50 '
-'facts of each type are followed, and from either end it gives up beyond 2,000 entities, so that '
-'it may miss a path through a hub. Ids: query_entities(). Errors: RC001, RC013 unknown entity, '
-'22023.';
+'A shortest path between two entities, of at most longest steps (1 to 10), in order; no row where '
+'there is none. A step is a relation in either direction, or else a fact that names both '
+'("mentioned with"); only facts that hold now count. memory_id is the fact, and why says the step '
+'in words, with the relation in the direction in which it holds. Per entity the newest 50 '
+'relations in each direction and 50 facts of each type are followed, and the search stops when '
+'either side has more than 2,000 entities, so that it may miss a path through a hub. Ids: '
+'query_entities(). Errors: RC001, RC013 unknown entity, 22023.';

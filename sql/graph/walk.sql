@@ -1,18 +1,18 @@
--- Walks along relations from the entities that a question names, and from those that the best
--- hits mention: what a question that asks for a chain, "the home of Ana's boss", leads to.
+-- Walks along relations from the entities that a question names, and from those that the best hits
+-- mention. They answer questions that ask for a chain: "the home of Ana's boss".
 --
--- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the
--- entity, divided among the relations of that kind and direction, so that "Ana's boss" outweighs
--- "whom Ana manages". How likely a path is tells the question itself: the sum of what the kinds
--- on it mean (retain/usage.sql), each once, is compared with the embedding of the question. So a
--- path is as near as its kinds cover the question together, whatever their words and their
--- order, and a kind too many takes it away again; where a question asks for no relation, nothing
--- is near. A word of the lexicon (word.sql) that asks for an edge counts four times, once on
--- each path; without embeddings such edges alone are followed.
+-- A relation is a hypothesis, not a share: each kind is followed with the whole mass of the entity,
+-- divided among the relations of that kind and direction, so that "Ana's boss" outweighs "whom Ana
+-- manages". The question itself says how likely a path is: the embedding of the question is
+-- compared with the sum of the meanings of the kinds on the path (retain/usage.sql), each counted
+-- once. A path is near if its kinds together cover the question, whatever their words and order; a
+-- superfluous kind leads away from it. Where a question asks for no relation, no path is near. An
+-- edge that a word of the lexicon (word.sql) asks for counts four times, once per path for each
+-- word. Without embeddings only such edges are followed.
 --
--- The sixteen best ends are followed on, three relations far, so a walk reads a bounded number
--- of relations whatever the bank. Each start counts apart: what two named entities lead to is
--- their sum.
+-- The sixteen best ends are followed further, up to three relations far, so that a walk reads a
+-- bounded number of relations in any bank. Each start counts separately: the score of what two
+-- named entities lead to is the sum of both.
 create or replace function pgrecall_internal._walked(
   request pgrecall_internal.request, keys text[], bits integer[],
   hit_ids bigint[], hit_masses double precision[],
@@ -29,7 +29,7 @@ declare
   bank      constant text := (request.bank).bank_id;
   is_former constant boolean := request.options ->> 'prefer' = 'former';
 begin
-  -- The walk is a long statement: to plan it takes 6% of the first recall of a session.
+  -- The walk is a long statement. Planning it takes 6% of the first recall of a session.
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
     return;
   end if;
@@ -79,7 +79,7 @@ begin
     cross  join lateral (
       select r.id, r.memory_id, r.label, f.bit <> 0 or k.kind is not null as is_likely,
              w.mass * r.confidence / count(*) over (partition by r.label)
-             -- A relation that has ended by then.
+             -- A relation that had ended by then counts less.
              * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
                as mass,
              w.words | (f.bit & -f.bit) as words,
@@ -128,8 +128,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._walked is
-'The facts that state the relations on the way of a question, best first: score is the mass of '
-'the start over the relations of the same kind and direction at each entity, x 0.6 for each '
-'relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, with s the similarity '
-'of the kinds on the path to the question on the scale of the bank. paths: as _activated() writes '
-'them. keys and bits: of _asked_edges().';
+'The facts that state the relations on the paths that a question asks for, best first. score is '
+'the mass of the start, divided at each entity by the number of relations of the same kind and '
+'direction, x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ '
+'6, where s is the similarity of the kinds on the path to the question, on the scale of the bank. '
+'paths: as _activated() writes them. keys and bits: those of _asked_edges().';

@@ -1,5 +1,5 @@
--- The words by which a question asks for edges of the graph: the boss of somebody, whom somebody
--- reports to, why, what came of it.
+-- The words by which a question asks for edges of the graph: "the boss of", "reports to", "why",
+-- "what came of".
 --
 -- default_relation_words() is a lexicon of common relations (work, family, place, ownership,
 -- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
@@ -202,7 +202,8 @@ begin atomic
      'causa profunda,grondoorzaak');
 end;
 comment on function pgrecall_internal._cause_rows is
-'The lexicon of causal links: words that ask for causes, for effects, and for the root of all.';
+'The lexicon of causal links: words that ask for causes, for effects, and for the root of all '
+'causes.';
 
 create or replace function pgrecall_internal._relation_words()
 returns jsonb
@@ -230,9 +231,9 @@ begin atomic
   ) as w;
 end;
 comment on function pgrecall_internal._relation_words is
-'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
-'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
-'recall of a session makes it.';
+'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}. The '
+'numbers are rows of _relation_rows(). It is an eighth the size of default_relation_words(), '
+'because the first recall of a session has to build it.';
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -253,7 +254,8 @@ begin atomic
   where  r.row::text = substr(_meanings.meaning, 6) and k.kind <> '';
 end;
 comment on function pgrecall_internal._meanings is
-'A meaning of _relation_words() as default_relation_words() has it: one for each kind of its row.';
+'A meaning of _relation_words() in the form of default_relation_words(): one for each kind of its '
+'row.';
 
 create or replace function pgrecall.default_relation_words()
 returns jsonb
@@ -312,7 +314,7 @@ begin
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
     cross  join lateral (
-      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
+      -- The lexicon is a constant of the plan: it is built once a session and looked up by key.
       select pgrecall_internal._relation_words() -> p.word as known
       offset 0
     ) as w
@@ -322,7 +324,7 @@ begin
   asked as materialized (
     select m.meaning, split_part(translate(m.meaning, '<', '>'), '>', 1) as role,
            substr(m.meaning, 6) as kind, substr(m.meaning, 5, 1) = '>' as is_forth,
-           -- A verb before a name has it as object, one behind it as subject.
+           -- A name after a verb is its object, a name before a verb its subject.
            p.first > (select min(n.last) from name n) as is_behind,
            dense_rank() over (order by p.first, p.last) as n, p.more
     from   phrase p
@@ -362,7 +364,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._asked_edges is
-'What edges a query asks for. keys: kinds of relations with the way to follow them, reports_to> '
-'along and reports_to< against it; bits: the words of the query, a bit each, that ask for it. '
-'causes: cause or effect, the direction of causal links; is_root: the cause without a further one. '
-'A noun tells the way itself, a verb by whether it stands before or behind the name.';
+'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
+'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
+'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
+'whether the query asks for the cause behind all others. A noun gives the direction itself, a verb '
+'by its position before or after the name.';

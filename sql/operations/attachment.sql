@@ -1,12 +1,12 @@
--- Attaching a table of the user's own: its rows become memories, and stay what they say.
+-- Attaching a table of the user's own: its rows become memories, which follow changes of the rows.
 --
--- attach_table() checks columns and rights, writes down the mapping, and puts four statement
--- triggers on the table that note the keys that change (state/attachment.sql). They run a function
--- that it creates beside the table, with the rights of the table's owner: who may write to the
--- table needs no right in pgrecall, and pgrecall lends none: nobody's code runs with the rights of
--- another. The function only inserts keys; with apply => 'commit' it also syncs them as the
--- transaction commits, after its last statement: it locks no bank while it waits for a row. Where
--- constraints are set immediate, the next change or sync brings them. sync_table()
+-- attach_table() checks columns and rights, stores the mapping, and creates four statement triggers
+-- on the table that note changed keys (state/attachment.sql). The triggers run a function that
+-- attach_table() creates beside the table, with the rights of the table's owner. Hence a role that
+-- may write to the table needs no right in pgrecall, and no code runs with the rights of somebody
+-- else. The function only inserts keys. With apply => 'commit' it also syncs them when the
+-- transaction commits, after its last statement, so that it locks no bank while it waits for a row.
+-- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
 create or replace function pgrecall_internal._attachment_name(bank text, relation text)
@@ -114,7 +114,8 @@ declare
   key_type text := format_type(
     (pgrecall_internal._checked_column(relation, key)).atttypid, null);
 begin
-  -- Checked by every sync: the input of a type that users made might run a function of theirs.
+  -- Every sync checks this, because the input function of a user-defined type might run code of a
+  -- user.
   if key_type not in ('smallint', 'integer', 'bigint', 'text', 'character varying', 'uuid') then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -137,11 +138,11 @@ set search_path from current
 as $$
 declare
   found_column pg_attribute := pgrecall_internal._checked_column(relation, name);
-  is_own       boolean := found_column.atttypid >= 16384;  -- a type that users made
+  is_own       boolean := found_column.atttypid >= 16384;  -- a user-defined type
   kind         "char";
   of_type      text := format_type(found_column.atttypid, null);
   value        text := format('r.%I', name);
-  -- Never a cast of a type that users made, which might run a function of theirs.
+  -- Never a cast of a user-defined type, which might run code of a user.
   as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
 begin
   select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
@@ -273,7 +274,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._attachable is
-'Checks that the current role may attach a table, and that a column tells its rows apart. Errors: '
+'Checks that the current role may attach a table, and that a column identifies its rows. Errors: '
 '22004, 22023, 42501.';
 
 create or replace function pgrecall_internal._attached_columns(
@@ -362,7 +363,8 @@ declare
   seen     text;
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
-  -- It does nothing once the bank, or pgrecall itself, was dropped: the table keeps working.
+  -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
+  -- working.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -406,7 +408,8 @@ begin
     $body$
     $sql$, noted_by, name, attachment.key);
   execute format('revoke all on function %s() from public', noted_by);
-  -- Whoever attached it: the owner decides what a cast of the key, or another trigger, runs.
+  -- Owned by the owner of the table, whoever attached it: the owner decides what a cast of the key,
+  -- or another trigger, runs.
   execute format('alter function %s() owner to %I', noted_by, (
     select pg_get_userbyid(c.relowner) from pg_class c where c.oid = relation));
   for event, seen in
@@ -515,18 +518,19 @@ begin
 end;
 $$;
 comment on function pgrecall.attach_table is
-'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred one '
-'of times or a range, entities columns with a name, an array of names, or jsonb as retain() takes '
-'it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of context, '
-'fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
-'sync_table() until it is complete. Triggers note what changes from now on. apply => ''later'': '
-'sync_table() brings it to the bank; ''commit'': the changing transaction does as it commits, '
-'alone in the bank meanwhile. A memory has the source_id schema.table:key, and the key in its '
-'metadata. A changed row ends its memory and has a new one, or with is_history_kept => false '
-'replaces it; a deleted row, or one without a text, has no memory. Call it again with other '
-'columns, and all rows are read again. The owner of the table calls it, and the triggers run with '
-'its rights. Locks the table against writers for a moment. Errors: RC001, RC008, 22004, 22023 '
-'naming the column or table that does not fit, 42501 not the owner.';
+'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred a '
+'column of times or ranges, entities columns with a name, an array of names, or jsonb as retain() '
+'takes it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of '
+'context, fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied '
+'yet: call sync_table() until it is complete. From now on triggers note changes. apply => '
+'''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
+'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
+'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
+'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
+'memory. Call it again with other columns, and all rows are read again. The owner of the table '
+'calls it, and the triggers run with the owner''s rights. Locks the table against writers for a '
+'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
+'not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -557,6 +561,6 @@ begin
 end;
 $$;
 comment on function pgrecall.detach_table is
-'Takes the triggers off a table, which may be gone. Its memories stay as ordinary ones, or with '
-'is_forgotten are erased; returns how many there are. relation: its name, with or without the '
-'schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';
+'Removes the triggers from a table, which may no longer exist. Its memories stay as ordinary ones, '
+'or with is_forgotten are erased; returns how many there are. relation: its name, with or without '
+'the schema. Errors: RC001, 22023 not attached, 42501 not the owner of the table.';

@@ -1,13 +1,13 @@
--- Calibration: what makes the similarities of any embedding model mean the same.
+-- Calibration: it puts the similarities of all embedding models on the same scale.
 --
--- Some models give all texts much the same direction: two that have nothing in common have a cosine
--- of 0.7 or more. calibrate_bank() stores three things about a model. Its mean vector is subtracted
--- from every embedding where it enters the database, from those of facts as from those of queries,
--- so that a caller sends what the model gave. And two cosines say what counts as a similarity of
--- 0.2, the default floor of the semantic arm, and of 0.7, from which facts are similar; in between
--- and beyond, a similarity is linear. Everything that compares similarities reads them from
--- _similarity(): floors, near copies, relevance, the arms that follow hits. The third is
--- what the other arms weigh beside what the model finds, where a question has an embedding.
+-- Some models give all texts a similar direction: two texts that have nothing in common have a
+-- cosine of 0.7 or more. calibrate_bank() stores three things about a model. First, its mean
+-- vector, which is subtracted from every embedding that enters the database, of facts and of
+-- queries; callers send embeddings as the model returns them. Second, the two cosines that count as
+-- a similarity of 0.2, the default floor of the semantic arm, and of 0.7, from which facts are
+-- similar; between and beyond them, similarity is linear. Everything that compares similarities
+-- gets them from _similarity(): floors, near copies, relevance, the arms that follow hits. Third,
+-- the weights of the other arms where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
 -- by are columns of bank, generated from it, so that they change with the model. Without
@@ -139,14 +139,14 @@ begin
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
-'Gives the model of a bank, or the one that it is being re-embedded with, its constants: '
-'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as '
-'`pgrecall calibrate` writes them. The direction of every embedding, stored, retained or asked '
-'with, has mean subtracted. A cosine of low_cosine then counts as a similarity of 0.2, one of '
-'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted, without the other two '
-'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are those of '
-'arms beside what this model finds: of a question with an embedding, where neither bank nor call '
-'gives others. null takes a calibration back. Without "model" it is that of the bank; a bank that '
-'has none gets the one named. Stored embeddings are rewritten in place where the mean changes; '
-'returns how many. A recall that runs meanwhile may compare embeddings of before and after. '
-'Errors: RC001, RC004, RC005 another model, or none, RC006, RC009 unknown arm, 22023.';
+'Gives the model of a bank, or the model that it is being re-embedded with, its constants: '
+'{"model": "e5-small", "mean": [0.01, -0.02], "low_cosine": 0.3, "high_cosine": 0.7}, as `pgrecall '
+'calibrate` writes them. mean is subtracted from the direction of every embedding that is stored, '
+'retained or asked with. A cosine of low_cosine then counts as a similarity of 0.2, a cosine of '
+'high_cosine as 0.7, and 1 as 1. Without "mean" nothing is subtracted; without the other two, '
+'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are the weights '
+'of arms for a question with an embedding, where neither bank nor call sets others. null removes a '
+'calibration. Without "model" it is that of the bank; a bank without a model gets the one named. '
+'Stored embeddings are rewritten in place where the mean changes; returns how many. A recall that '
+'runs meanwhile may compare embeddings from before and after. Errors: RC001, RC004, RC005 another '
+'model, or none, RC006, RC009 unknown arm, 22023.';

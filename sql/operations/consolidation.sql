@@ -1,13 +1,13 @@
 -- Consolidation: merging near duplicates into one memory.
 --
--- Two current memories are duplicates where they are of one type, key, time of occurrence and
--- entities, have the same numbers and negations, and have the same text, but for case and spaces,
--- or embeddings of the required similarity. That of the more trusted source stays, then the
--- one with more confidence, then the latest; the others end now and point to it, and its
--- proof_count is the sum of theirs. As of earlier times all of them are found. A memory is merged
--- only into one that stays, so that chains of ever less similar ones do not collapse.
--- Texts are grouped by sorting, and one search finds what is near a memory that has its like in all
--- else, so the work is n log n in the memories of the bank.
+-- Two current memories are duplicates if they have the same type, key, time of occurrence,
+-- entities, numbers and negations, and either the same text except for case and spaces, or
+-- embeddings of the required similarity. The memory of the most trusted source is kept; among
+-- equals, the one with the highest confidence, then the latest. The others end now and point to it,
+-- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
+-- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
+-- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
+-- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -77,7 +77,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._duplicates is
-'Memories to be merged (memory_id) and those to merge them into (kept_id), most similar first.';
+'Memories to be merged (memory_id), and the memories to merge them into (kept_id), most similar '
+'first.';
 
 create or replace function pgrecall.consolidate(
   bank           text,
@@ -140,13 +141,13 @@ begin
 end;
 $$;
 comment on function pgrecall.consolidate is
-'Merges current memories that say the same: of one type, key, occurred and entities, with the same '
-'numbers and negations, and with the same text but for case and spaces, or with a similarity of '
-'min_similarity where one is among the 5 nearest of the other. That of the most trusted source '
-'stays, then the most confident, among equal ones the latest; the others end now and point to it, '
-'and their proof counts are added up. dry_run, which is the default, only lists the pairs, at most '
-'top_k; call it again until it returns none. unconsolidate() undoes a call, unsupersede() one '
-'group. Errors: RC001, 22023.';
+'Merges current memories that say the same: they have the same type, key, occurred, entities, '
+'numbers and negations, and the same text except for case and spaces, or a similarity of '
+'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'source is kept; among equals, the one with the highest confidence, then the latest. The others '
+'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
+'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
+'unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected
@@ -173,6 +174,6 @@ begin
 end;
 $$;
 comment on function pgrecall.unconsolidate is
-'Undoes the latest call of consolidate() that still stands; memories that were corrected again '
-'since stay as they are. Returns the restored memories, none where there is nothing to undo. '
+'Undoes the latest call of consolidate() that was not undone yet. Memories that were corrected '
+'again since stay as they are. Returns the restored memories, none where there is nothing to undo. '
 'Errors: RC001, 22023 another memory now has the content of one of them.';

@@ -2,11 +2,12 @@
 --
 -- supersede() sets valid_to: a recall finds the memory only as of earlier times. Every operation
 -- that ends a memory (supersede, a fact that replaces it, consolidate) records the previous values
--- in its column corrections; unsupersede() reverts the last correction, of this memory and of those
--- that the same correction ended, and the rows are then as before, column by column. near_copies()
--- finds memories that say the same in other words, among a bounded number of candidates: the
--- nearest by embedding, those of the same key, source and entities. Texts that differ in a number
--- or a negation are not copies, nor is one that is more similar to the successor.
+-- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
+-- memories that the same correction ended; the rows are then as before, column by column.
+-- near_copies() finds memories that say the same in other words, among a bounded number of
+-- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
+-- differ in a number or a negation are not copies, nor is a text that is more similar to the
+-- successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -59,8 +60,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similarities is
-'similarity: that of the embeddings of two memories, as the semantic arm has it, or words where '
-'one has none. words: cosine of their BM25 weights.';
+'similarity: that of the embeddings of two memories, as in the semantic arm, or words where one '
+'has none. words: the cosine of their BM25 weights.';
 
 create or replace function pgrecall_internal._near_candidates(
   bank pgrecall.bank, memory pgrecall.memory, embedding halfvec, entity_ids bigint[],
@@ -235,8 +236,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._check_not_quarantined is
-'Raises RC015 for a memory that quarantine() corrected last; is_hidden: only for one that it took '
-'out.';
+'Raises RC015 for a memory whose last correction was by quarantine(). is_hidden: only for one that '
+'quarantine() took out of recalls.';
 
 create or replace function pgrecall.supersede(
   bank          text,

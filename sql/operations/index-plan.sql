@@ -29,8 +29,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_state is
-'building, invalid, ready, or other: built with another m or ef_construction than the bank sets. '
-'Null: no index.';
+'building, invalid, ready, or other: the index was built with another m or ef_construction than '
+'the bank sets. Null: there is no index.';
 
 create or replace function pgrecall_internal._hnsw_seconds(
   bank pgrecall.bank, dimensions integer, elements bigint)
@@ -286,8 +286,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._unused_hnsw_steps is
-'Drops of HNSW indexes that no search uses, other than those in kept: the bank was dropped, its '
-'vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
+'Steps that drop HNSW indexes that no search uses, other than those in kept: the bank was dropped, '
+'its vectors are few or of another model, or its vector_search changed. bank null: of all banks.';
 
 create or replace function pgrecall.index_plan(bank text default null)
 returns setof pgrecall.index_step

@@ -20,8 +20,8 @@ declare
   done   pgrecall.maintained;
 begin
   done.bank_id := bank;
-  -- A bank with nothing to do is not locked. Weights come first: a transaction that shares a bank
-  -- must not wait to have it for itself.
+  -- A bank with nothing to do is not locked. Weights come first, because a transaction that shares
+  -- a bank must not wait for exclusive use of it.
   foreach done.kind in array array['memory', 'message'] loop
     if pgrecall_internal._is_weighing_due(bank, done.kind) then
       begin

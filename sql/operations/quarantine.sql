@@ -55,8 +55,8 @@ begin
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
-  -- From each to the last one from the source that followed it; union, since consolidated ones may
-  -- point to one another.
+  -- From each memory to the last one of the source that followed it. A union, because consolidated
+  -- memories may point to one another.
   chain as (
     select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
     from   ended e
@@ -81,7 +81,7 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another one that holds may say the same by now.
+  -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
                       case when r.ends_at is not null then r.memory_id end)
          r.memory_id, r.ends_at, r.successor_id
@@ -95,8 +95,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
-'The memories that these had ended, as they are without them: when each ends now, and by which '
-'one. Null: it holds.';
+'The memories that the given ones had ended, as they are without them: the time at which each ends '
+'now, and the memory that ends it. Null: it holds.';
 
 create or replace function pgrecall.quarantine(
   bank text, source text, dry_run boolean default false)
@@ -159,10 +159,10 @@ end;
 $$;
 comment on function pgrecall.quarantine is
 'Takes the facts of a source out of every recall, whatever time it asks about, and accepts no more '
-'from it: retain() raises RC015. source is a source_id, or a prefix with an asterisk, "web:*". '
-'Facts that they had ended hold again. Returns the memories that change, as they are then; dry_run '
-'changes none. Call it again if others have written meanwhile. release() undoes it. Errors: RC001, '
-'22023 source names none.';
+'from that source: retain() raises RC015. source is a source_id, or a prefix with an asterisk, '
+'"web:*". Facts that the source had ended hold again. Returns the memories that change, in their '
+'new state; dry_run changes none. Call it again if others have written meanwhile. release() undoes '
+'it. Errors: RC001, 22023 source names none.';
 
 create or replace function pgrecall.release(bank text, source text)
 returns setof pgrecall.corrected
@@ -239,5 +239,5 @@ end;
 $$;
 comment on function pgrecall.audit is
 'Who stored, ended and replaced which memories, the latest first, at most top_k: those of a source '
-'(a source_id, or a prefix with an asterisk, "web:*"), since a time. Forgotten memories and '
-'reverted corrections are not in it. Errors: RC001, 22023.';
+'(a source_id, or a prefix with an asterisk, "web:*"), since a time. It does not show forgotten '
+'memories and reverted corrections. Errors: RC001, 22023.';

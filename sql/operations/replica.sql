@@ -1,11 +1,11 @@
 -- How far a standby is behind its primary.
 --
--- A recall writes nothing, so it runs on a standby as it does on the primary. What may differ is
--- what the standby has replayed by then. log_position() names a point in the log of the primary
--- behind everything committed so far; replica_lag() measures a standby, and raises where it is not
--- near enough for a caller. Both read the state of the server and no table.
--- The driver sends replica_lag() and a read in one round trip: the read is not run where the first
--- fails, and sees what had been replayed by then where it does not.
+-- A recall writes nothing, so it runs on a standby as on the primary. Only the part of the log that
+-- the standby has replayed may differ. log_position() names a position in the log of the primary
+-- behind everything committed so far. replica_lag() measures a standby, and raises an error where
+-- it is not near enough for a caller. Both read the state of the server and no table. The driver
+-- sends replica_lag() and a read in one round trip: if replica_lag() fails, the read does not run,
+-- and if not, it sees what had been replayed by then.
 
 create or replace function pgrecall.log_position()
 returns pg_lsn
@@ -37,7 +37,8 @@ begin
   if not pg_is_in_recovery() then
     return 0;
   end if;
-  -- Without a connection to the primary, all that was received may be replayed and still be old.
+  -- Without a connection to the primary, everything that was received may be replayed and yet be
+  -- old.
   if exists (select from pg_stat_wal_receiver)
      and pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() then
     seconds := 0;
@@ -65,8 +66,8 @@ end;
 $$;
 comment on function pgrecall.replica_lag is
 'Seconds that this server is behind its primary: 0 on a primary, and on a standby that has '
-'replayed all it received over a connection that stands; else the age of the last transaction that '
+'replayed all that it received over an open connection; else the age of the last transaction that '
 'it has replayed, null where there is none. A lost connection is noticed after '
-'wal_receiver_timeout. at_most: raise where it is more. after: raise where the log is not replayed '
-'up to there, as log_position() of the primary returned it. Errors: 55000 too far behind, 22023 '
-'at_most out of its range.';
+'wal_receiver_timeout. at_most: raise an error where the lag is more. after: raise an error where '
+'the log is not replayed up to this position, as log_position() of the primary returned it. '
+'Errors: 55000 too far behind, 22023 at_most out of its range.';

@@ -1,16 +1,15 @@
 -- Row security and roles, for databases in which several tenants have banks.
 --
--- enable_row_security() fences every table that has a bank_id, the partitions of embedding too,
--- with one policy named pgrecall_bank; row_security_status() says what is fenced and who may read
--- what is not. create_roles() makes the roles that tenants are given. Nothing here runs unasked: an
--- install grants nothing and fences nothing. All of it can be run again, and should be after an
--- upgrade, which may add tables. PostgreSQL uses no index whose operators are not leakproof for a
--- role under row security, so that several arms would read the whole bank. A recall of such a role
--- is therefore handed on to _searched_recall(), which create_roles() makes security definer and
--- gives to a role that may only read, and sees every bank. It answers a caller that passes the
--- fence_key of the bank, which row security hides from all others. A role that is to see every bank
--- has bypassrls, or is the admin role of create_roles(): policy pgrecall_admin lets that one
--- through.
+-- enable_row_security() fences every table that has a bank_id, and the partitions of embedding,
+-- with one policy named pgrecall_bank. row_security_status() says what is fenced, and who may read
+-- what is not. create_roles() creates roles for tenants. Nothing here runs unasked: an install
+-- grants nothing and fences nothing. All of it can be run again, and should be after an upgrade,
+-- which may add tables. For a role under row security PostgreSQL uses no index whose operators are
+-- not leakproof, so that several arms would read the whole bank. Therefore a recall of such a role
+-- is passed on to _searched_recall(), which create_roles() makes security definer, owned by a role
+-- that may only read and sees every bank. It answers a caller that passes the fence_key of the
+-- bank, which row security hides from all others. A role that must see every bank has bypassrls, or
+-- is the admin role of create_roles(), which policy pgrecall_admin lets through.
 
 create or replace function pgrecall_internal._fenced_tables()
 returns setof oid
@@ -146,7 +145,7 @@ begin
            array(
              select p.polname::text from pg_policy p where p.polrelid = c.oid order by 1
            ) as policies,
-           -- Without roles that row security does not bind.
+           -- Without roles that row security does not restrict.
            array(
              select distinct coalesce(r.rolname::text, 'public')
              from (

@@ -47,8 +47,8 @@ begin
 end;
 $$;
 comment on function pgrecall.index_builds is
-'Builds of vector indexes that run now, by any session that the role may see, of any bank, the '
-'earliest first. What is being built is not in index_plan().';
+'Builds of vector indexes that run now, of any bank, by any session that the role may see, the '
+'earliest first. index_plan() does not list what is being built.';
 
 create or replace function pgrecall.standbys()
 returns setof pgrecall.standby

@@ -1,12 +1,12 @@
 -- Bringing the rows of attached tables into their banks.
 --
 -- sync_table() works in batches. It locks the bank, takes notes of changes out of attached_change,
--- and only then reads the rows of their keys: each row as it is now, however often it changed.
--- Another transaction notes its own changes, and its notes become visible together with its rows;
--- so nothing is lost, and a row read twice gives the same memory. The first pass over all rows goes
--- in order of the key. Rows that cannot be stored (a text that is too long, an unknown fact type)
--- do not hold up others: they are noted with the reason, until they change. It reads the table with
--- the rights of its caller, and calls no cast of a type that users made.
+-- and only then reads the rows of these keys: each row as it is now, however often it changed.
+-- Another transaction notes its own changes, and its notes become visible together with its rows,
+-- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
+-- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
+-- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
+-- reads the table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact

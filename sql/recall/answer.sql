@@ -1,11 +1,11 @@
--- The answer of a recall: fused, ordered, completed.
+-- The answer of a recall: hits are fused, ordered, and completed to rows.
 --
--- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(): it
--- runs the arms once and returns the rows and the reports of that same run. It is stable, as is
--- what it calls, so that it sees one state of the bank, whatever it waits for: a volatile function
--- would take the model of the bank from before a switch of models, and find no embeddings after it.
--- Rows are completed from memory and message only after fusion has chosen them, and their jsonb is
--- made only for those returned.
+-- _recall() is the one worker behind hybrid_recall(), explain_recall() and recall_report(). It runs
+-- the arms once and returns the rows and the reports of that same run. It and all that it calls are
+-- stable, so that they see one state of the bank, whatever they wait for: a volatile function could
+-- read the old model of a bank during a switch of models, and then find no embeddings of it. Rows
+-- are read from memory and message only after fusion has chosen them, and jsonb is built only for
+-- the rows returned.
 create or replace function pgrecall_internal._gated_reports(
   reports pgrecall.arm_report[], hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_report[]
@@ -55,8 +55,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_reports is
-'The reports of a run, with what arms lost of the weight that they were given: reason from half of '
-'it on, hint from four fifths on.';
+'The reports of a run. The reason of an arm that counts half of its weight or less says so. At a '
+'fifth or less there is a hint, too.';
 
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
@@ -72,7 +72,8 @@ begin atomic
     and  f.place < 5;
 end;
 comment on function pgrecall_internal._path_prefix is
-'The first four facts of a path before a memory, or of the whole path where it is not on it.';
+'The facts of a path before a memory, the first four at most. Where the memory is not on the path, '
+'the first four of the path.';
 
 create or replace function pgrecall_internal._with_via_text(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -122,8 +123,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._with_via_text is
-'The rows of an answer with via.text: the texts of up to four facts before them on their paths, '
-'200 characters of each, without facts that the filter leaves out.';
+'The rows of an answer with via.text: the texts of up to four facts that precede the row on its '
+'path, 200 characters of each, without facts that the filter leaves out.';
 
 create or replace function pgrecall_internal._told_paths(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -174,7 +175,8 @@ begin
                     when p.sort = '<' then ' ← ' || p.kind || ' ← '
                     when p.before = 'f' and p.place > 2 then ' – ' || p.name
                     else p.name end, '' order by p.place) end)) as told,
-           -- A fact about a name, or near a hit in time, tells nothing that the row does not.
+           -- A path that only leads from a name to a fact about it, or from a hit to a fact near it
+           -- in time, says no more than the row itself.
            count(p.kind) + count(*) filter (where p.sort = '*')
            + count(*) filter (where p.sort = 'e' and p.before = 'f') > 0 as is_telling
     from   part p
@@ -200,9 +202,10 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._told_paths is
-'The rows of an answer with via told, and its texts: names of entities, kinds of relations, ids of '
-'facts in the order of the path, the path as one line where it follows relations, and the '
-'direction where it follows causes. Null where a path only leads from a name to a fact about it.';
+'The rows of an answer, with via in a readable form: names of entities, kinds of relations, ids of '
+'facts in the order of the path, the path as one line where it follows relations, the direction '
+'where it follows causes, and via.text. Null where a path only leads from a name to a fact about '
+'it.';
 
 create or replace function pgrecall_internal._answer(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -224,7 +227,7 @@ declare
   is_arranged   boolean := collapse or diversity > 0 or half_life is not null;
   is_embedded   boolean := request.embedding is not null;
   idf_sum       double precision := (request.memory_terms).idf_sum;
-  -- As variables, for the statement would read the options again for each hit.
+  -- Variables, because the statement would read the options again for each hit.
   weights       jsonb := options -> 'weights';
   rrf_k         integer := (options ->> 'rrf_k')::integer;
   fusion        text := options ->> 'fusion';
@@ -266,7 +269,7 @@ begin
     shares := arranged.arms;
     places := array(select generate_series(1, cardinality(ids)));
   elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
-    -- The n-th of the new order has place n.
+    -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
       from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
@@ -314,14 +317,14 @@ begin
       limit  request.top_k
     ) as s
   ) as a;
-  -- Facts conflict by their keys, or by relations of which a bank allows one.
+  -- Facts conflict if they share a key, or a relation of which the bank allows only one.
   return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
               else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
-'The rows of an answer from the hits of the arms: fused, filtered by relevance, ordered. The '
-'weights of the request are those after _lowered_weights().';
+'The rows of an answer from the hits of the arms: fused, filtered by relevance, and ordered. The '
+'weights in the request are those that _lowered_weights() returned.';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -372,7 +375,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fence_key is
-'The fence_key of a bank, where it helps: for roles that may call _searched_recall(). Null: none.';
+'The fence_key of a bank, for a role that may call _searched_recall() with the rights of another '
+'role. Null for all others.';
 
 create or replace function pgrecall_internal._searched_recall(
   key        uuid,
@@ -396,7 +400,7 @@ as $$
 declare
   run record;
 begin
-  -- The key tells who sees the bank only where the fence stands, and other policies may hide more.
+  -- The key proves access to the bank only while row security is on; other policies may hide more.
   if exists (
        select from pgrecall.bank b
        where  b.bank_id = _searched_recall.bank and b.fence_key = _searched_recall.key)
@@ -422,8 +426,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._searched_recall is
-'_recall() with the rights of the owner of this function, for who has the fence_key of the bank. '
-'Null: another key, or the policies are not those of enable_row_security() alone.';
+'_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
+'the bank. Null where the key is another, or where there are policies other than those of '
+'enable_row_security().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -487,5 +492,6 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recall is
-'One recall: its rows, and the reports of that same run. is_run => false: only what would run. The '
-'bank is its first argument, so that a cluster can run all of it on the node of the bank.';
+'One recall: its rows, and the reports of that same run. is_run => false runs nothing, and reports '
+'what would run. The bank is its first argument, so that a cluster can run all of it on the node '
+'of the bank.';

@@ -1,9 +1,10 @@
 -- highlight() marks the words in a stored text that the lexical arm matches.
 --
--- Words are compared as the arm compares them, in Unicode form NFKC and stemmed; the marks go
--- around the stored letters. So the text is read twice, as runs of words in form NFKC and as stored
--- letters with their marks, and the two are joined by the position of each code point. Nothing is
--- escaped: a page that shows the result escapes the text, or chooses marks that survive escaping.
+-- Words are compared as the arm compares them, in Unicode form NFKC and stemmed, but the marks go
+-- around the stored letters. Therefore the text is read twice, as runs of words in form NFKC and as
+-- stored letters with their combining marks, and the two are joined by the position of each code
+-- point. Nothing is escaped: a page that shows the result must escape the text, or choose marks
+-- that survive escaping.
 create or replace function pgrecall_internal._letters(content text)
 returns table (letter text)
 language plpgsql immutable parallel safe
@@ -18,7 +19,7 @@ begin
   from (
     select c.code, c.n, count(*) filter (where not (
              octet_length(c.code) > 1
-             -- A combining mark: sorted before the one that follows all others.
+             -- A combining mark: normalisation sorts it before the mark that follows all others.
              and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
                   -- A vowel or a last consonant of a Hangul syllable, and the like.
                   or normalize(c.before || c.code, nfkc)
@@ -35,8 +36,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._letters is
-'The letters of a text as they are stored, in order, each with the marks that belong to it: their '
-'NFKC forms concatenate to that of the text.';
+'The letters of a text as they are stored, in order, each with its combining marks. Their NFKC '
+'forms concatenate to the NFKC form of the text.';
 
 create or replace function pgrecall.highlight(
   bank       text,
@@ -73,7 +74,7 @@ begin
   );
 
   return (
-    -- "in (select ...)" outside of a where clause is a hash table that is made once: both the text
+    -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text
     -- and the query may be long.
     with run as (
       select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
@@ -93,14 +94,15 @@ begin
       where  r.is_cjk
       window w as (partition by r.n order by c.n)
       union all
-      -- An identifier in the query is marked as a whole, else in parts.
+      -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
              i.is_hit or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
                from   unnest(tsvector_to_array(to_tsvector(config, w.match[1]))) as l(lexeme)
              ), false)
       from   run r,
-             -- Once for each, not for each part of it: a text may be one long identifier.
+             -- Once for each identifier, not for each of its parts: a text may be one long
+             -- identifier.
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(

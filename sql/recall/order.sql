@@ -1,8 +1,9 @@
--- Reordering after fusion, where options ask for it: recency with fusion linear, one row per source
--- (collapse), diversity.
+-- Reordering after fusion, where options ask for it: recency, with fusion linear only
+-- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
+-- first (prefer).
 --
--- Ties go to the most recent, then to the higher id. Maximal marginal relevance covers the first
--- 200 rows; the others follow unchanged.
+-- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
+-- covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
   top integer)
@@ -49,9 +50,9 @@ end;
 $$;
 comment on function pgrecall_internal._diverse_order is
 'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
-'and Goldstein 1998): next comes the largest (1 - diversity) * score / best score - diversity * '
-'cosine similarity, 0 to 1, to the nearest of those before; 0 without an embedding. Covers the '
-'first 200; the others follow unchanged. Returns the first top.';
+'and Goldstein 1998). The next row is that with the largest (1 - diversity) * score / best score - '
+'diversity * cosine similarity, 0 to 1, to the nearest row before it; 0 without an embedding. '
+'Covers the first 200 rows; the others follow unchanged. Returns the first top positions.';
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
@@ -113,9 +114,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._reordered is
-'The fused rows in the order of an answer: scores are multiplied by recency_boost() where there '
-'are a half-life and a time; ties by recency, then id; collapse keeps the best row of each '
-'source_id; then the order of _diverse_order().';
+'The fused rows in the order of an answer. Scores are multiplied by recency_boost() where there '
+'are a half-life and a time. Ties are ordered by recency, then id. collapse keeps the best row of '
+'each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
@@ -131,8 +132,8 @@ declare
   sorted    integer[];
   result    integer[] := array(select generate_series(1, cardinality(ids)));
 begin
-  -- Rows about the same subject that state the same relation as the best one, or are similar to it
-  -- by embedding or words, are reordered by time, what is trusted more first; no other row moves.
+  -- Reorders, by trust and then by time, the rows about the same subject as the best row that state
+  -- the same relation, or are similar to it by embedding or words. No other row moves.
   with row as materialized (
     select u.n::integer as n, m.lexical_weights, e.embedding,
            array(select x.entity_id
@@ -164,7 +165,8 @@ begin
     where  u.score >= 0.3 * scores[1]
   ),
   best as (
-    -- The subject: who is named, where a row is about that, else any of the best row's entities.
+    -- The subject: the entities that the query names, if a row mentions one of them; else all
+    -- entities of the best row.
     select b.*, coalesce(nullif(k.known, '{}'), b.entities) as subject
     from   row b
     cross  join lateral (
@@ -198,8 +200,8 @@ end;
 $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
-'scores. Of the best row about an entity that the query names, or else the best of all, and of the '
-'rows about the same entity (of those named, else any of its), these are ordered by time: with '
-'three tenths of the best score what states the same relation from the same entity, with half of '
-'it what is similar (embeddings, on the scale of the bank, 0.8; cosine of BM25 weights 0.4); the '
-'others stay.';
+'scores. The subject is the entities that the query names, or where no row mentions these, all '
+'entities of the best row. Of the rows about the subject, those that belong to the best of them '
+'are ordered by trust, then by time: rows with three tenths of the best score that state the same '
+'relation from the same entity, and rows with half of it that are similar (embeddings, on the '
+'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';

@@ -2,7 +2,7 @@
 -- bank, the end of the last conversation, its words for the latest and former states, and which
 -- share of its recalls is to be logged.
 --
--- An embedding of the question without the names of entities finds more; the graph arm and option
+-- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
@@ -22,8 +22,8 @@ begin
 end;
 $$;
 comment on function pgrecall.prepare_recall is
-'What a caller needs to embed a question and to resolve its times: the text to embed, which is '
-'without_names() unless is_name_embedded is set; the time_settings; the end of the last '
-'conversation over by then; latest_words and former_words of the bank, empty where it has none; '
-'its log_share; the model that it is searched by, and the one it is being re-embedded with. One '
-'row. Errors: RC001, 22023.';
+'What a caller needs to embed a question and to resolve its times, as one row: the text to embed, '
+'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
+'conversation that was over at that time; latest_words and former_words of the bank, empty where '
+'it has none; its log_share; the model that it is searched by, and the model that it is being '
+'re-embedded with. Errors: RC001, 22023.';

@@ -31,17 +31,17 @@ begin
 end;
 $$;
 comment on function pgrecall.hybrid_recall is
-'The memories of a bank that best answer a query, best first: every arm that applies runs, fusion '
-'joins them. Without an embedding all arms but semantic and hypothetical answer. embedding is a '
-'halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is a range or '
-'text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it; option window is one '
-'by name, ''{"window": "last quarter"}''. tags keeps memories with any of them. filter is a '
-'condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the same as JSON. '
-'as_of answers from what was known at an earlier time. model names what made the embedding. All '
-'else is in options: {"diversity": 0.2}, see recall_options(). '
-'A memory that mentions an entity named in the query counts more. A row of kind message is a raw '
-'message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall '
-'by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+'The memories of a bank that best answer a query, best first: every arm that applies runs, and '
+'fusion joins their hits. Without an embedding all arms but semantic and hypothetical answer. '
+'embedding is a halfvec, a vector, an array of numbers, or text such as ''[0.1, 0.2]''. during is '
+'a range or text, ''[2026-03-01, 2026-04-01)'', and raises facts that occurred in it; option '
+'window is a window by name, ''{"window": "last quarter"}''. tags keeps memories with any of them. '
+'filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the '
+'same as JSON. as_of answers from what was known at an earlier time. model names the model that '
+'made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). A memory '
+'that mentions an entity named in the query counts more. A row of kind message is a raw message. '
+'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
+'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.recall_report(
   bank       text,
@@ -101,10 +101,11 @@ begin
 end;
 $$;
 comment on function pgrecall.explain_recall is
-'Report of each arm for a recall with these arguments: ran, gated, skipped or failed and why, rows '
-'found, best score, milliseconds, indexes scanned (null with track_counts off). is_run => false '
-'runs nothing and reports which arms would run (planned); the graph arm may still be skipped when '
-'its seeds lead nowhere. Arguments and errors as hybrid_recall().';
+'Report of each arm for a recall with these arguments: whether it ran, was gated, was skipped or '
+'failed, and why; rows found, best score, milliseconds, and indexes scanned (null with '
+'track_counts off). is_run => false runs nothing and reports which arms would run (planned); the '
+'graph arm may still be skipped when its seeds lead nowhere. Arguments and errors as '
+'hybrid_recall().';
 
 create or replace function pgrecall.arm_hits(
   bank       text,
@@ -129,7 +130,8 @@ begin
     bank, query, pgrecall_internal._to_halfvec(embedding),
     pgrecall_internal._range_of_period(during), fact_types, tags, filter, top_k, as_of, model,
     options);
-  -- To try other weights, hits of arms with weight 0 are needed too: they run, and lead nowhere.
+  -- Whoever tries other weights needs the hits of arms with weight 0, too. With a weight of 1e-9
+  -- such an arm runs, but has no say in where the graph arm starts.
   request.options := request.options || jsonb_build_object('weights', (
     select jsonb_object_agg(a.arm, greatest(
              1e-9, coalesce((request.options -> 'weights' ->> a.arm)::double precision, a.weight)))

@@ -4,7 +4,7 @@
 -- Fusion scores compare rows, but not across queries. Relevance is a logistic function of features
 -- that can be compared across queries: the cosine similarity, the share of the query's IDFs in the
 -- BM25 score, an exact key, the proximity in time. Its coefficients are fitted to LoCoMo
--- (bench/relevance.py); they depend on the embedding model.
+-- (bench/quality/relevance.py); they depend on the embedding model.
 create or replace function pgrecall_internal._relevance(
   arms jsonb, idf_sum double precision, is_embedded boolean)
 returns double precision
@@ -30,10 +30,10 @@ return case
 end;
 comment on function pgrecall_internal._relevance is
 'Probability, 0 to 1, that a row answers, from the scores of the arms: the logistic function of '
-'10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding 15 * words + '
-'3 * nearness - 3, without words 16 * similarity + 3 * nearness - 8.5. words is the share of the '
-'query''s IDFs in the BM25 score, 1 for a key; a similarity not found is 0.2. Without both '
-'the nearness alone. Fitted to LoCoMo with all-MiniLM-L6-v2, questions without names, so '
-'that for the best row it is the probability that the bank holds the answer, where half the '
-'questions have none (bench/relevance.py); it depends on the embedding model. Rows found only by '
-'the graph get a low value: there was no data to fit it.';
+'10.4 * similarity + 10.5 * words + 3 * nearness in time - 6.2; without an embedding of 15 * words '
+'+ 3 * nearness - 3; without words of 16 * similarity + 3 * nearness - 8.5; without both the '
+'nearness alone. words is the share of the query''s IDFs in the BM25 score, 1 for a key; a '
+'similarity that was not found is 0.2. Fitted to LoCoMo with all-MiniLM-L6-v2 and questions '
+'without names, half of them without an answer in the bank, so that the relevance of the best row '
+'is the probability that the bank holds the answer (bench/quality/relevance.py). It depends on the '
+'embedding model. Rows that only the graph found get a low value: there were no data to fit it.';

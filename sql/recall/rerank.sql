@@ -1,6 +1,6 @@
--- Reranking: joins the fused scores of hits with the relevance that a reader of their texts gives
--- them. The driver does so with that of late interaction; any client may with its own. No table is
--- read.
+-- Reranking: joins the fused scores of hits with the relevance that a reranker gives their texts.
+-- The driver passes the relevances of late interaction or of a cross-encoder; any client may pass
+-- its own. No table is read.
 create or replace function pgrecall.rerank(
   hits       pgrecall.recalled[],
   relevances double precision[],
@@ -45,7 +45,8 @@ begin
     return;
   end if;
 
-  -- No text says what a key, a window of time or a path knows of it: that part of a score stays.
+  -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
+  -- stays.
   select array_agg(f.final order by f.place),
          array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
          array_agg(f.via is not null and is_blend order by f.place),
@@ -85,13 +86,13 @@ begin
 end;
 $$;
 comment on function pgrecall.rerank is
-'Rows of hybrid_recall(), in its order, reranked by the relevance that something else gives their '
+'Rows of hybrid_recall(), in its order, reranked by the relevance that a reranker gives their '
 'texts: a number from 0 to 1 for each of the first rows, null where there is none. With mode blend '
 'the share of the best score is multiplied by e ^ (6 * trust * (relevance - best relevance)), then '
-'by the boost, 1 where none is given. trust is what the relevances are worth on this question: it '
-'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075, since where they lie '
-'close together, as of long texts that are all about the same, they tell little; at 0 the fused '
-'order stays. What a path led to (via) is not lowered, and never falls below its fused place; nor '
-'is the part of a score lowered that a key or a window of time gave. With mode replace the '
-'relevance alone counts. A row without relevance keeps its place, and what lies behind the last '
-'relevance stays behind. Errors: 22023 another mode, a relevance outside 0 to 1.';
+'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
+'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075. Relevances that lie '
+'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
+'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
+'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
+'counts. A row without relevance keeps its place, and rows behind the last relevance stay behind. '
+'Errors: 22023 another mode, a relevance outside 0 to 1.';

@@ -1,9 +1,9 @@
 -- The run of a recall: every arm that applies, in the order of the registry.
 --
--- _run() goes through arms(), skips those without input, runs the others and returns their hits
--- with a report of each. A recall narrowed by hints runs again without them where it finds too
--- little. An arm that fails is left out with a warning, and with a hint in its report;
--- wrong input, a conflict that the caller should retry, and a cancelled statement are errors.
+-- _run() goes through arms(), skips arms without input, runs the others, and returns their hits
+-- with a report of each. A recall that hints have narrowed runs again without them if it finds too
+-- little. An arm that fails is left out, with a warning and with a hint in its report. Wrong input,
+-- a conflict that the caller should retry, and a cancelled statement are errors.
 create or replace function pgrecall_internal._index_scans()
 returns jsonb
 language plpgsql volatile parallel unsafe
@@ -31,7 +31,7 @@ language sql immutable parallel safe
 return 'If the embedding model does not know the language, give the bank one that does: see '
        'pgrecall reembed.';
 comment on function pgrecall_internal._other_model_hint is
-'The hint of an arm that loses most of its weight as embeddings tell little.';
+'The hint of an arm that loses most of its weight because embeddings say little.';
 
 create or replace function pgrecall_internal._skip_reason(
   request pgrecall_internal.request, arm pgrecall.arm, known text)
@@ -56,8 +56,8 @@ return case
        < array_position('{low,mid,high}', arm.least_budget) then 'the budget is low'
 end;
 comment on function pgrecall_internal._skip_reason is
-'Why an arm is left out without being called, by its row of the registry; null: it is called. '
-'known: what is said of arms that compare embeddings where the model knows few words.';
+'Why an arm is left out without being called, by its row of the registry. Null: it is called. '
+'known: the reason of arms that compare embeddings, where the model knows few of the words.';
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
@@ -71,7 +71,8 @@ declare
   arm     text;
   reason  text;
   note    text;
-  -- Hits are looked up by who is named once before the first arm that needs it, then arm by arm.
+  -- The named entities of hits are looked up once before the first arm that needs them, then arm by
+  -- arm.
   is_naming boolean := request.named <> '{}';
   has_named boolean;
   are_named boolean;
@@ -92,7 +93,7 @@ declare
 begin
   if waiting is not null and not is_planned then
     due := clock_timestamp() + waiting;
-    -- An arm that waits for a lock leaves time for others.
+    -- An arm that waits for a lock must leave time for the others.
     if before = '0' or before::interval > waiting / 4 then
       perform set_config('lock_timeout', ceil(extract(epoch from waiting) * 250)::text, true);
     end if;
@@ -125,7 +126,7 @@ begin
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          -- As _call_arm(), which would be entered for each arm.
+          -- The same as _call_arm(). A call of that function for each arm would cost more.
           execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
           into    result
           using   request, hits, is_planned;
@@ -179,7 +180,7 @@ begin
     end if;
     exit when is_planned
            or request.fact_types = request.all_types;
-    -- Too few results: runs again without narrowing.
+    -- Too few results: run again without narrowing.
     select count(distinct h.memory_id) into results
     from   unnest(hits) as h
     join   pgrecall.arms() as a on a.arm = h.arm
@@ -196,7 +197,7 @@ end;
 $$;
 comment on function pgrecall_internal._run is
 'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
-'unless too little is found. An arm that fails is left out with warning 01RC1, and one that would '
-'begin after arm_timeout with a reason. is_planned: only reports what would run. Long, for each '
-'step of its loop is one arm: a function of its own for that would '
-'be entered eight times.';
+'unless too little is found. An arm that fails is left out with warning 01RC1; an arm that would '
+'begin after arm_timeout is left out with a reason. is_planned: only reports what would run. It is '
+'longer than 100 lines because one step of its loop is one arm: a function of its own for that '
+'step would be entered eight times.';

@@ -1,11 +1,12 @@
--- Trust in sources, in the answer: scores by trust, and few rows of one source before all others.
+-- Trust in sources: it lowers scores, and limits how many rows of one source come before all
+-- others.
 --
--- The score of a row is multiplied by the trust of its source after fusion, so that nothing in a
--- text makes up for it: stuffed with words, near every question, newest, or said by many, a row of
--- trust 0.1 has at most a tenth of the score that the best row can have. What is like a row of a
--- source that is trusted more repeats or denies it: the score is lower once more by as much as the
--- trust is. Of one source that is trusted less than 1, untrusted_rows keep their place, of any
--- source_rows; the others follow behind all else.
+-- After fusion, the score of a row is multiplied by the trust of its source. Nothing in a text can
+-- make up for that: stuffed with words, near every question, the newest, or said by many, a row of
+-- trust 0.1 has at most a tenth of the highest possible score. A row that is similar to a row of a
+-- more trusted source repeats or denies it, and is lowered a second time, by the ratio of the two
+-- trusts. The first untrusted_rows of a source trusted less than 1, and the first source_rows of
+-- any source, keep their places; its other rows follow behind all else.
 create or replace function pgrecall_internal._is_alike(
   bank pgrecall.bank, distance double precision, lexical_distance double precision)
 returns boolean
@@ -15,7 +16,7 @@ return coalesce(pgrecall_internal._similarity(
        or coalesce(1 - lexical_distance, 0) >= 0.4;
 comment on function pgrecall_internal._is_alike is
 'Whether two rows say nearly the same, by the cosine distances of their embeddings and of their '
-'lexical weights; null: there are none.';
+'lexical weights. Null: a row has none.';
 
 create or replace function pgrecall_internal._denied_trust(
   bank pgrecall.bank, ids bigint[], trusts double precision[])
@@ -62,8 +63,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._denied_trust is
-'The trust of rows, best first, lower by as much once more where one of the first 50 is like '
-'another of them that is trusted more.';
+'The trust of rows, which are in order, best first. Where one of the first 50 is similar to '
+'another of them that is trusted more, its trust is multiplied by the ratio of the two.';
 
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
@@ -137,5 +138,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
-'The fused rows with scores and contributions multiplied by _denied_trust(), best first; those of '
+'The fused rows with scores and contributions multiplied by _denied_trust(), best first. Rows of '
 'trust 0 are left out.';

@@ -1,10 +1,10 @@
 -- Why a memory is not in an answer: why_not() follows one memory or message through a recall.
 --
--- The recall is run as hybrid_recall() runs it. The steps are those of a recall: what the memory
--- itself rules out (it ended, its type, the filter), each arm, the fusion, the answer. An arm that
--- missed the memory is called a second time for that memory alone, with the seeds of the run: its
--- score then stands against that of the last that the arm found, whatever the size of the bank. No
--- name of an arm stands here; what is said of one follows from its row in arms().
+-- The recall runs as in hybrid_recall(). The steps are those of a recall: whether the memory itself
+-- is out of reach (it has ended, its type, the filter), each arm, the fusion, the answer. An arm
+-- that missed the memory is called a second time for that memory alone, with the seeds of the run.
+-- The score that it then gives is compared with that of the last hit of the arm, whatever the size
+-- of the bank. No arm is named here; what is said of an arm follows from its row in arms().
 create or replace function pgrecall_internal._failing_condition(
   bank text, memory_id bigint, condition jsonb)
 returns jsonb
@@ -23,7 +23,7 @@ begin
     end loop;
     return failed;
   end if;
-  -- Text of the filter does not enter the statement: see values/filter.sql.
+  -- The text of the filter does not become part of the statement: see values/filter.sql.
   execute format(
     'select exists (select from pgrecall.memory m'
     ' where m.bank_id = $1 and m.memory_id = $4 and %s)', pgrecall_internal._filter_sql(condition))
@@ -33,7 +33,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._failing_condition is
-'The first part of a filter that a memory does not meet; null: it meets all.';
+'The first part of a filter that a memory does not meet. Null: it meets all.';
 
 create or replace function pgrecall_internal._invisible_reason(
   request pgrecall_internal.request, memory pgrecall.memory)
@@ -131,8 +131,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._missed_step is
-'Why an arm that ran did not find a memory that is within reach of the recall, and the score that '
-'the arm gives to it alone; null: none. hits: those of all arms.';
+'Why an arm that ran did not find a memory within reach of the recall, and the score that the arm '
+'gives to the memory alone; null: none. hits: those of all arms.';
 
 create or replace function pgrecall_internal._answer_steps(
   request pgrecall_internal.request, memory_id bigint, hits pgrecall.arm_hit[], source_id text)
@@ -195,8 +195,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._answer_steps is
-'The steps of why_not() after the arms: the place in the fusion and in the answer. hits: those of '
-'all arms. source_id: that of the memory.';
+'The steps of why_not() after the arms: the place of the memory in the fusion and in the answer. '
+'hits: those of all arms. source_id: that of the memory.';
 
 create or replace function pgrecall_internal._why_not(
   request pgrecall_internal.request, asked_id bigint)
@@ -303,8 +303,9 @@ begin
 end;
 $$;
 comment on function pgrecall.why_not is
-'Why a memory or message is not in the answer to a query, or where in it: a row for each step of '
-'the recall, in order. The memory itself may be out of reach; each arm found it at a rank, or '
-'missed it and why; the fusion gives it a place; the answer returns it, or leaves it out and why. '
-'An arm that missed it is asked for it alone, and score is what it then gets. Takes the time of a '
-'recall and a little. Other arguments and errors as hybrid_recall(), and RC010 unknown memory.';
+'Why a memory or message is not in the answer to a query, or its place there: a row for each step '
+'of the recall, in order. The memory itself may be out of reach; each arm found it at a rank, or '
+'missed it for a reason; the fusion gives it a place; the answer returns it, or leaves it out for '
+'a reason. An arm that missed the memory is called for it alone, and score is what the arm then '
+'gives it. Takes a little longer than a recall. Other arguments and errors as hybrid_recall(), and '
+'RC010 unknown memory.';

@@ -35,7 +35,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._co_mentions is
-'Entities mentioned in the same facts as an entity, and in how many; limited to its latest 100 '
+'Entities that are mentioned in the same facts as an entity, and in how many of its latest 100 '
 'facts of each type.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
@@ -52,8 +52,9 @@ declare
   runs   text[];
   firsts integer[];
 begin
-  -- Most questions name nobody. Whether one does, and from which word on, is cheaper to find out
-  -- than all phrases with their places; where spaces do not set words apart, these are needed.
+  -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
+  -- at which words, than to list all its phrases with their positions. Text without spaces between
+  -- words needs the phrases.
   if query !~ ('[' || pgrecall_internal._cjk() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
@@ -85,7 +86,7 @@ begin
   return query
   with phrase as materialized (
     select p.*,
-           -- The genitive of German and Dutch, "Anas Chefin".
+           -- The German and Dutch genitive: "Anas Chefin".
            case when p.phrase like '%__s' and substr(query, p.ends_at, 3) ~ '^s [[:upper:]]'
                      and substr(query, p.starts_at, 1) ~ '[[:upper:]]'
                 then left(p.phrase, -1) end as stem
@@ -172,10 +173,10 @@ end;
 $$;
 comment on function pgrecall.query_entities is
 'Entities named in a query: the longest names that occur in it, of at most eight words or twelve '
-'Chinese, Japanese or Korean letters, and all entities that have it as an alias. confidence, 0 to '
-'1, is the confidence in the alias. Where several entities have a name, each gets its share of '
-'confidence x (1 + 4 n): n is the number of other names in the query whose entities occur with it '
-'in its latest facts. Errors: RC001.';
+'Chinese, Japanese or Korean letters, and all entities that have such a name as an alias. '
+'confidence, 0 to 1, is the confidence in the alias. Where several entities have a name, each gets '
+'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
+'occur with it in its latest facts. Errors: RC001.';
 
 create or replace function pgrecall.without_names(bank text, query text)
 returns text
@@ -191,7 +192,7 @@ declare
   names    pgrecall_internal.named_entity[];
   span     record;
   kept     text := '';
-  upto     integer := 0;  -- what comes before is kept or left out
+  upto     integer := 0;  -- up to here all is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
@@ -261,7 +262,8 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- Called in a from clause, so that it is inlined; a range keeps to the primary key.
+  -- Called in a from clause, so that it is inlined. The range makes the planner use the primary
+  -- key.
   select count(*)
   from (
     select from pgrecall.mention m

@@ -75,7 +75,7 @@ begin
   request.words := request.query;
   request.phrases := '{}';
   request.excluded := '{}';
-  -- Another letter may be a form of a quote or a dash.
+  -- A character outside ASCII may be a form of a quote or a dash.
   if request.query ~ '["-]' or octet_length(request.query) > length(request.query) then
     parsed := pgrecall_internal._parsed_query(request.query);
     request.words := parsed.words;
@@ -124,7 +124,7 @@ declare
   starts timestamptz := lower(during);
   ends   timestamptz := upper(during) + upper_inc(during)::integer * interval '1 microsecond';
   happened jsonb := jsonb_build_array('overlaps', 'occurred', jsonb_build_array(starts, ends));
-  -- Where the window is open on a side, only an occurrence that is open there spans it: one that
+  -- An occurrence spans the open side of a window only if it is open on that side too, that is,
   -- reaches beyond every finite time.
   before jsonb := jsonb_build_array(
     null, coalesce(to_jsonb(nullif(starts, '-infinity')), '"4714-11-24T00:00:00Z BC"'));
@@ -152,9 +152,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._window_filter is
-'The condition of time_mode filter: occurred overlaps the window, or, with time_basis mentioned '
-'and without occurred, mentioned_at lies in it. is_events: '
-'occurred begins, ends or lies in the window, and does not merely span it.';
+'The condition of time_mode = filter: occurred overlaps the window. With time_basis = mentioned, a '
+'memory without occurred meets it if its mentioned_at lies in the window. is_events: occurred must '
+'begin, end or lie in the window, and not just span it.';
 
 create or replace function pgrecall_internal._whole_filter(
   filter jsonb, tags text[], during tstzrange, options jsonb)
@@ -173,7 +173,8 @@ return nullif(
             during, options ->> 'time_basis', options ->> 'time_mode' = 'events')) end,
   '["and"]');
 comment on function pgrecall_internal._whole_filter is
-'Filter, tags, option entity and the window of time_mode filter as one condition; null: none.';
+'The filter, the tags, option entity and the window of time_mode = filter as one condition. Null: '
+'there is none.';
 
 create or replace function pgrecall_internal._hinted_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
@@ -315,9 +316,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._request is
-'Checks the arguments of a recall, fills in the defaults of the bank and looks up all that the '
-'arms need. arm: the arm that is called alone; the query may then be empty. Errors: see the head '
-'of this file.';
+'Checks the arguments of a recall, fills in the defaults of the bank, and looks up all that the '
+'arms need. arm: the arm that is called alone; the query may then be empty. Errors: those of '
+'hybrid_recall().';
 
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)
@@ -332,10 +333,11 @@ declare
   places integer[];
   tried  integer;
 begin
-  -- The first ones are nearly always enough; if not, all are checked.
+  -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null and cardinality(memory_ids[1:tried]) = (
-         -- One scan, which tells nearly always that all are, takes a third of a scan for each.
+         -- Nearly always all are visible. One scan that says so takes a third of the time of a scan
+         -- for each memory.
          select count(*)
          from   pgrecall.memory m
          where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids[1:tried])
@@ -388,5 +390,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
-'The places, from 1, of the first so many memories that have one of fact_types (any where that is '
-'null), are valid as of the recall and pass its filter.';
+'The positions, from 1, of the first most memories that have one of fact_types (any type where '
+'that is null), are valid as of the recall, and pass its filter.';

@@ -54,9 +54,9 @@ end;
 $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
-'documents of N that hold it; kind is memory or message. Expansion terms have half their IDF. '
-'idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is '
-'never null, so that the whole is not.';
+'documents of N that hold the lexeme. kind is memory or message. Expansion terms have half their '
+'IDF. idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, '
+'so that the row as a whole is not null.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -75,7 +75,8 @@ begin
     counted := counted + counts[first];
     first := first + 1;
   end loop;
-  -- Where all words together are in few documents, choosing takes longer than scoring them.
+  -- Where few documents hold any of the words, it takes less time to score all of them than to
+  -- choose.
   foreach count in array counts[first:] loop
     others := others + count;
   end loop;
@@ -85,10 +86,10 @@ begin
     return;
   end if;
 
-  -- From the ten rarest others, sets are taken by their sum of IDFs while they fit: a document
-  -- without a single must contain one of them. A taken set makes its supersets redundant. Words of
-  -- one question co-occur about three times as often as by chance; sets with few documents are not
-  -- extended.
+  -- Sets are made of the ten rarest other words, and taken by their sum of IDFs while they fit: a
+  -- document with none of the singles must contain all words of one set. A taken set makes its
+  -- supersets redundant. Words of one question co-occur about three times as often as by chance. A
+  -- set with few documents is not extended.
   with recursive word as (
     select *
     from   unnest(dimensions[first : first + 9], idfs[first : first + 9], counts[first : first + 9])
@@ -133,8 +134,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._candidates is
-'Which documents to score, about candidate_limit: those with any of the singles, or with all of '
-'any of the sets (arrays of dimensions, rarest first). Empty where no set of words is that rare.';
+'Which documents to score, about candidate_limit: those with any of singles, or with all '
+'dimensions of one of sets (arrays, rarest first). Both are empty where no set of words is rare '
+'enough.';
 
 create or replace function pgrecall_internal._scoped_keys(
   bank_id text, fact_type text, dimensions integer[])
@@ -146,7 +148,7 @@ return array(
   from   unnest(dimensions) as d
 );
 comment on function pgrecall_internal._scoped_keys is
-'Keys of lexemes in the lexical index, as _lexical_keys() makes them of a document.';
+'Keys of lexemes in the lexical index, as _lexical_keys() makes them from a document.';
 
 create or replace function pgrecall_internal._recheck_lexemes(
   bank pgrecall.bank, kind text, ids bigint[], lexemes text[])
@@ -199,5 +201,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recheck_lexemes is
-'The documents that do contain one of the lexemes: a score may stem from another lexeme of the '
-'same dimension.';
+'Those of the documents that really contain one of the lexemes. A score may stem from another '
+'lexeme of the same dimension.';

@@ -1,11 +1,11 @@
 -- Facts that contradict one another, marked in the rows of a recall.
 --
--- Two memories conflict where both hold at the time asked about, and either share a fact_key but
--- not a text, or state the same relation of one entity to different entities. A relation conflicts
--- only where the bank says that an entity has one of its kind at a time: by single_relations, or by
--- a replace that ends all others. Where known, their times must overlap: occurred of both, and
--- valid_from and valid_to of both relations. Only returned rows are checked, each by an index
--- lookup of at most 20 others.
+-- Two memories conflict if both hold at the time asked about, and either share a fact_key but not a
+-- text, or state the same relation of one entity to different entities. A relation conflicts only
+-- if the bank says that an entity has only one of its kind at a time: by single_relations, or by a
+-- replace that ends all others. Where times are known, they must overlap: occurred of both
+-- memories, and valid_from to valid_to of both relations. Only returned rows are checked, each by
+-- an index lookup of at most 20 others.
 create or replace function pgrecall_internal._key_conflicts(
   bank text, hits pgrecall.recalled[], as_of timestamptz)
 returns table (memory_id bigint, other_id bigint)

@@ -19,7 +19,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of some messages with ids up to upto.';
+'Total length in lexemes of those of the given messages whose ids are not above upto.';
 
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
@@ -88,7 +88,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
-'Worker of forget_messages(): erases messages, and these sessions where they have none left, and '
+'Worker of forget_messages(): erases messages, and the given sessions that have none left, and '
 'takes both out of the statistics. The caller has locked the bank.';
 
 create or replace function pgrecall.forget_messages(

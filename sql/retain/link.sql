@@ -1,9 +1,9 @@
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, and one temporal link to the preceding fact. Causal links are
--- written by retain() at once; temporal ones too, or later by link_pending() for facts retained
--- with link => 'deferred'. Facts of like meaning are not linked: graph/similar.sql finds them.
+-- links as given by the caller, and one temporal link to the preceding fact. retain() writes causal
+-- links at once, and temporal ones unless they were deferred to link_pending() by link =>
+-- 'deferred'. Facts with a similar meaning are not linked: graph/similar.sql searches for them.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -111,7 +111,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes temporal links: the fact before, within a day.';
+'Writes temporal links: to the fact before, within a day.';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint

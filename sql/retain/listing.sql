@@ -37,8 +37,8 @@ begin
 end;
 $$;
 comment on function pgrecall.stored_memories is
-'Memories by id, in the order given, those that no longer hold as well; ids that the bank does not '
-'hold are left out. Errors: RC001.';
+'Memories by id, in the given order, also those that no longer hold. Ids that the bank does not '
+'have are left out. Errors: RC001.';
 
 create or replace function pgrecall_internal._listed_ids(
   bank text, visible text, condition jsonb, fact_types text[], during tstzrange,
@@ -204,9 +204,9 @@ begin
 end;
 $$;
 comment on function pgrecall.memory_history is
-'The versions of a fact, oldest first: the memory, those that it took the place of and those that '
-'took its place, by whatever correction, and theirs in turn. At most top_k, 1 to 1,000, the '
-'nearest to the memory. ended_by says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
+'The versions of a fact, oldest first: the memory, those that it replaced and those that replaced '
+'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
+'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall.forget_where(
   bank      text,

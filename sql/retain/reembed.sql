@@ -4,8 +4,7 @@
 -- own model name. reembed_start() names the model; the caller then embeds the texts that
 -- reembed_pending() returns and passes them to reembed_store(), in batches, while the bank is read
 -- and written as before. reembed_finish() switches all searches to the new model in one update;
--- reembed_clean() removes the old embeddings in batches and replaces the semantic links that came
--- from them.
+-- reembed_clean() removes the old embeddings in batches.
 -- Every step can be called again: its state is in the columns next_model, next_dimensions and
 -- previous_model of table bank.
 

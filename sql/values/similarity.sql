@@ -1,5 +1,5 @@
--- Similarity: what a cosine counts as, on the scale of a bank (operations/calibration.sql), and the
--- direction of questions, by which the semantic arm knows a vector that is near them all.
+-- Similarity: the value of a cosine on the scale of a bank (operations/calibration.sql), and the
+-- direction of questions, by which the semantic arm recognises a vector that is near all of them.
 create or replace function pgrecall_internal._similarity(
   cosine double precision, low double precision, high double precision)
 returns double precision
@@ -10,8 +10,8 @@ return case
   else 0.7 + 0.3 * (cosine - high) / (1 - high)
 end;
 comment on function pgrecall_internal._similarity is
-'What a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and below, -1 at least; '
-'the cosine itself where low is null.';
+'The similarity that a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and '
+'below, -1 at least. The cosine itself where low is null.';
 
 create or replace function pgrecall_internal._question_direction(model text, dimensions integer)
 returns halfvec
@@ -39,5 +39,5 @@ return case when model = 'pgrecall-small-2' and dimensions = 768 then (
     '3,1,1,4,1,0,-2,-4,1,2,-1,0,0,-1,1,0,4,0,2,1,2,-5,-3,-2,1,-2,0,3,-5,-2,3,0,4,4,2,-3,1,-1,-2,'
     '-2,3,1,2,1,-3,1,-3,-4,1,2,0,2,0]')::halfvec end;
 comment on function pgrecall_internal._question_direction is
-'What the embeddings of questions of a model have in common, of any length: the mean of 800, as '
-'bench/training/question_direction.py prints it. Null where it is not known.';
+'The direction that the embeddings of questions of a model share, of any length: the mean of 800, '
+'as bench/training/question_direction.py prints it. Null where it is not known.';

@@ -1,9 +1,9 @@
 """The design that several memory services publish: an arm, a statement and a connection each.
 
-Four arms run beside each other on four connections of a pool, and the client fuses them by rank,
-k = 60: the nearest vectors (HNSW), full text (`ts_rank_cd` over GIN, any of the words), facts that
-share most entities with the five nearest, and the nearest of those whose time is in a month or year
-that the question names. Where it names none, the fourth arm has nothing to ask.
+Four arms run at once on four connections of a pool, and the client fuses them by rank, k = 60: the
+nearest vectors (HNSW), full text (`ts_rank_cd` over GIN, any of the words), facts that share the
+most entities with the five nearest, and the nearest facts in a month or year that the question
+names. Where it names none, the fourth arm does not run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Hindsight: its memory engine in the process, `retain_batch_async()` and `recall_async()`.
 
-No language model runs: the mock provider answers with the prepared facts, one a document, whose
-text is their key. The reranker passes the fused order through (`rrf`), observations and the worker
-are off, tasks run at once. Its vectors are those of the other peers, of the texts that it makes of
-facts with dates and entities: the same model, run by onnxruntime. The database's part is its phase
-`parallel_retrieval`. The budget is mid, its default.
+No language model runs: the mock provider answers with the prepared facts, one for each document,
+found by its text. The reranker leaves the fused order as it is (`rrf`), observations and the worker
+are off, tasks run at once. Its vectors are from the same model as those of the other peers, run by
+onnxruntime, for the texts that it makes of facts with dates and entities. The time of the database
+is its phase `parallel_retrieval`. The budget is mid, its default.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOTHING = dict.fromkeys(("when", "where", "who", "why"), "N/A")
 
 
 class Given(Embeddings):
-    """The vectors that are there already, and those of texts that Hindsight has put words to."""
+    """The prepared vectors, and those of texts that Hindsight adds words to."""
 
     def __init__(self, vectors: Any) -> None:
         self._vectors = vectors
@@ -60,7 +60,7 @@ class Given(Embeddings):
         return 384
 
     async def initialize(self) -> None:
-        """Nothing is to be loaded."""
+        """There is nothing to load."""
 
     async def encode(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]] = await asyncio.to_thread(self._vectors.many, texts)
@@ -99,7 +99,7 @@ class Peer:
         return {name: version(name) for name in ("hindsight-api-slim", "dateparser")}
 
     def _extracted(self, messages: list[dict[str, Any]], scope: str) -> Any:
-        """Return what a model would have found in a document: its prepared fact."""
+        """Return what a model would find in a document: its prepared fact."""
         if scope != "retain_extract_facts":
             raise ValueError(f"a language model was asked for {scope}")
         found = [key for message in messages[1:] for key in KEY.findall(str(message["content"]))]
@@ -119,7 +119,7 @@ class Peer:
         }
 
     def prepare(self, facts: Sequence[dict[str, Any]]) -> None:
-        """Embed facts with their dates and entities, as a retain is going to."""
+        """Embed facts with their dates and entities, as retain will do."""
         made = [
             SimpleNamespace(
                 fact_text=fact["text"],

@@ -20,7 +20,7 @@ COLUMN = "content_tsv"
 
 
 class Given(Embeddings):
-    """The vectors that are there already."""
+    """The prepared vectors."""
 
     def __init__(self, vectors: Any) -> None:
         self._vectors = vectors

@@ -1,8 +1,8 @@
 """LlamaIndex: PGVectorStore with hybrid search, fused by QueryFusionRetriever, as in its guide.
 
-A vector retriever and a sparse one, forty candidates each, `relative_score` as in the guide, no
-further queries made of the question (num_queries = 1, which takes no language model). A bank is a
-table.
+A vector retriever and a sparse one, forty candidates each, `relative_score` as in the guide, and no
+further queries generated from the question (num_queries = 1, which needs no language model). A bank
+is a table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HNSW = {
 
 
 class Given(BaseEmbedding):
-    """The vectors that are there already."""
+    """The prepared vectors."""
 
     _vectors: Any = PrivateAttr()
 

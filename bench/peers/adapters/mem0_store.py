@@ -1,7 +1,8 @@
 """Mem0 with pgvector: `add(infer=False)`, which needs no language model, and `search()`.
 
-Its defaults: HNSW, full text beside it, a memory's owner as filter: a bank is a user_id. Without a
-model of spaCy, which no registry of packages has, it neither lemmatises words nor finds entities.
+Its defaults: HNSW, full text beside it, and the owner of a memory as filter; a bank is a user_id.
+Without a model of spaCy, which no package registry has, it neither lemmatises words nor finds
+entities.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mem0.embeddings.base import EmbeddingBase
 
 
 class Given(EmbeddingBase):
-    """The vectors that are there already."""
+    """The prepared vectors."""
 
     def __init__(self, vectors: Any) -> None:
         super().__init__()

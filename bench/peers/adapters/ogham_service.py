@@ -1,9 +1,9 @@
 """Ogham: what its MCP tools call, `store_memory_enriched()` and `search_memories_enriched()`.
 
-Its PostgreSQL backend and its schema, one profile a bank. Facts bring their entities as tags; it
-finds dates and further entities in texts by itself, and links what is alike. No reranker, as it
-comes. A search records what it found, within its time. Texts under ten characters it refuses, and
-they are left out.
+Its PostgreSQL backend and schema, with a profile for each bank. Facts have their entities as tags;
+it finds dates and further entities in texts itself, and links similar facts. There is no reranker,
+as by default. A search also records what it found, which is part of its time. It refuses texts
+under ten characters, which are left out.
 """
 
 from __future__ import annotations

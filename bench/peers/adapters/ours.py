@@ -1,7 +1,7 @@
 """pgrecall, as a Python program uses it: retain_bulk(), and recall() without the reranker.
 
-PGRECALL_BENCH_MODEL names the model. What the driver embeds is looked up; of some questions it is
-not the whole text, for it leaves out names that the bank knows.
+PGRECALL_BENCH_MODEL names the model. Vectors of the texts that the driver embeds are looked up. For
+some questions that is not the whole text, because the driver leaves out names that the bank knows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODELS = {one.model: one for one in (MiniLMEmbedder, PackagedEmbedder)}
 
 
 class Given:
-    """The vectors that are there already, those of questions under the prompt of the model."""
+    """The prepared vectors; those of questions are stored with the prompt of the model."""
 
     prompts: Mapping[str, str] = {}
 

@@ -1,10 +1,10 @@
 """pgmnemo: `ingest()` and `recall_hybrid()`, its functions in SQL.
 
-A bank is a project. Its vectors have 1,024 dimensions: ours are filled up with zeros, which leaves
-cosines as they are and is how its own benchmark does it. Each lesson brings a commit, which it
-demands; time stands in its metadata, for it keeps none but that of the write. Projects are filtered
-after the search, so it is asked for five times as many, as its documentation advises. Texts that it
-refuses are left out: those under 20 characters, and those of one word over and over.
+A bank is a project. Its vectors have 1,024 dimensions: ours are padded with zeros, as in its own
+benchmark, which does not change cosines. Each lesson has a commit, which is required; the time is
+in the metadata, because it stores only the time of the write. It filters projects after the search,
+so five times as many results are requested, as its documentation advises. Texts that it refuses are
+left out: those under 20 characters, and those that repeat one word.
 """
 
 from __future__ import annotations

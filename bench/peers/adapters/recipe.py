@@ -1,7 +1,7 @@
 """The hybrid search of pgvector's documentation: full text and vectors, fused by rank in SQL.
 
 A table with an HNSW index and a GIN index, `ts_rank_cd` over `plainto_tsquery`, forty candidates of
-each, reciprocal rank fusion with k = 60. A bank is a table, as the recipe knows none.
+each, reciprocal rank fusion with k = 60. A bank is a table, because the recipe has no banks.
 """
 
 from __future__ import annotations

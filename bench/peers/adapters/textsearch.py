@@ -1,7 +1,7 @@
 """BM25 of pg_textsearch beside vectors of pgvector, fused by rank in SQL.
 
-The recipe of pgvector's documentation with the ranking of pg_textsearch's own: an index `bm25` and
-`<@>`, any of the words, forty candidates of each, reciprocal rank fusion with k = 60.
+The recipe of pgvector's documentation with the ranking of pg_textsearch: an index `bm25` and `<@>`,
+any of the words, forty candidates of each, reciprocal rank fusion with k = 60.
 """
 
 from __future__ import annotations
