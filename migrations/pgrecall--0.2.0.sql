@@ -10858,7 +10858,9 @@ create or replace function pgrecall_internal._link_memories(bank text, memory_id
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
@@ -11143,7 +11145,9 @@ create or replace function pgrecall_internal._store_entities(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- A name becomes an entity unless it is an alias of an entity of the bank or batch. Where two
@@ -11221,7 +11225,9 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   ambiguous pgrecall_internal.fact_mention[];
@@ -11402,7 +11408,9 @@ create or replace function pgrecall_internal._store_relations(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   insert into pgrecall.relation
@@ -13316,7 +13324,9 @@ create or replace function pgrecall_internal._lock_names(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   insert into pgrecall_internal.name_lock (bank_id, slot)
@@ -13411,7 +13421,9 @@ create or replace function pgrecall_internal._memory_ids(
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
@@ -13559,7 +13571,9 @@ create or replace function pgrecall.retain(
 returns setof pgrecall.retained
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
 as $$
@@ -13651,18 +13665,20 @@ comment on function pgrecall.retain is
 'tokens}). All or nothing. A fact that is already stored is not stored again, but a greater '
 'proof_count and a new expires_at are kept. Returns one row per fact, in order; index counts from '
 '0. model names the model of the embeddings. Embeddings of the bank''s model and of the one that '
-'it is being re-embedded with are stored, others are not. link => ''deferred'' leaves semantic '
-'and temporal links to link_pending(). replace says which older facts a fact ends, at the time it '
-'was said: none, those of its fact_key (key), those that lead the same relation from the same '
-'entity elsewhere (relation), or both; null: the setting of the bank. Errors: RC001, RC003 naming '
-'fact and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its '
+'it is being re-embedded with are stored, others are not. link => ''deferred'' leaves temporal '
+'links to link_pending(). replace says which older facts a fact ends, at the time it was said: '
+'none, those of its fact_key (key), those that lead the same relation from the same entity '
+'elsewhere (relation), or both; null: the setting of the bank. Errors: RC001, RC003 naming fact '
+'and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its '
 'source is in quarantine, or may not end a fact that is trusted more, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
 as $$

@@ -58,7 +58,9 @@ create or replace function pgrecall_internal._link_memories(bank text, memory_id
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- The fact that happened just before, at most a day earlier: one link per fact, which chains the

@@ -175,7 +175,9 @@ create or replace function pgrecall_internal._store_entities(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- A name becomes an entity unless it is an alias of an entity of the bank or batch. Where two
@@ -253,7 +255,9 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   ambiguous pgrecall_internal.fact_mention[];
@@ -434,7 +438,9 @@ create or replace function pgrecall_internal._store_relations(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   insert into pgrecall.relation
