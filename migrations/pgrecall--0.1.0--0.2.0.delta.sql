@@ -776,6 +776,12 @@ alter table pgrecall.mention add column confidence real not null default 1;
 alter table pgrecall.mention
   add constraint mention_confidence_check check (confidence between 0 and 1);
 
+-- Similar facts are searched for when they are asked for.
+delete from pgrecall.link where kind = 'semantic';
+alter table pgrecall.link drop constraint link_kind_check;
+alter table pgrecall.link add constraint link_kind_check
+  check (kind in ('temporal', 'causes', 'caused_by', 'enables', 'prevents'));
+
 -- Vector indexes.
 alter table pgrecall.bank add column hnsw_threshold integer not null default 20000;
 alter table pgrecall.bank add column hnsw_m integer not null default 16;

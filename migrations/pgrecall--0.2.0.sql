@@ -668,7 +668,8 @@ comment on column pgrecall_internal.name_lock.slot is 'Hash of the name, 0 to 40
 --
 -- The number of links that a fact has is bounded when it is written, so that neither storage nor
 -- the time of a recall grows with the square of the bank. Links between facts of the same entity
--- are not stored: mentions imply them. retain() and link_pending() write links (retain/link.sql).
+-- are not stored, for mentions imply them, nor between similar ones, which are searched for.
+-- retain() and link_pending() write links (retain/link.sql).
 -- Deleting a memory deletes its links, in both directions.
 
 create table pgrecall.link (
@@ -685,18 +686,16 @@ create table pgrecall.link (
     foreign key (bank_id, to_id) references pgrecall.memory (bank_id, memory_id)
     on delete cascade,
   constraint link_kind_check
-    check (kind in ('semantic', 'temporal', 'causes', 'caused_by', 'enables', 'prevents')),
+    check (kind in ('temporal', 'causes', 'caused_by', 'enables', 'prevents')),
   constraint link_to_id_check check (to_id <> from_id),
   constraint link_weight_check check (weight between 0 and 1)
 );
 comment on table pgrecall.link is
-'Edges between facts, bounded when written: 5 semantic and 1 temporal a fact, causal ones as '
-'given.';
+'Edges between facts, bounded when written: 1 temporal a fact, causal ones as given.';
 comment on column pgrecall.link.kind is
-'semantic, temporal, or causal: causes, caused_by, enables, prevents. Directed.';
+'temporal, or causal: causes, caused_by, enables, prevents. Directed.';
 comment on column pgrecall.link.weight is
-'semantic: cosine similarity, 0.7 to 1. temporal: 1 at the same time, 0 a day apart. causal: '
-'confidence, 0 to 1.';
+'temporal: 1 at the same time, 0 a day apart. causal: confidence, 0 to 1.';
 
 create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind);
 
@@ -8572,6 +8571,99 @@ comment on function pgrecall.message_arm is
 'lexical_arm(). memory_id is the message_id. score is BM25 over the sum of the query''s IDFs, '
 'above 0: a short message with all words comes near 1. Errors: RC001, 22023.';
 
+-- graph/similar.sql
+-- The facts nearest in meaning to given ones: similar facts of neighbours() and neighbourhood(),
+-- and what consolidate() compares.
+--
+-- They are searched for when they are asked for. Stored as links they cost more than all else that
+-- is written of a fact, and a recall does not follow them (bench/TRIED.md).
+create or replace function pgrecall_internal._similar_memories(
+  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
+returns table (from_id bigint, to_id bigint, similarity double precision)
+language plpgsql stable parallel safe rows 5
+set search_path from current
+set jit = off
+-- Each branch has one right plan, which must not depend on statistics.
+set enable_seqscan = off
+set enable_sort = off
+set hnsw.ef_search = 40
+set hnsw.iterative_scan = relaxed_order
+as $$
+declare
+  fact_types text[] := pgrecall_internal._fact_types(bank.bank_id, null);
+  hnsw_types text[];
+begin
+  if bank.embedding_dimensions is null or memory_ids = '{}' then
+    return;
+  end if;
+  hnsw_types := (pgrecall_internal._indexed_types(bank, fact_types)).indexed;
+  -- An index over whole vectors returns the nearest in order. An index over signs or leading
+  -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
+  -- index only where the statement contains its constants and its expression literally.
+  if bank.vector_search <> 'full' then
+    perform set_config('hnsw.ef_search', '100', true);
+  end if;
+  return query execute format(
+    $sql$
+      select v.memory_id, n.memory_id, least(n.similarity, 1)
+      from   unnest($2) as f(memory_id)
+      cross  join lateral (
+        select e.memory_id, e.embedding
+        from   pgrecall.embedding e
+        where  e.bank_id = $1 and e.memory_id >= f.memory_id and e.model = $3 and e.kind = 'text'
+        order  by e.memory_id
+        limit  1
+      ) as v
+      cross  join lateral (
+        select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
+        from   (%s) as u
+        order  by u.distance, u.memory_id desc
+        limit  5
+      ) as n
+      where  v.memory_id = f.memory_id and n.similarity >= $6
+    $sql$,
+    concat_ws(
+      E'\nunion all\n',
+      pgrecall_internal._union_all(
+        format(
+          $sql$
+            select x.memory_id, x.embedding <=> v.embedding as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
+              order  by %s %s %s
+              limit  %s
+            ) as x
+          $sql$,
+          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
+                                        'hashtextextended({fact_type}, 0)',
+                                        'hashtextextended($3, 0)'),
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
+          case bank.vector_search when 'full' then 5 else 50 end),
+        hnsw_types),
+      pgrecall_internal._union_all(
+        $sql$
+          select e.memory_id, e.embedding <=> v.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+            and  e.kind = 'text' and e.memory_id <> v.memory_id
+          order  by 2
+          limit  5
+        $sql$,
+        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
+  )
+  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
+        bank.high_cosine, min_similarity;
+end;
+$$;
+comment on function pgrecall_internal._similar_memories is
+'Of each memory the 5 most similar, those of min_similarity or more: by HNSW index where there is '
+'one, exactly in the other fact types.';
+
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
 --
@@ -8586,9 +8678,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
+  owner     pgrecall.bank := pgrecall_internal._bank(bank);
   documents bigint;
 begin
-  perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
   select s.document_count into documents
@@ -8605,6 +8697,9 @@ begin
      from   pgrecall.link i
      where  i.bank_id = neighbours.bank and i.to_id = neighbours.memory_id
      limit  1000)
+    union all
+    select s.to_id, 'semantic', s.similarity::real, true
+    from   pgrecall_internal._similar_memories(owner, array[neighbours.memory_id], 0.7) as s
   ),
   named as materialized (
     select x.entity_id, e.name,
@@ -8676,10 +8771,11 @@ end;
 $$;
 comment on function pgrecall.neighbours is
 'Neighbours of a memory in the graph, strongest first, with a row for each reason. via is the kind '
-'of the link, or entity where both memories name the same entity. weight, 0 to 1, is that of the '
-'link, or tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. '
-'Only the latest 50 memories of each type per entity are considered. Superseded memories are '
-'included. Errors: RC001, RC010 unknown memory, 22023.';
+'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
+'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
+'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
+'latest 50 memories of each type per entity are considered. Superseded memories are included. '
+'Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
@@ -9384,8 +9480,8 @@ comment on function pgrecall_internal._walked is
 -- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
 -- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
 -- facts that share a rare entity, and what was said just before or after come from one graph.
--- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
--- costs answers (bench/TRIED.md).
+-- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
+-- answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.
@@ -9957,7 +10053,7 @@ comment on function pgrecall.entity_walk is
 -- together at most top_k, so that a hub of any size is drawn as quickly as a small one. An edge has
 -- its stored direction, from whichever end it was reached.
 create or replace function pgrecall_internal._hop(
-  bank text, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
+  bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -9973,7 +10069,7 @@ begin
       (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
        from   pgrecall.relation o
        -- As in _steps(): for the index.
-       where  o.bank_id = _hop.bank and o.from_id between f.id and f.id
+       where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
          and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(o.valid_to, 'infinity') > _hop.as_of
        order  by o.from_id desc, o.relation_id desc
@@ -9981,7 +10077,7 @@ begin
       union all
       (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id
        from   pgrecall.relation i
-       where  i.bank_id = _hop.bank and i.to_id between f.id and f.id
+       where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
          and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(i.valid_to, 'infinity') > _hop.as_of
        order  by i.to_id desc, i.relation_id desc
@@ -9994,19 +10090,19 @@ begin
     cross  join lateral (
       select m.memory_id, m.confidence
       from   pgrecall.mention m
-      where  m.bank_id = _hop.bank and m.entity_id = f.id
+      where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
       order  by m.fact_type desc, m.memory_id desc
       limit  10
     ) as x
-    where  t.bank_id = _hop.bank
+    where  t.bank_id = (_hop.bank).bank_id
     union all
     select 'memory', f.id, 'mentions', 'entity', x.entity_id, x.confidence, f.id
     from   unnest(memory_ids) as f(id)
     cross  join lateral (
       select m.entity_id, m.confidence
       from   pgrecall.mention m
-      where  m.bank_id = _hop.bank and m.memory_id = f.id
+      where  m.bank_id = (_hop.bank).bank_id and m.memory_id = f.id
       limit  20
     ) as x
     union all
@@ -10015,14 +10111,19 @@ begin
     cross  join lateral (
       (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
        from   pgrecall.link o
-       where  o.bank_id = _hop.bank and o.from_id = f.id
+       where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
        limit  25)
       union all
       (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
        from   pgrecall.link i
-       where  i.bank_id = _hop.bank and i.to_id = f.id
+       where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
        limit  25)
     ) as x
+    union all
+    -- Of where it begins alone: a search for each of many nodes would be slow.
+    select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
+    from   pgrecall_internal._similar_memories(
+             bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
          e.to_id, null::text, null::bigint, e.weight,
@@ -10030,15 +10131,16 @@ begin
   from   edge e
   where  exists (
            select from pgrecall.memory m
-           where  m.bank_id = _hop.bank and m.memory_id = e.memory_id
+           where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
              and  m.valid_from <= _hop.as_of
              and  (m.valid_to is null or m.valid_to > _hop.as_of));
 end;
 $$;
 comment on function pgrecall_internal._hop is
 'The edges of entities and memories, without names: of an entity the newest 25 relations in each '
-'direction and the newest 10 facts of each type, of a memory its entities and 25 links in each '
-'direction. Only edges whose facts hold as of the given time are returned.';
+'direction and the newest 10 facts of each type, of a memory its entities, 25 links in each '
+'direction and, in the first hop, the 5 most similar memories. Only edges whose facts hold as of '
+'the given time are returned.';
 
 create or replace function pgrecall.neighbourhood(
   bank      text,
@@ -10061,8 +10163,8 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
+  owner      pgrecall.bank := pgrecall_internal._bank(bank);
 begin
-  perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 2000);
   if num_nonnulls(entity_id, memory_id) <> 1 then
@@ -10082,7 +10184,7 @@ begin
   for n in 1 .. hops loop
     added := array(
       select x
-      from   pgrecall_internal._hop(bank, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
+      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
       where  not exists (
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
@@ -10153,8 +10255,9 @@ comment on function pgrecall.neighbourhood is
 'The graph around an entity or a memory, up to 3 hops, as edges: those of nearer hops first, and '
 'within a hop relations, then causes, mentions, and similar facts. It contains only what holds as '
 'of as_of. At most top_k edges, 1 to 2,000: of an entity the newest 25 relations in each direction '
-'and 10 facts of each type, of a memory 20 entities and 25 links in each direction. Errors: RC001, '
-'RC010 unknown memory, RC013 unknown entity, 22023.';
+'and 10 facts of each type, of a memory 20 entities and 25 links in each direction, and of the '
+'memory where the graph begins the 5 most similar. Errors: RC001, RC010 unknown memory, RC013 '
+'unknown entity, 22023.';
 
 -- retain/conflict.sql
 -- Facts that contradict one another, marked in the rows of a recall.
@@ -10698,12 +10801,9 @@ comment on function pgrecall.duplicate_entities is
 -- Links between facts: the edges that the graph arm follows.
 --
 -- A fact gets a bounded number of links when it is written, whatever the size of the bank: causal
--- links as given by the caller, semantic links to the 5 most similar facts (a similarity of 0.7 or
--- more, on the scale of the bank), and one temporal link to the preceding fact. retain() writes
--- causal links at once. _link_memories() writes the others: called by retain(), or later by
--- link_pending() for facts that were retained with link => 'deferred'. A bank without HNSW index is
--- linked by comparing all its vectors, a hundred facts at a time; a bank with indexes, by index for
--- the fact types that have one.
+-- links as given by the caller, and one temporal link to the preceding fact. retain() writes causal
+-- links at once, and temporal ones unless they were deferred to link_pending() by link =>
+-- 'deferred'. Facts with a similar meaning are not linked: graph/similar.sql searches for them.
 
 create or replace function pgrecall_internal._store_causal_links(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -10754,164 +10854,13 @@ $$;
 comment on function pgrecall_internal._store_causal_links is
 'Writes the causal links of facts. Errors: RC003 the target of a link does not exist.';
 
-create or replace function pgrecall_internal._link_all_pairs(
-  bank pgrecall.bank, memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set jit = off
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  model_name text := coalesce(bank.embedding_model, '');
-  farthest   double precision := coalesce(1 - bank.high_cosine, 0.3);
-begin
-  -- Each vector of the bank is read once per hundred facts rather than once per fact. Few pairs are
-  -- similar enough; they are sorted afterwards. Order by id makes a planner without statistics use
-  -- the primary key, the only index with that order.
-  for start in 1 .. cardinality(memory_ids) by 100 loop
-    insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-    with fresh as materialized (
-      select v.memory_id, v.embedding
-      from   unnest(memory_ids[start : start + 99]) as u(memory_id)
-      cross  join lateral (
-        select e.memory_id, e.embedding
-        from   pgrecall.embedding e
-        where  e.bank_id = bank.bank_id and e.memory_id >= u.memory_id and e.model = model_name
-          and  e.kind = 'text'
-        order  by e.memory_id
-        limit  1
-      ) as v
-      where  v.memory_id = u.memory_id
-    )
-    select bank.bank_id, n.from_id, 'semantic', n.to_id,
-           least(pgrecall_internal._similarity(
-                   1 - n.distance, bank.low_cosine, bank.high_cosine), 1)
-    from (
-      select f.memory_id as from_id, e.memory_id as to_id, f.distance,
-             row_number() over (
-               partition by f.memory_id order by f.distance, e.memory_id desc) as position
-      from   pgrecall.embedding e
-      cross  join lateral (
-        select v.memory_id, e.embedding <=> v.embedding as distance
-        from   fresh v
-        where  v.memory_id <> e.memory_id and e.embedding <=> v.embedding <= farthest
-        offset 0
-      ) as f
-      where  e.bank_id = bank.bank_id and e.model = model_name and e.kind = 'text'
-    ) as n
-    where  n.position <= 5
-    on conflict on constraint link_pkey do nothing;
-  end loop;
-end;
-$$;
-comment on function pgrecall_internal._link_all_pairs is
-'Links facts of a bank without HNSW index to the 5 most similar, similarity 0.7 or more, by '
-'comparing them with all its vectors.';
-
-create or replace function pgrecall_internal._link_by_type(
-  bank pgrecall.bank, fact_types text[], hnsw_types text[], memory_ids bigint[])
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set jit = off
--- Each branch has one right plan, which must not depend on statistics.
-set enable_seqscan = off
-set enable_sort = off
-set hnsw.ef_search = 40
-set hnsw.iterative_scan = relaxed_order
-as $$
-begin
-  -- An index over whole vectors returns the nearest in order. An index over signs or leading
-  -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
-  -- index only where the statement contains its constants and its expression literally.
-  if bank.vector_search <> 'full' then
-    perform set_config('hnsw.ef_search', '100', true);
-  end if;
-  execute format(
-    $sql$
-      insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-      select $1, v.memory_id, 'semantic', n.memory_id, least(n.similarity, 1)
-      from   unnest($2) as f(memory_id)
-      cross  join lateral (
-        select e.memory_id, e.embedding
-        from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.memory_id >= f.memory_id and e.model = $3 and e.kind = 'text'
-        order  by e.memory_id
-        limit  1
-      ) as v
-      cross  join lateral (
-        select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
-        from   (%s) as u
-        order  by u.distance, u.memory_id desc
-        limit  5
-      ) as n
-      where  v.memory_id = f.memory_id and n.similarity >= 0.7
-      on conflict on constraint link_pkey do nothing
-    $sql$,
-    concat_ws(
-      E'\nunion all\n',
-      pgrecall_internal._union_all(
-        format(
-          $sql$
-            select x.memory_id, x.embedding <=> v.embedding as distance
-            from (
-              select e.memory_id, e.embedding
-              from   pgrecall.embedding e
-              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
-                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
-              order  by %s %s %s
-              limit  %s
-            ) as x
-          $sql$,
-          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
-                                        'hashtextextended({fact_type}, 0)',
-                                        'hashtextextended($3, 0)'),
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
-          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
-          case bank.vector_search when 'full' then 5 else 50 end),
-        hnsw_types),
-      pgrecall_internal._union_all(
-        $sql$
-          select e.memory_id, e.embedding <=> v.embedding as distance
-          from   pgrecall.embedding e
-          where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
-            and  e.kind = 'text' and e.memory_id <> v.memory_id
-          order  by 2
-          limit  5
-        $sql$,
-        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
-  )
-  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
-        bank.high_cosine;
-end;
-$$;
-comment on function pgrecall_internal._link_by_type is
-'Links facts to the 5 most similar, similarity 0.7 or more, with a search per fact type: by HNSW '
-'index in hnsw_types, exact in the others.';
-
 create or replace function pgrecall_internal._link_memories(bank text, memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
-declare
-  linked     pgrecall.bank := pgrecall_internal._bank(bank);
-  fact_types text[];
-  hnsw_types text[];
 begin
-  if linked.embedding_dimensions is not null then
-    fact_types := pgrecall_internal._fact_types(_link_memories.bank, null);
-    hnsw_types := (pgrecall_internal._indexed_types(linked, fact_types)).indexed;
-    if hnsw_types = '{}' then
-      perform pgrecall_internal._link_all_pairs(linked, memory_ids);
-    else
-      perform pgrecall_internal._link_by_type(linked, fact_types, hnsw_types, memory_ids);
-    end if;
-  end if;
-
   -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
   -- facts of a day. Among facts of the same time it is the one stored just before, searched among
   -- the last 20 only: sorting all facts of a day would cost more with each fact.
@@ -10962,8 +10911,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes semantic links (to the 5 nearest, from a similarity of 0.7 on) and temporal ones (to the '
-'fact before, within a day).';
+'Writes temporal links: to the fact before, within a day.';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint
@@ -12101,8 +12049,7 @@ comment on function pgrecall_internal._store_relation_words is
 -- own model name. reembed_start() names the model; the caller then embeds the texts that
 -- reembed_pending() returns and passes them to reembed_store(), in batches, while the bank is read
 -- and written as before. reembed_finish() switches all searches to the new model in one update;
--- reembed_clean() removes the old embeddings in batches and replaces the semantic links that came
--- from them.
+-- reembed_clean() removes the old embeddings in batches.
 -- Every step can be called again: its state is in the columns next_model, next_dimensions and
 -- previous_model of table bank.
 
@@ -12479,9 +12426,8 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked   pgrecall.bank := pgrecall_internal._locked_bank(bank);
-  ids      bigint[];
-  relinked bigint[];
+  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  ids    bigint[];
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   ids := array(
@@ -12501,23 +12447,10 @@ begin
       limit  batch_size
     ) as l
   );
-  with gone as (
-    delete from pgrecall.embedding e
-    where  e.bank_id = reembed_clean.bank and e.memory_id = any (ids)
-      and  e.model <> coalesce(locked.embedding_model, '')
-      and  e.model is distinct from locked.next_model
-    returning e.memory_id, e.model, e.kind
-  )
-  select coalesce(array_agg(g.memory_id), '{}')
-  into   relinked
-  from   gone g
-  where  g.model = locked.previous_model and g.kind = 'text';
-
-  -- Semantic links of the old embeddings are replaced by those of the new ones.
-  delete from pgrecall.link x
-  where  x.bank_id = reembed_clean.bank and x.from_id = any (relinked) and x.kind = 'semantic';
-  perform pgrecall_internal._link_memories(bank, relinked);
-
+  delete from pgrecall.embedding e
+  where  e.bank_id = reembed_clean.bank and e.memory_id = any (ids)
+    and  e.model <> coalesce(locked.embedding_model, '')
+    and  e.model is distinct from locked.next_model;
   if cardinality(ids) = 0 then
     update pgrecall.bank b
     set    previous_model = null
@@ -12528,8 +12461,7 @@ end;
 $$;
 comment on function pgrecall.reembed_clean is
 'Removes the embeddings of other models than the bank''s own and the next one, of up to batch_size '
-'memories, and links those memories again whose semantic links came from them; returns how many '
-'memories. Call it until it returns 0. Errors: RC001, 22023.';
+'memories; returns how many memories. Call it until it returns 0. Errors: RC001, 22023.';
 
 -- retain/fact.sql
 -- Facts, read from the JSON that retain() gets.
@@ -14521,8 +14453,7 @@ declare
   locked pgrecall.bank;
   place  text;
   item   jsonb;
-  bare   bigint[];
-  ids    bigint[];
+  kept   bigint;
   worded bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
@@ -14538,15 +14469,6 @@ begin
       'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
   end if;
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
-  bare := array(
-    select (v.item ->> 'memory_id')::bigint
-    from   jsonb_array_elements(embeddings) as v(item)
-    where  not exists (
-             select from pgrecall.embedding e
-             where  e.bank_id = embed_store.bank
-               and  e.memory_id = (v.item ->> 'memory_id')::bigint
-               and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
-  );
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
     insert into pgrecall.embedding as s
@@ -14576,16 +14498,9 @@ begin
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
     where s.tokens is null and excluded.tokens is not null
-    returning s.memory_id
+    returning 1
   )
-  select coalesce(array_agg(s.memory_id), '{}') into ids from stored s;
-  -- Facts whose links were deferred are left to link_pending().
-  perform pgrecall_internal._link_memories(bank, array(
-    select m.memory_id from pgrecall.memory m
-    where  m.bank_id = embed_store.bank and m.memory_id = any (ids)
-      and  m.memory_id = any (bare) and m.is_linked
-    order  by m.memory_id
-  ));
+  select count(*) into kept from stored;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
              locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
@@ -14599,7 +14514,7 @@ begin
       where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
     ) as i;
   end if;
-  return cardinality(ids) + worded;
+  return kept + worded;
 end;
 $$;
 comment on function pgrecall.embed_store is
@@ -14607,8 +14522,7 @@ comment on function pgrecall.embed_store is
 '"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
 'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
 'those with an embedding unless they lack tokens that are given; then only the tokens are stored. '
-'New ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
-'RC005 another model, RC006.';
+'Errors: RC001, RC003, RC004, RC005 another model, RC006.';
 
 -- retain/transfer.sql
 -- Copies of whole banks: within a database, and as rows of JSON from one to another.
@@ -15098,13 +15012,13 @@ begin
   select bank.bank_id, _copy_parts.to_id as from_id, x.kind, x.to_id, x.weight
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.from_id = _copy_parts.from_id
-    and  x.kind not in ('semantic', 'temporal') and not changes ? 'links'
+    and  x.kind <> 'temporal' and not changes ? 'links'
     and  x.to_id <> _copy_parts.to_id
   union  all
   select bank.bank_id, x.from_id, x.kind, _copy_parts.to_id as to_id, x.weight
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.to_id = _copy_parts.from_id
-    and  x.kind not in ('semantic', 'temporal') and x.from_id <> _copy_parts.to_id
+    and  x.kind <> 'temporal' and x.from_id <> _copy_parts.to_id
   on conflict on constraint link_pkey do nothing;
   insert into pgrecall.embedding
          (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
@@ -18262,8 +18176,8 @@ comment on function pgrecall.sync_table is
 -- vector, which is subtracted from every embedding that enters the database, of facts and of
 -- queries; callers send embeddings as the model returns them. Second, the two cosines that count as
 -- a similarity of 0.2, the default floor of the semantic arm, and of 0.7, from which facts are
--- linked; between and beyond them, similarity is linear. Everything that compares similarities gets
--- them from _similarity(): floors, links, near copies, relevance, the arms that follow hits. Third,
+-- similar; between and beyond them, similarity is linear. Everything that compares similarities
+-- gets them from _similarity(): floors, near copies, relevance, the arms that follow hits. Third,
 -- the weights of the other arms where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
@@ -18351,7 +18265,7 @@ declare
   added    jsonb;
   old_mean halfvec;
   new_mean halfvec;
-  relinked bigint := 0;
+  rewritten bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -18390,21 +18304,9 @@ begin
                   else e.embedding + old_mean end - new_mean,
              e.embedding + old_mean)
     where  e.bank_id = calibrate_bank.bank and e.model = named;
+    get diagnostics rewritten = row_count;
   end if;
-  if not is_next and locked.embedding_dimensions is not null then
-    delete from pgrecall.link x
-    where  x.bank_id = calibrate_bank.bank and x.kind = 'semantic';
-    with unlinked as (
-      update pgrecall.memory m
-      set    is_linked = false
-      where  m.bank_id = calibrate_bank.bank and m.is_linked
-        and  exists (select from pgrecall.embedding e
-                     where  e.bank_id = calibrate_bank.bank and e.memory_id = m.memory_id)
-      returning 1
-    )
-    select count(*) into relinked from unlinked;
-  end if;
-  return relinked;
+  return rewritten;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
@@ -18416,8 +18318,7 @@ comment on function pgrecall.calibrate_bank is
 'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are the weights '
 'of arms for a question with an embedding, where neither bank nor call sets others. null removes a '
 'calibration. Without "model" it is that of the bank; a bank without a model gets the one named. '
-'Stored embeddings are rewritten in place, and the semantic links of a bank with facts are '
-'removed: returns how many facts maintain() or link_pending() has to link again. A recall that '
+'Stored embeddings are rewritten in place where the mean changes; returns how many. A recall that '
 'runs meanwhile may compare embeddings from before and after. Errors: RC001, RC004, RC005 another '
 'model, or none, RC006, RC009 unknown arm, 22023.';
 
@@ -18828,13 +18729,13 @@ comment on function pgrecall.unsupersede is
 -- Consolidation: merging near duplicates into one memory.
 --
 -- Two current memories are duplicates if they have the same type, key, time of occurrence,
--- entities, numbers and negations, and either the same text except for case and spaces, or a
--- semantic link of the required similarity. The memory of the most trusted source is kept; among
+-- entities, numbers and negations, and either the same text except for case and spaces, or
+-- embeddings of the required similarity. The memory of the most trusted source is kept; among
 -- equals, the one with the highest confidence, then the latest. The others end now and point to it,
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
--- Texts are grouped by sorting, and links are bounded for each memory, so that the work is n log n
--- in the memories of the bank.
+-- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
+-- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -18846,7 +18747,7 @@ set enable_nestloop = off
 set jit = off
 as $$
 declare
-  sources jsonb := (select b.source_trust from pgrecall.bank b where b.bank_id = _duplicates.bank);
+  owner pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   return query
   with current as materialized (
@@ -18859,8 +18760,8 @@ begin
                where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id
                order  by x.entity_id)) as likeness,
            row_number() over (
-             order by pgrecall_internal._trust(sources, m.source_id) desc, m.confidence desc,
-                      m.mentioned_at desc, m.memory_id desc) as place
+             order by pgrecall_internal._trust(owner.source_trust, m.source_id) desc,
+                      m.confidence desc, m.mentioned_at desc, m.memory_id desc) as place
     from   pgrecall.memory m
     cross  join lateral (
       select sha256(convert_to(lower(regexp_replace(
@@ -18878,12 +18779,16 @@ begin
     union all
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
-           least(a.place, b.place) as other_place, x.weight::double precision as similarity
-    from   pgrecall.link x
+           least(a.place, b.place) as other_place, x.similarity
+    from   pgrecall_internal._similar_memories(
+             owner,
+             array(select u.memory_id
+                   from (select c.memory_id, count(*) over (partition by c.likeness) as alike
+                         from   current c) as u
+                   where  u.alike > 1),
+             min_similarity) as x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
-    where  x.bank_id = _duplicates.bank and x.kind = 'semantic'
-      and  x.weight >= _duplicates.min_similarity
   ),
   -- Each points to its best duplicate, or to itself where there is none better.
   best as materialized (
@@ -18965,12 +18870,12 @@ end;
 $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
-'numbers and negations, and the same text except for case and spaces, or a semantic link of '
-'min_similarity; links have 0.7 or more. The memory of the most trusted source is kept; among '
-'equals, the one with the highest confidence, then the latest. The others end now and point to it, '
-'and their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; '
-'call it again until it returns none. unconsolidate() undoes a call, unsupersede() one group. '
-'Errors: RC001, 22023.';
+'numbers and negations, and the same text except for case and spaces, or a similarity of '
+'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'source is kept; among equals, the one with the highest confidence, then the latest. The others '
+'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
+'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
+'unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

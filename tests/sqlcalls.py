@@ -160,6 +160,12 @@ def ids(rows: Sequence[Any]) -> list[int]:
     return [row[0] for row in rows]
 
 
+def similar(connection: Connection, memory_id: int, bank: str = "b") -> list[int]:
+    """Return the facts that neighbours() calls similar, the most similar first."""
+    found = call(connection, "neighbours", bank=bank, memory_id=memory_id)
+    return [row.neighbour_id for row in found if row.via == "semantic"]
+
+
 def shared_ranks(rows: Sequence[Any]) -> list[int]:
     """Return the ranks that rows in order must have, where equal scores share one."""
     scores = [row.score for row in rows]

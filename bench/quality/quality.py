@@ -53,8 +53,7 @@ SIGNALS = {
     **dict.fromkeys(("semantic", "lexical", "graph", "temporal"), ""),
     "mentions": "delete from pgrecall.mention",
     "relations": "delete from pgrecall.relation",
-    "links": "delete from pgrecall.link where kind = 'semantic'",
-    "causes": "delete from pgrecall.link where kind not in ('semantic', 'temporal')",
+    "causes": "delete from pgrecall.link where kind <> 'temporal'",
     "neighbours": "delete from pgrecall.link where kind = 'temporal'",
 }
 PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "rrf_k": 60}

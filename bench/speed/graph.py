@@ -5,7 +5,7 @@
     python -m bench.speed.graph --sizes 1000 100000 --entities 3
 
 Each fact mentions the given number of 200 entities, distributed by Zipf's law, and one of two hubs,
-as a speaker is; each has two semantic links and a temporal one. Vectors lie in clusters, and have
+as a speaker is; each has a temporal link. Vectors lie in clusters, and have
 64 dimensions so that a million fit; from 20,000 facts of a type on they are indexed. Every other
 question names an entity. A question runs the semantic, lexical and graph arms in turn on one
 request, and each is timed inside the server: processor milliseconds of its process, or wall time
@@ -98,11 +98,9 @@ FILL = (
     """,
     """
     insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
-    select %(bank)s, f.memory_id, u.kind,
-           f.memory_id - 1 - case when u.kind = 'temporal' then 0 else
-             floor(random() * least(f.n - 1, 1000))::integer end,
-           0.7 + 0.3 * random()
-    from   fact f, unnest(array['temporal', 'semantic', 'semantic']) as u(kind)
+    select %(bank)s, f.memory_id, 'temporal',
+           f.memory_id - 1, 0.7 + 0.3 * random()
+    from   fact f
     where  f.n > 1
     on     conflict do nothing
     """,

@@ -723,23 +723,7 @@ class AsyncRecall:
         self, load: bulk.Load, clients: Sequence[AsyncRecall], bank: str
     ) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        # Without an index, linking compares each fact with all others.
-        while True:
-            steps = await self._run(calls.operations.index_plan(bank))
-            if not steps and not await self._run(calls.operations.index_builds()):
-                break
-            try:
-                for step in steps:
-                    await clients[0]._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [
-                    step.statement for step in await self._run(calls.operations.index_plan(bank))
-                ]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                steps = []  # another load has done it
-            if not steps:
-                await asyncio.sleep(bulk.POLL_SECONDS)
+        due = await self._build_indexes(load, clients[0], bank)
         async with AsyncBoundedWork(len(clients)) as work:
 
             async def write(client: AsyncRecall, number: int) -> None:
@@ -754,7 +738,26 @@ class AsyncRecall:
             calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
         ):
             load.note("maintain", sum(row.documents for row in done))
-        return []
+        return due
+
+    async def _build_indexes(self, load: bulk.Load, client: AsyncRecall, bank: str) -> list[str]:
+        """Build the indexes that are due; return the statements that the role may not run."""
+        while True:
+            steps = await self._run(calls.operations.index_plan(bank))
+            if not steps and not await self._run(calls.operations.index_builds()):
+                return []
+            try:
+                for step in steps:
+                    await client._build(step.statement)
+                    load.note("index", 1)
+            except psycopg.errors.InsufficientPrivilege:
+                return [
+                    step.statement for step in await self._run(calls.operations.index_plan(bank))
+                ]
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
+                steps = []  # another load has done it
+            if not steps:
+                await asyncio.sleep(bulk.POLL_SECONDS)
 
     async def _build(self, statement: str) -> None:
         """Run a statement outside a transaction, without a time limit."""
@@ -974,7 +977,7 @@ class AsyncRecall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded and linked. Other fields are kept, except entities and relations that
+        A new text is embedded. Other fields are kept, except entities and relations that
         a new text no longer names; the result lists these.
 
         Args:
@@ -1639,7 +1642,7 @@ class AsyncRecall:
     ) -> int:
         """Set the constants of the model of a bank, or of its next model.
 
-        With the constants that :func:`pgrecall.calibrate` measures, floors, links and relevance
+        With the constants that :func:`pgrecall.calibrate` measures, floors and relevance
         mean the same as with the packaged model. Stored embeddings are rewritten in place.
 
         Args:
@@ -1647,7 +1650,7 @@ class AsyncRecall:
             calibration: The constants; None to remove them.
 
         Returns:
-            Number of facts that :meth:`maintain` has to relink.
+            Number of embeddings that were rewritten.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1731,7 +1734,7 @@ class AsyncRecall:
         await self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
 
     async def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
-        """Remove embeddings of models other than the bank's own, and relink their memories.
+        """Remove embeddings of models other than the bank's own.
 
         Args:
             bank: Name of an existing bank.

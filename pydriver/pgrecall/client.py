@@ -717,21 +717,7 @@ class Recall:
 
     def _index_and_link(self, load: bulk.Load, clients: Sequence[Recall], bank: str) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        # Without an index, linking compares each fact with all others.
-        while True:
-            steps = self._run(calls.operations.index_plan(bank))
-            if not steps and not self._run(calls.operations.index_builds()):
-                break
-            try:
-                for step in steps:
-                    clients[0]._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in self._run(calls.operations.index_plan(bank))]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                steps = []  # another load has done it
-            if not steps:
-                time.sleep(bulk.POLL_SECONDS)
+        due = self._build_indexes(load, clients[0], bank)
         with BoundedWork(len(clients)) as work:
 
             def write(client: Recall, number: int) -> None:
@@ -746,7 +732,24 @@ class Recall:
             calls.operations.maintain(bank, batch_size=10 * bulk.LINKED_AT_ONCE)
         ):
             load.note("maintain", sum(row.documents for row in done))
-        return []
+        return due
+
+    def _build_indexes(self, load: bulk.Load, client: Recall, bank: str) -> list[str]:
+        """Build the indexes that are due; return the statements that the role may not run."""
+        while True:
+            steps = self._run(calls.operations.index_plan(bank))
+            if not steps and not self._run(calls.operations.index_builds()):
+                return []
+            try:
+                for step in steps:
+                    client._build(step.statement)
+                    load.note("index", 1)
+            except psycopg.errors.InsufficientPrivilege:
+                return [step.statement for step in self._run(calls.operations.index_plan(bank))]
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
+                steps = []  # another load has done it
+            if not steps:
+                time.sleep(bulk.POLL_SECONDS)
 
     def _build(self, statement: str) -> None:
         """Run a statement outside a transaction, without a time limit."""
@@ -966,7 +969,7 @@ class Recall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded and linked. Other fields are kept, except entities and relations that
+        A new text is embedded. Other fields are kept, except entities and relations that
         a new text no longer names; the result lists these.
 
         Args:
@@ -1615,7 +1618,7 @@ class Recall:
     ) -> int:
         """Set the constants of the model of a bank, or of its next model.
 
-        With the constants that :func:`pgrecall.calibrate` measures, floors, links and relevance
+        With the constants that :func:`pgrecall.calibrate` measures, floors and relevance
         mean the same as with the packaged model. Stored embeddings are rewritten in place.
 
         Args:
@@ -1623,7 +1626,7 @@ class Recall:
             calibration: The constants; None to remove them.
 
         Returns:
-            Number of facts that :meth:`maintain` has to relink.
+            Number of embeddings that were rewritten.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1707,7 +1710,7 @@ class Recall:
         self._run(calls.reembed.reembed_finish(bank, is_lossy=is_lossy))
 
     def reembed_clean(self, bank: str, *, batch_size: int | None = None) -> int:
-        """Remove embeddings of models other than the bank's own, and relink their memories.
+        """Remove embeddings of models other than the bank's own.
 
         Args:
             bank: Name of an existing bank.

@@ -12,8 +12,8 @@
 -- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
 -- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
 -- facts that share a rare entity, and what was said just before or after come from one graph.
--- Semantic links are left out: what they lead to, the semantic arm finds, and spreading over them
--- costs answers (bench/TRIED.md).
+-- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
+-- answers (bench/TRIED.md).
 --
 -- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
 -- against its direction with the fact that states it, *cause and *effect for causal links.

@@ -4,7 +4,7 @@
 -- together at most top_k, so that a hub of any size is drawn as quickly as a small one. An edge has
 -- its stored direction, from whichever end it was reached.
 create or replace function pgrecall_internal._hop(
-  bank text, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
+  bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
 language plpgsql stable parallel safe rows 100
 set search_path from current
@@ -20,7 +20,7 @@ begin
       (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
        from   pgrecall.relation o
        -- As in _steps(): for the index.
-       where  o.bank_id = _hop.bank and o.from_id between f.id and f.id
+       where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
          and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(o.valid_to, 'infinity') > _hop.as_of
        order  by o.from_id desc, o.relation_id desc
@@ -28,7 +28,7 @@ begin
       union all
       (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id
        from   pgrecall.relation i
-       where  i.bank_id = _hop.bank and i.to_id between f.id and f.id
+       where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
          and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(i.valid_to, 'infinity') > _hop.as_of
        order  by i.to_id desc, i.relation_id desc
@@ -41,19 +41,19 @@ begin
     cross  join lateral (
       select m.memory_id, m.confidence
       from   pgrecall.mention m
-      where  m.bank_id = _hop.bank and m.entity_id = f.id
+      where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
       order  by m.fact_type desc, m.memory_id desc
       limit  10
     ) as x
-    where  t.bank_id = _hop.bank
+    where  t.bank_id = (_hop.bank).bank_id
     union all
     select 'memory', f.id, 'mentions', 'entity', x.entity_id, x.confidence, f.id
     from   unnest(memory_ids) as f(id)
     cross  join lateral (
       select m.entity_id, m.confidence
       from   pgrecall.mention m
-      where  m.bank_id = _hop.bank and m.memory_id = f.id
+      where  m.bank_id = (_hop.bank).bank_id and m.memory_id = f.id
       limit  20
     ) as x
     union all
@@ -62,14 +62,19 @@ begin
     cross  join lateral (
       (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
        from   pgrecall.link o
-       where  o.bank_id = _hop.bank and o.from_id = f.id
+       where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
        limit  25)
       union all
       (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
        from   pgrecall.link i
-       where  i.bank_id = _hop.bank and i.to_id = f.id
+       where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
        limit  25)
     ) as x
+    union all
+    -- Of where it begins alone: a search for each of many nodes would be slow.
+    select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
+    from   pgrecall_internal._similar_memories(
+             bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
          e.to_id, null::text, null::bigint, e.weight,
@@ -77,15 +82,16 @@ begin
   from   edge e
   where  exists (
            select from pgrecall.memory m
-           where  m.bank_id = _hop.bank and m.memory_id = e.memory_id
+           where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
              and  m.valid_from <= _hop.as_of
              and  (m.valid_to is null or m.valid_to > _hop.as_of));
 end;
 $$;
 comment on function pgrecall_internal._hop is
 'The edges of entities and memories, without names: of an entity the newest 25 relations in each '
-'direction and the newest 10 facts of each type, of a memory its entities and 25 links in each '
-'direction. Only edges whose facts hold as of the given time are returned.';
+'direction and the newest 10 facts of each type, of a memory its entities, 25 links in each '
+'direction and, in the first hop, the 5 most similar memories. Only edges whose facts hold as of '
+'the given time are returned.';
 
 create or replace function pgrecall.neighbourhood(
   bank      text,
@@ -108,8 +114,8 @@ declare
   documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
+  owner      pgrecall.bank := pgrecall_internal._bank(bank);
 begin
-  perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 2000);
   if num_nonnulls(entity_id, memory_id) <> 1 then
@@ -129,7 +135,7 @@ begin
   for n in 1 .. hops loop
     added := array(
       select x
-      from   pgrecall_internal._hop(bank, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
+      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
       where  not exists (
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
@@ -200,5 +206,6 @@ comment on function pgrecall.neighbourhood is
 'The graph around an entity or a memory, up to 3 hops, as edges: those of nearer hops first, and '
 'within a hop relations, then causes, mentions, and similar facts. It contains only what holds as '
 'of as_of. At most top_k edges, 1 to 2,000: of an entity the newest 25 relations in each direction '
-'and 10 facts of each type, of a memory 20 entities and 25 links in each direction. Errors: RC001, '
-'RC010 unknown memory, RC013 unknown entity, 22023.';
+'and 10 facts of each type, of a memory 20 entities and 25 links in each direction, and of the '
+'memory where the graph begins the 5 most similar. Errors: RC001, RC010 unknown memory, RC013 '
+'unknown entity, 22023.';

@@ -11,9 +11,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
+  owner     pgrecall.bank := pgrecall_internal._bank(bank);
   documents bigint;
 begin
-  perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 10000);
   select s.document_count into documents
@@ -30,6 +30,9 @@ begin
      from   pgrecall.link i
      where  i.bank_id = neighbours.bank and i.to_id = neighbours.memory_id
      limit  1000)
+    union all
+    select s.to_id, 'semantic', s.similarity::real, true
+    from   pgrecall_internal._similar_memories(owner, array[neighbours.memory_id], 0.7) as s
   ),
   named as materialized (
     select x.entity_id, e.name,
@@ -101,10 +104,11 @@ end;
 $$;
 comment on function pgrecall.neighbours is
 'Neighbours of a memory in the graph, strongest first, with a row for each reason. via is the kind '
-'of the link, or entity where both memories name the same entity. weight, 0 to 1, is that of the '
-'link, or tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. '
-'Only the latest 50 memories of each type per entity are considered. Superseded memories are '
-'included. Errors: RC001, RC010 unknown memory, 22023.';
+'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
+'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
+'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
+'latest 50 memories of each type per entity are considered. Superseded memories are included. '
+'Errors: RC001, RC010 unknown memory, 22023.';
 
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)

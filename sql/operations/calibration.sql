@@ -5,8 +5,8 @@
 -- vector, which is subtracted from every embedding that enters the database, of facts and of
 -- queries; callers send embeddings as the model returns them. Second, the two cosines that count as
 -- a similarity of 0.2, the default floor of the semantic arm, and of 0.7, from which facts are
--- linked; between and beyond them, similarity is linear. Everything that compares similarities gets
--- them from _similarity(): floors, links, near copies, relevance, the arms that follow hits. Third,
+-- similar; between and beyond them, similarity is linear. Everything that compares similarities
+-- gets them from _similarity(): floors, near copies, relevance, the arms that follow hits. Third,
 -- the weights of the other arms where a question has an embedding.
 --
 -- The constants of each model are in bank.calibrations; those of the model that a bank is searched
@@ -94,7 +94,7 @@ declare
   added    jsonb;
   old_mean halfvec;
   new_mean halfvec;
-  relinked bigint := 0;
+  rewritten bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   as_model := locked;
@@ -133,21 +133,9 @@ begin
                   else e.embedding + old_mean end - new_mean,
              e.embedding + old_mean)
     where  e.bank_id = calibrate_bank.bank and e.model = named;
+    get diagnostics rewritten = row_count;
   end if;
-  if not is_next and locked.embedding_dimensions is not null then
-    delete from pgrecall.link x
-    where  x.bank_id = calibrate_bank.bank and x.kind = 'semantic';
-    with unlinked as (
-      update pgrecall.memory m
-      set    is_linked = false
-      where  m.bank_id = calibrate_bank.bank and m.is_linked
-        and  exists (select from pgrecall.embedding e
-                     where  e.bank_id = calibrate_bank.bank and e.memory_id = m.memory_id)
-      returning 1
-    )
-    select count(*) into relinked from unlinked;
-  end if;
-  return relinked;
+  return rewritten;
 end;
 $$;
 comment on function pgrecall.calibrate_bank is
@@ -159,7 +147,6 @@ comment on function pgrecall.calibrate_bank is
 'similarities are cosines. "weights": {"lexical": 0.5}, which no command measures, are the weights '
 'of arms for a question with an embedding, where neither bank nor call sets others. null removes a '
 'calibration. Without "model" it is that of the bank; a bank without a model gets the one named. '
-'Stored embeddings are rewritten in place, and the semantic links of a bank with facts are '
-'removed: returns how many facts maintain() or link_pending() has to link again. A recall that '
+'Stored embeddings are rewritten in place where the mean changes; returns how many. A recall that '
 'runs meanwhile may compare embeddings from before and after. Errors: RC001, RC004, RC005 another '
 'model, or none, RC006, RC009 unknown arm, 22023.';

@@ -1,13 +1,13 @@
 -- Consolidation: merging near duplicates into one memory.
 --
 -- Two current memories are duplicates if they have the same type, key, time of occurrence,
--- entities, numbers and negations, and either the same text except for case and spaces, or a
--- semantic link of the required similarity. The memory of the most trusted source is kept; among
+-- entities, numbers and negations, and either the same text except for case and spaces, or
+-- embeddings of the required similarity. The memory of the most trusted source is kept; among
 -- equals, the one with the highest confidence, then the latest. The others end now and point to it,
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
--- Texts are grouped by sorting, and links are bounded for each memory, so that the work is n log n
--- in the memories of the bank.
+-- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
+-- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -19,7 +19,7 @@ set enable_nestloop = off
 set jit = off
 as $$
 declare
-  sources jsonb := (select b.source_trust from pgrecall.bank b where b.bank_id = _duplicates.bank);
+  owner pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   return query
   with current as materialized (
@@ -32,8 +32,8 @@ begin
                where  x.bank_id = _duplicates.bank and x.memory_id = m.memory_id
                order  by x.entity_id)) as likeness,
            row_number() over (
-             order by pgrecall_internal._trust(sources, m.source_id) desc, m.confidence desc,
-                      m.mentioned_at desc, m.memory_id desc) as place
+             order by pgrecall_internal._trust(owner.source_trust, m.source_id) desc,
+                      m.confidence desc, m.mentioned_at desc, m.memory_id desc) as place
     from   pgrecall.memory m
     cross  join lateral (
       select sha256(convert_to(lower(regexp_replace(
@@ -51,12 +51,16 @@ begin
     union all
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
-           least(a.place, b.place) as other_place, x.weight::double precision as similarity
-    from   pgrecall.link x
+           least(a.place, b.place) as other_place, x.similarity
+    from   pgrecall_internal._similar_memories(
+             owner,
+             array(select u.memory_id
+                   from (select c.memory_id, count(*) over (partition by c.likeness) as alike
+                         from   current c) as u
+                   where  u.alike > 1),
+             min_similarity) as x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
-    where  x.bank_id = _duplicates.bank and x.kind = 'semantic'
-      and  x.weight >= _duplicates.min_similarity
   ),
   -- Each points to its best duplicate, or to itself where there is none better.
   best as materialized (
@@ -138,12 +142,12 @@ end;
 $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
-'numbers and negations, and the same text except for case and spaces, or a semantic link of '
-'min_similarity; links have 0.7 or more. The memory of the most trusted source is kept; among '
-'equals, the one with the highest confidence, then the latest. The others end now and point to it, '
-'and their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; '
-'call it again until it returns none. unconsolidate() undoes a call, unsupersede() one group. '
-'Errors: RC001, 22023.';
+'numbers and negations, and the same text except for case and spaces, or a similarity of '
+'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'source is kept; among equals, the one with the highest confidence, then the latest. The others '
+'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
+'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
+'unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

@@ -90,8 +90,7 @@ declare
   locked pgrecall.bank;
   place  text;
   item   jsonb;
-  bare   bigint[];
-  ids    bigint[];
+  kept   bigint;
   worded bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
@@ -107,15 +106,6 @@ begin
       'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
   end if;
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
-  bare := array(
-    select (v.item ->> 'memory_id')::bigint
-    from   jsonb_array_elements(embeddings) as v(item)
-    where  not exists (
-             select from pgrecall.embedding e
-             where  e.bank_id = embed_store.bank
-               and  e.memory_id = (v.item ->> 'memory_id')::bigint
-               and  e.model = coalesce(locked.embedding_model, '') and e.kind = 'text')
-  );
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
     insert into pgrecall.embedding as s
@@ -145,16 +135,9 @@ begin
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
     where s.tokens is null and excluded.tokens is not null
-    returning s.memory_id
+    returning 1
   )
-  select coalesce(array_agg(s.memory_id), '{}') into ids from stored s;
-  -- Facts whose links were deferred are left to link_pending().
-  perform pgrecall_internal._link_memories(bank, array(
-    select m.memory_id from pgrecall.memory m
-    where  m.bank_id = embed_store.bank and m.memory_id = any (ids)
-      and  m.memory_id = any (bare) and m.is_linked
-    order  by m.memory_id
-  ));
+  select count(*) into kept from stored;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
              locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
@@ -168,7 +151,7 @@ begin
       where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
     ) as i;
   end if;
-  return cardinality(ids) + worded;
+  return kept + worded;
 end;
 $$;
 comment on function pgrecall.embed_store is
@@ -176,5 +159,4 @@ comment on function pgrecall.embed_store is
 '"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
 'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
 'those with an embedding unless they lack tokens that are given; then only the tokens are stored. '
-'New ones are linked by similarity, unless their links are deferred. Errors: RC001, RC003, RC004, '
-'RC005 another model, RC006.';
+'Errors: RC001, RC003, RC004, RC005 another model, RC006.';

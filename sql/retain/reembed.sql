@@ -4,8 +4,7 @@
 -- own model name. reembed_start() names the model; the caller then embeds the texts that
 -- reembed_pending() returns and passes them to reembed_store(), in batches, while the bank is read
 -- and written as before. reembed_finish() switches all searches to the new model in one update;
--- reembed_clean() removes the old embeddings in batches and replaces the semantic links that came
--- from them.
+-- reembed_clean() removes the old embeddings in batches.
 -- Every step can be called again: its state is in the columns next_model, next_dimensions and
 -- previous_model of table bank.
 
@@ -382,9 +381,8 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  locked   pgrecall.bank := pgrecall_internal._locked_bank(bank);
-  ids      bigint[];
-  relinked bigint[];
+  locked pgrecall.bank := pgrecall_internal._locked_bank(bank);
+  ids    bigint[];
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   ids := array(
@@ -404,23 +402,10 @@ begin
       limit  batch_size
     ) as l
   );
-  with gone as (
-    delete from pgrecall.embedding e
-    where  e.bank_id = reembed_clean.bank and e.memory_id = any (ids)
-      and  e.model <> coalesce(locked.embedding_model, '')
-      and  e.model is distinct from locked.next_model
-    returning e.memory_id, e.model, e.kind
-  )
-  select coalesce(array_agg(g.memory_id), '{}')
-  into   relinked
-  from   gone g
-  where  g.model = locked.previous_model and g.kind = 'text';
-
-  -- Semantic links of the old embeddings are replaced by those of the new ones.
-  delete from pgrecall.link x
-  where  x.bank_id = reembed_clean.bank and x.from_id = any (relinked) and x.kind = 'semantic';
-  perform pgrecall_internal._link_memories(bank, relinked);
-
+  delete from pgrecall.embedding e
+  where  e.bank_id = reembed_clean.bank and e.memory_id = any (ids)
+    and  e.model <> coalesce(locked.embedding_model, '')
+    and  e.model is distinct from locked.next_model;
   if cardinality(ids) = 0 then
     update pgrecall.bank b
     set    previous_model = null
@@ -431,5 +416,4 @@ end;
 $$;
 comment on function pgrecall.reembed_clean is
 'Removes the embeddings of other models than the bank''s own and the next one, of up to batch_size '
-'memories, and links those memories again whose semantic links came from them; returns how many '
-'memories. Call it until it returns 0. Errors: RC001, 22023.';
+'memories; returns how many memories. Call it until it returns 0. Errors: RC001, 22023.';

@@ -161,13 +161,13 @@ begin
   select bank.bank_id, _copy_parts.to_id as from_id, x.kind, x.to_id, x.weight
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.from_id = _copy_parts.from_id
-    and  x.kind not in ('semantic', 'temporal') and not changes ? 'links'
+    and  x.kind <> 'temporal' and not changes ? 'links'
     and  x.to_id <> _copy_parts.to_id
   union  all
   select bank.bank_id, x.from_id, x.kind, _copy_parts.to_id as to_id, x.weight
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.to_id = _copy_parts.from_id
-    and  x.kind not in ('semantic', 'temporal') and x.from_id <> _copy_parts.to_id
+    and  x.kind <> 'temporal' and x.from_id <> _copy_parts.to_id
   on conflict on constraint link_pkey do nothing;
   insert into pgrecall.embedding
          (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)

@@ -16,7 +16,7 @@ from psycopg import sql
 from pgrecall import IndexStep, SentenceTransformerEmbedder, wording
 from pgrecall.command import indexes, main, render
 from pgrecall.doctor import queries
-from sqlcalls import Connection, column, create, retain, value, waiting
+from sqlcalls import Connection, column, create, retain, similar, value, waiting
 from toys import save_embedder
 
 Run = Callable[..., tuple[int, str, str]]
@@ -462,11 +462,13 @@ def test_doctor_compares_vector_indexes_with_memory(
     assert advice.startswith("Raise shared_buffers")
 
 
-# Links
+# Similar facts
 
 
 @pytest.mark.parametrize("search", ["full", "binary", "leading"])
-def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, search: str) -> None:
+def test_what_is_similar_in_a_large_bank_is_asked_of_its_index(
+    run: Run, bank: Connection, search: str
+) -> None:
     settings = {"vector_search": search, "leading_dimensions": 1}
     bank.execute("select pgrecall.configure_bank('b', %s)", [json.dumps(settings)])
     run("index", "--apply")
@@ -475,7 +477,6 @@ def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, se
             "select sum(pg_stat_get_xact_numscans(c.oid)) from pg_class c"
             " where c.relname like 'embedding\\_hnsw%'"
         )
-        before = value(bank, scans)
         near, far = retain(
             bank,
             [
@@ -483,12 +484,13 @@ def test_a_large_bank_is_linked_through_its_index(run: Run, bank: Connection, se
                 {"text": "another kind", "fact_type": "event", "embedding": [-1, -2.1]},
             ],
         )
+        before = value(bank, scans)
+        found = similar(bank, near)
         assert value(bank, scans) > before
 
-    linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic' order by 1"
-    assert column(bank, linked, near) == column(
+    assert sorted(found) == column(
         bank,
         "select memory_id from pgrecall.memory where text in ('fact 1', 'fact 2', 'fact 3')"
         " order by 1",
     )
-    assert column(bank, linked, far) == []
+    assert similar(bank, far) == []

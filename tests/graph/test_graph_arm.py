@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from importlib import resources
 from itertools import pairwise
-from math import log, tanh
+from math import hypot, log, tanh
+from random import Random
 from typing import Any
 
 import psycopg
@@ -14,7 +15,17 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from pgrecall import EmbedderUnavailable, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
-from sqlcalls import Connection, call, create, ids, retain, value
+from sqlcalls import (
+    Connection,
+    build_planned,
+    call,
+    counted_scans,
+    create,
+    ids,
+    retain,
+    similar,
+    value,
+)
 
 
 def rarity(mentions: int, documents: int) -> float:
@@ -277,6 +288,44 @@ def test_neighbours_say_through_what_and_why(connection: Connection) -> None:
     }
     assert (first, "causes this") in {(row.neighbour_id, row.why) for row in back}
     assert call(connection, "neighbours", bank="b", memory_id=first, top_k=2) == found[:2]
+
+
+@pytest.mark.parametrize("indexed", [[], ["world"], ["world", "event"]])
+def test_the_five_nearest_in_meaning_are_neighbours(
+    connection: Connection, indexed: list[str]
+) -> None:
+    random = Random(1)
+    create(connection)
+    types = ["event"] * 15 + ["world"] * 20
+    call(connection, "configure_bank", bank="b", settings={
+        "hnsw_threshold": {0: 1000, 1: 16, 2: 10}[len(indexed)]})  # fmt: skip
+    facts: list[dict[str, Any]] = [
+        {"text": str(n), "embedding": [random.gauss(1, 0.6) for _ in range(8)], "fact_type": kind}
+        for n, kind in enumerate(types)
+    ]
+    memory_ids = retain(connection, facts)
+    far, alone = retain(connection, [{"text": "far", "embedding": [-1] * 8}, "no embedding"])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    assert len(build_planned(connection)) == len(indexed)
+
+    with counted_scans(connection) as scans:
+        found = [similar(connection, memory_id) for memory_id in memory_ids]
+
+    def cosine(a: list[float], b: list[float]) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True)) / hypot(*a) / hypot(*b)
+
+    assert sum(n for index, n in scans.items() if "hnsw" in index) == len(facts) * len(indexed)
+    for fact, memory_id, near in zip(facts, memory_ids, found, strict=True):
+        nearest = sorted(
+            (
+                (cosine(fact["embedding"], other["embedding"]), other_id)
+                for other, other_id in zip(facts, memory_ids, strict=True)
+                if other_id != memory_id
+            ),
+            reverse=True,
+        )
+        assert sorted(near) == sorted(other for share, other in nearest[:5] if share >= 0.7)
+    assert similar(connection, far) == similar(connection, alone) == []
 
 
 # path

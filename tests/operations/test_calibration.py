@@ -96,27 +96,27 @@ def answers(
     return found
 
 
-def links(connection: Connection, bank: str) -> list[tuple[Any, ...]]:
+def alike(connection: Connection, bank: str) -> list[tuple[Any, ...]]:
+    """Return the pairs of texts that are similar."""
     return rows(
         connection,
-        "select f.text, t.text, round(l.weight::numeric, 2) from pgrecall.link l"
-        " join pgrecall.memory f on f.bank_id = l.bank_id and f.memory_id = l.from_id"
-        " join pgrecall.memory t on t.bank_id = l.bank_id and t.memory_id = l.to_id"
-        " where l.bank_id = %s and l.kind = 'semantic' order by 1, 2",
+        "select m.text, n.text, round(n.weight::numeric, 2) from pgrecall.memory m"
+        " cross join lateral pgrecall.neighbours(m.bank_id, m.memory_id) as n"
+        " where m.bank_id = %s and n.via = 'semantic' order by 1, 2",
         bank,
     )
 
 
-def test_without_calibration_nothing_is_cut_and_everything_is_linked(banks: Connection) -> None:
+def test_without_calibration_nothing_is_cut_and_everything_is_alike(banks: Connection) -> None:
     assert all(len(found) == len(TEXTS) for found in answers(banks, "flat"))
-    assert len(links(banks, "flat")) == 5 * len(TEXTS)
+    assert len(alike(banks, "flat")) == 5 * len(TEXTS)
     assert all(len(found) < len(TEXTS) for found in answers(banks, "rest"))
-    assert 0 < len(links(banks, "rest")) < 3 * len(TEXTS)
+    assert 0 < len(alike(banks, "rest")) < 3 * len(TEXTS)
 
 
 def test_a_calibrated_bank_answers_as_if_there_were_no_common_part(banks: Connection) -> None:
     assert answers(banks, "right") == answers(banks, "rest") != answers(banks, "flat")
-    assert links(banks, "right") == links(banks, "rest")
+    assert alike(banks, "right") == alike(banks, "rest")
 
 
 @pytest.mark.parametrize(
@@ -186,20 +186,17 @@ def test_a_bank_with_facts_is_calibrated_in_place(banks: Connection, is_again: b
         calibrated(banks, "flat", {"model": "flat", "mean": [0.1] * 17, "low_cosine": 0.1,
                                    "high_cosine": 0.2})  # fmt: skip
 
-    assert calibrated(banks, "flat", FLAT) == (0 if is_again else len(TEXTS))
-    assert links(banks, "flat") == []
-    assert value(banks, "select pgrecall.link_pending('flat')") == len(TEXTS)
+    assert calibrated(banks, "flat", FLAT) == len(TEXTS)
     assert answers(banks, "flat") == answers(banks, "rest")
-    assert links(banks, "flat") == links(banks, "rest")
+    assert alike(banks, "flat") == alike(banks, "rest")
 
 
 def test_a_calibration_is_taken_back(banks: Connection) -> None:
-    before = answers(banks, "flat"), links(banks, "flat")
+    before = answers(banks, "flat"), alike(banks, "flat")
 
     calibrated(banks, "right", None)
-    banks.execute("select pgrecall.maintain('right')")
 
-    assert (answers(banks, "right"), links(banks, "right")) == before
+    assert (answers(banks, "right"), alike(banks, "right")) == before
     assert rows(
         banks,
         "select calibrations ? embedding_model, embedding_mean, low_cosine from pgrecall.bank"
@@ -211,10 +208,9 @@ def test_a_scale_alone_subtracts_nothing(banks: Connection) -> None:
     low, high = (HALF**2 * x + COMMON**2 for x in (0.2, 0.7))
 
     calibrated(banks, "flat", {"low_cosine": low, "high_cosine": high})
-    banks.execute("select pgrecall.maintain('flat')")
 
     assert answers(banks, "flat") == answers(banks, "rest")
-    assert links(banks, "flat") == links(banks, "rest")
+    assert alike(banks, "flat") == alike(banks, "rest")
 
 
 def test_a_mean_alone_leaves_cosines_as_they_are(banks: Connection) -> None:
@@ -255,14 +251,13 @@ def test_other_arms_weigh_what_they_do_beside_a_model(banks: Connection) -> None
 
 def test_weights_alone_leave_similarities_as_they_are(banks: Connection) -> None:
     calibrated(banks, "rest", {"model": "rest", "weights": {"semantic": 3}})
-    banks.execute("select pgrecall.maintain('rest')")
 
     weighed, plain = (
         [[(text, share) for text, _, share in found] for found in answers(banks, bank)]
         for bank in ("rest", "right")
     )
     assert weighed == plain
-    assert links(banks, "rest") == links(banks, "right")
+    assert alike(banks, "rest") == alike(banks, "right")
 
 
 def test_a_hypothetical_answer_is_centred_too(banks: Connection) -> None:
@@ -284,20 +279,6 @@ def test_a_hypothetical_answer_is_centred_too(banks: Connection) -> None:
         return [round(hit.score, 3) for hit in hits]
 
     assert scores("right") == scores("rest")
-
-
-def test_facts_linked_by_type_mean_the_same(banks: Connection) -> None:
-    """As they are where one of the types has an index."""
-    for bank in ("rest", "right", "flat"):
-        banks.execute("delete from pgrecall.link where bank_id = %s", [bank])
-        banks.execute(
-            "select pgrecall_internal._link_by_type(b, array['world'], '{}', array("
-            " select memory_id from pgrecall.memory where bank_id = b.bank_id))"
-            " from pgrecall.bank b where bank_id = %s",
-            [bank],
-        )
-
-    assert links(banks, "right") == links(banks, "rest") != links(banks, "flat")
 
 
 def test_known_facts_keep_their_embeddings(banks: Connection) -> None:
@@ -328,7 +309,7 @@ def test_the_next_model_is_calibrated_before_the_switch(banks: Connection) -> No
 
     found = answers(banks, "rest", is_flat=True, arms=["semantic"])
     assert found == answers(banks, "right", arms=["semantic"])
-    assert calibrated(banks, "rest", FLAT) == len(TEXTS) + 1
+    assert calibrated(banks, "rest", FLAT) == 0, "it has the same mean"
 
 
 def test_a_copy_has_the_calibration(banks: Connection) -> None:
@@ -445,7 +426,6 @@ def test_the_driver_gives_a_bank_what_it_measured(connection: Connection) -> Non
     recall.retain("b", SAMPLE[:6])
 
     assert recall.calibrate_bank("b", calibration) == 6
-    assert recall.maintain()
     assert recall.banks()[0].embedding_model == "flat"
     (hit, *_) = recall.recall("b", "text 4", arms=["semantic"])
     assert hit.text == "text 4"

@@ -86,7 +86,7 @@ def test_a_bulk_load_stores_what_retain_stores(recall: Recall, looked: Connectio
     assert done.linked == 60
     assert recall.pending_links("b") == 0
     assert state(looked, "b") == state(looked, "one by one")
-    assert value(looked, "select count(*) from pgrecall.link where bank_id = 'b'") > 60
+    assert value(looked, "select count(*) from pgrecall.link where bank_id = 'b'") > 0
 
 
 def test_every_arm_finds_a_fact_when_the_load_is_done(recall: Recall) -> None:
@@ -380,9 +380,9 @@ def test_who_does_not_own_the_tables_is_told_what_is_due(
         with Recall.connect(dsn, embedder=toy_embed, model="toy") as writer:
             done = writer.retain_bulk("b", map(fact, range(80)))
 
-        assert (done.new, done.indexed, done.linked, indexes(looked)) == (80, 0, 0, 0)
+        assert (done.new, done.indexed, done.linked, indexes(looked)) == (80, 0, 80, 0)
         assert "create index concurrently" in done.due[0]
-        assert recall.pending_links("b") == 80
+        assert recall.pending_links("b") == 0
     finally:
         looked.execute("drop role loader")
 

@@ -19,6 +19,7 @@ from sqlcalls import (
     refused,
     retain,
     rows,
+    similar,
     value,
 )
 from toys import toy_embed
@@ -292,7 +293,7 @@ def test_a_new_version_keeps_what_was_not_changed(connection: Connection) -> Non
     assert (new.memory_id, 1) in parts(connection, second)["from"]
 
 
-def test_a_new_text_has_no_old_embedding_and_is_linked_anew(connection: Connection) -> None:
+def test_a_new_text_has_no_old_embedding_and_other_neighbours(connection: Connection) -> None:
     create(connection)
     first, second = retain(connection, FULL, model="m")
 
@@ -306,8 +307,7 @@ def test_a_new_text_has_no_old_embedding_and_is_linked_anew(connection: Connecti
     assert parts(connection, bare.memory_id)["embedding"] == []
     assert [e[:2] for e in parts(connection, near.memory_id)["embedding"]] == [("m", "text")]
     assert near.entities == ["Ana"]
-    semantic = "select to_id from pgrecall.link where kind = 'semantic' and from_id = %s"
-    assert (first,) in rows(connection, semantic, near.memory_id)
+    assert first in similar(connection, near.memory_id)
     causal = "select from pgrecall.link where kind = 'caused_by' and from_id = %s"
     assert rows(connection, causal, near.memory_id) == []
     assert value(connection, "select pgrecall.pending_links('b')") == 0

@@ -28,6 +28,7 @@ from sqlcalls import (
     retain,
     rows,
     sent_statements,
+    similar,
     value,
     waiting,
 )
@@ -352,13 +353,12 @@ def test_the_first_embedding_by_name_pins_the_model_that_is_named(connection: Co
     assert status(connection)[:2] == ("old", 2)
 
 
-def test_links_are_those_of_the_banks_own_model(connection: Connection, bank: list[int]) -> None:
+def test_similar_are_those_of_the_banks_own_model(connection: Connection, bank: list[int]) -> None:
     start(connection)
 
     (new,) = retain(connection, [{"text": "x", "embeddings": {"old": [1, 0], "new": [1, 0]}}])
 
-    linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic' order by 1"
-    assert column(connection, linked, new) == [bank[0], bank[2]]
+    assert sorted(similar(connection, new)) == [bank[0], bank[2]]
 
 
 # The switch
@@ -387,23 +387,23 @@ def test_a_question_without_text_is_lost_only_when_told_so(connection: Connectio
     ]
 
 
-def test_cleaning_links_anew(connection: Connection, bank: list[int]) -> None:
+def test_similar_are_those_of_the_new_model_once_it_is_searched(
+    connection: Connection, bank: list[int]
+) -> None:
     # To the new model all facts but the first are alike.
-    links = (
-        "select from_id, to_id from pgrecall.link where kind = 'semantic' and from_id <> to_id"
-        " order by 1, 2"
-    )
-    before = rows(connection, links)
+    before = [similar(connection, memory_id) for memory_id in bank]
     start(connection, "new", 3)
     store(connection, {"memory_id": bank[0], "embedding": [1, 0, 0]})
     store(connection, *({"memory_id": n, "embedding": [0, 0, 1]} for n in bank[1:]))
+    meanwhile = [similar(connection, memory_id) for memory_id in bank]
     finish(connection)
     assert (status(connection)[4], status(connection)[8]) == ("old", 4)
 
     assert [clean(connection, 3), clean(connection, 3), clean(connection, 3)] == [3, 1, 0]
 
-    assert before == [(bank[n], bank[(n + 2) % 4]) for n in range(4)]
-    assert rows(connection, links) == [(a, b) for a in bank[1:] for b in bank[1:] if a != b]
+    assert before == meanwhile == [[bank[(n + 2) % 4]] for n in range(4)]
+    after = [sorted(similar(connection, memory_id)) for memory_id in bank]
+    assert after == [[], *([b for b in bank[1:] if a != b] for a in bank[1:])]
 
 
 def test_a_bank_whose_model_has_no_name_gets_one(connection: Connection) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from itertools import pairwise
-from random import Random
 from typing import Any
 
 import psycopg
@@ -13,11 +11,8 @@ import pytest
 
 from sqlcalls import (
     Connection,
-    build_planned,
-    call,
     column,
     contents,
-    counted_scans,
     recalled,
     retain,
     retained,
@@ -476,72 +471,6 @@ def test_a_key_leads_to_the_fact_that_still_holds(bank: Connection) -> None:
     assert links(bank) == {(source, "causes", old)}
 
 
-def test_facts_near_in_meaning_are_linked_and_far_ones_are_not(bank: Connection) -> None:
-    facts = [{"text": f"ana {n}", "embedding": [1, n / 100, 0]} for n in range(8)]
-    sam, *anas = retain(bank, [{"text": "sam", "embedding": SAM}, *facts])
-
-    found = rows(bank, "select from_id, to_id, weight from pgrecall.link where kind = 'semantic'")
-
-    assert {row[0] for row in found} == set(anas)
-    assert len(found) == 5 * len(anas)
-    assert all(sam != row[1] and 0.7 <= row[2] <= 1 for row in found)
-
-
-@pytest.mark.parametrize("counted", [10_000, 10_001])
-def test_each_way_to_look_for_neighbours_links_the_five_nearest(
-    bank: Connection, counted: int
-) -> None:
-    random = Random(1)
-    batches: list[list[dict[str, Any]]] = [
-        [
-            {
-                "text": f"{batch} {n}",
-                "embedding": [random.gauss(1, 0.6) for _ in range(8)],
-                "fact_type": random.choice(["world", "event"]),
-            }
-            for n in range(120)
-        ]
-        for batch in range(2)
-    ]
-    memory_ids: list[int] = []
-
-    # What the statistics say of the bank's size decides.
-    for batch in batches:
-        memory_ids += retain(bank, batch)
-        bank.execute("update pgrecall_internal.statistics set document_count = %s", [counted])
-
-    def cosine(a: list[float], b: list[float]) -> float:
-        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
-
-    first, second = batches
-    expected = set()
-    for n, (fact, memory_id) in enumerate(zip(first + second, memory_ids, strict=True)):
-        known = first if n < len(first) else first + second
-        near = sorted(
-            (
-                (cosine(fact["embedding"], other["embedding"]), other_id)
-                for other, other_id in zip(known, memory_ids, strict=False)
-                if other_id != memory_id
-            ),
-            reverse=True,
-        )
-        expected |= {(memory_id, "semantic", other) for score, other in near[:5] if score >= 0.7}
-    found = links(bank)
-    # Stored vectors are rounded: the fifth and the sixth may be as near as one another.
-    assert len(found ^ expected) <= 0.02 * len(expected)
-
-
-def test_neighbours_are_asked_of_the_index_of_a_large_bank(bank: Connection) -> None:
-    retain(bank, ({"text": str(n), "embedding": [n % 7, n % 5, 1]} for n in range(50)))
-    call(bank, "configure_bank", bank="b", settings={"hnsw_threshold": 10})
-    (index,) = build_planned(bank)
-
-    with counted_scans(bank) as scans:
-        retain(bank, [{"text": "x", "embedding": [1, 1, 1]}, {"text": "y", "embedding": [2, 3, 1]}])
-
-    assert scans[index] == 2
-
-
 def test_of_facts_of_one_time_each_is_linked_to_the_one_stored_before(bank: Connection) -> None:
     facts = [{"text": str(n), "occurred": "2026-03-05"} for n in range(30)]
 
@@ -590,10 +519,6 @@ def test_deferred_links_are_the_same_once_they_are_written(bank: Connection) -> 
                  join pgrecall.memory b on b.memory_id = l.to_id
                  where l.bank_id = %s and l.kind = 'temporal' order by 1, 2, 3"""
     assert rows(bank, by_text, "b") == rows(bank, by_text, "now") != []
-    assert (
-        value(bank, "select count(*) from pgrecall.link where bank_id = 'b' and kind = 'semantic'")
-        == 9 * 5
-    )
 
 
 # Found again

@@ -22,6 +22,7 @@ from sqlcalls import (
     refused,
     retain,
     rows,
+    similar,
     value,
 )
 from toys import toy_embed
@@ -280,8 +281,7 @@ def test_what_has_no_embedding_is_listed_until_it_has(connection: Connection) ->
     assert pending(connection) == []
     vectors = "select embedding::text from pgrecall.embedding where memory_id = %s"
     assert value(connection, vectors, without[0]) == "[0.89990234,0.099975586]"
-    linked = "select to_id from pgrecall.link where from_id = %s and kind = 'semantic'"
-    assert column(connection, linked, without[0]) == [with_one]
+    assert similar(connection, without[0]) == [with_one]
 
 
 def test_the_first_embedding_pins_the_model(connection: Connection) -> None:
@@ -297,18 +297,6 @@ def test_the_first_embedding_pins_the_model(connection: Connection) -> None:
     wrong = "embeddings[0].embedding: expected 3 dimensions, not 2"
     with refused(connection, "RC004", wrong, "same model"):
         store(connection, (second, [1, 0]))
-
-
-def test_deferred_links_stay_deferred(connection: Connection) -> None:
-    create(connection)
-    retain(connection, [{"text": "a", "embedding": [1, 0]}], model="m")
-    (late,) = retain(connection, ["b"], link="deferred")
-
-    store(connection, (late, [1, 0]))
-
-    assert value(connection, "select count(*) from pgrecall.link where kind = 'semantic'") == 0
-    assert value(connection, "select pgrecall.link_pending('b')") == 1
-    assert value(connection, "select count(*) from pgrecall.link where kind = 'semantic'") == 1
 
 
 # From Python

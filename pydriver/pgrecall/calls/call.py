@@ -15,12 +15,12 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from psycopg import DataError
-from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap
+from psycopg import DataError, adapters
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import AdaptersMap, Loader
 from psycopg.errors import UndefinedColumn
+from psycopg.pq import Format
 from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
-from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.range import Range
 
 from pgrecall.calls.values import checked
@@ -58,19 +58,26 @@ class Call(Generic[Row, Result]):
     is_repeatable: bool = True
 
 
-class _TimeLoader(TimestamptzLoader):
+class _TimeLoader(Loader):
     """Reads a time; None for what Python has no datetime for: infinity, years before 1."""
 
-    def load(self, data: Buffer) -> datetime | None:  # type: ignore[override]
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        # psycopg's own: where it is compiled it is several times as fast, and cannot be a base.
+        kind = adapters.get_loader(oid, Format.TEXT)
+        assert kind is not None
+        self._read: Callable[[Buffer], datetime] = kind(oid, context).load
+
+    def load(self, data: Buffer) -> datetime | None:
         try:
-            return super().load(data)
+            return self._read(data)
         except DataError:
             return None
 
 
-def adapt(adapters: AdaptersMap) -> None:
+def adapt(own: AdaptersMap) -> None:
     """Read times that Python cannot represent as None instead of failing."""
-    adapters.register_loader("timestamptz", _TimeLoader)
+    own.register_loader("timestamptz", _TimeLoader)
 
 
 def limit_time(seconds: float) -> Call[Any, None]:
@@ -194,17 +201,19 @@ def row_of(kind: type[Record]) -> BaseRowFactory[Record]:
 
     def factory(cursor: Any) -> Callable[[Sequence[Any]], Record]:
         known = _names(kind)
-        columns = [
-            (place, column.name)
-            for place, column in enumerate(cursor.description or ())
-            if column.name in known
-        ]
+        columns = [each for each in enumerate(column_names(cursor)) if each[1] in known]
         missing = needed.difference(name for _, name in columns)
         if missing:
             raise UndefinedColumn(f"pgrecall returned no {', '.join(sorted(missing))}")
         return lambda values: kind(**{name: values[place] for place, name in columns})
 
     return factory
+
+
+def column_names(cursor: Any) -> list[str]:
+    """Return the names of a result's columns; its description would look up their types too."""
+    found = cursor.pgresult
+    return [found.fname(place).decode() for place in range(found.nfields)] if found else []
 
 
 @cache

@@ -13,6 +13,7 @@ from pgrecall.calls.call import (
     Call,
     call_records,
     call_value,
+    column_names,
     made_of,
     named_arguments,
     period_of,
@@ -217,7 +218,7 @@ _MEMORY_LISTS = ("tags", "entities", "ended_entities", "ended_relations")
 
 def memory_row(cursor: Any) -> Callable[[Sequence[Any]], Memory]:
     """Convert rows to memories."""
-    names = [column.name for column in cursor.description or ()]
+    names = column_names(cursor)
 
     def row(values: Sequence[Any]) -> Memory:
         column = dict(zip(names, values, strict=True))

@@ -13,6 +13,7 @@ from pgrecall.calls.call import (
     call_record,
     call_records,
     call_value,
+    column_names,
     made_of,
     named_arguments,
     period_of,
@@ -173,7 +174,7 @@ def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep,
 def _answer_row(
     cursor: Any,
 ) -> Callable[[Sequence[Any]], tuple[Hit | None, list[ArmReport]]]:
-    names = [column.name for column in cursor.description or ()]
+    names = column_names(cursor)
 
     def row(values: Sequence[Any]) -> tuple[Hit | None, list[ArmReport]]:
         column = dict(zip(names, values, strict=True))

@@ -247,8 +247,7 @@ def _retain_bulk(options: SimpleNamespace, console: Console) -> int:
     if done.due:
         fail(
             f"{len(done.due):,} indexes are due, which only the owner of the tables can build",
-            f"Run as owner: {own_command('index', options.bank, '--apply')};"
-            f" then: {own_command('link', options.bank)}",
+            f"Run as owner: {own_command('index', options.bank, '--apply')}",
         )
     if done.refused:
         return fail(

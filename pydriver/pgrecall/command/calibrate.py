@@ -27,17 +27,15 @@ def calibrate_model(options: SimpleNamespace, console: Console) -> int:
         print_json(console, found.as_json())
         return 0
     with Recall.connect(options.dsn, embedder=None) as recall:
-        relinked = recall.calibrate_bank(options.bank, found)
-        while recall.maintain(options.bank):
-            pass
+        rewritten = recall.calibrate_bank(options.bank, found)
     print_done(
         options,
         console,
         f'bank "{options.bank}": cosines of {found.low_cosine:.3f} and {found.high_cosine:.3f}'
-        f" count as 0.2 and 0.7; {relinked:,} facts were relinked",
+        f" count as 0.2 and 0.7; {rewritten:,} embeddings were rewritten",
         bank_id=options.bank,
         calibration=found.as_json(),
-        relinked=relinked,
+        rewritten=rewritten,
     )
     return 0
 

@@ -1,0 +1,91 @@
+-- The facts nearest in meaning to given ones: similar facts of neighbours() and neighbourhood(),
+-- and what consolidate() compares.
+--
+-- They are searched for when they are asked for. Stored as links they cost more than all else that
+-- is written of a fact, and a recall does not follow them (bench/TRIED.md).
+create or replace function pgrecall_internal._similar_memories(
+  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
+returns table (from_id bigint, to_id bigint, similarity double precision)
+language plpgsql stable parallel safe rows 5
+set search_path from current
+set jit = off
+-- Each branch has one right plan, which must not depend on statistics.
+set enable_seqscan = off
+set enable_sort = off
+set hnsw.ef_search = 40
+set hnsw.iterative_scan = relaxed_order
+as $$
+declare
+  fact_types text[] := pgrecall_internal._fact_types(bank.bank_id, null);
+  hnsw_types text[];
+begin
+  if bank.embedding_dimensions is null or memory_ids = '{}' then
+    return;
+  end if;
+  hnsw_types := (pgrecall_internal._indexed_types(bank, fact_types)).indexed;
+  -- An index over whole vectors returns the nearest in order. An index over signs or leading
+  -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
+  -- index only where the statement contains its constants and its expression literally.
+  if bank.vector_search <> 'full' then
+    perform set_config('hnsw.ef_search', '100', true);
+  end if;
+  return query execute format(
+    $sql$
+      select v.memory_id, n.memory_id, least(n.similarity, 1)
+      from   unnest($2) as f(memory_id)
+      cross  join lateral (
+        select e.memory_id, e.embedding
+        from   pgrecall.embedding e
+        where  e.bank_id = $1 and e.memory_id >= f.memory_id and e.model = $3 and e.kind = 'text'
+        order  by e.memory_id
+        limit  1
+      ) as v
+      cross  join lateral (
+        select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
+        from   (%s) as u
+        order  by u.distance, u.memory_id desc
+        limit  5
+      ) as n
+      where  v.memory_id = f.memory_id and n.similarity >= $6
+    $sql$,
+    concat_ws(
+      E'\nunion all\n',
+      pgrecall_internal._union_all(
+        format(
+          $sql$
+            select x.memory_id, x.embedding <=> v.embedding as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
+              order  by %s %s %s
+              limit  %s
+            ) as x
+          $sql$,
+          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
+                                        'hashtextextended({fact_type}, 0)',
+                                        'hashtextextended($3, 0)'),
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
+          case bank.vector_search when 'full' then 5 else 50 end),
+        hnsw_types),
+      pgrecall_internal._union_all(
+        $sql$
+          select e.memory_id, e.embedding <=> v.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
+            and  e.kind = 'text' and e.memory_id <> v.memory_id
+          order  by 2
+          limit  5
+        $sql$,
+        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
+  )
+  using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
+        bank.high_cosine, min_similarity;
+end;
+$$;
+comment on function pgrecall_internal._similar_memories is
+'Of each memory the 5 most similar, those of min_similarity or more: by HNSW index where there is '
+'one, exactly in the other fact types.';
