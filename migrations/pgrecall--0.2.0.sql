@@ -8575,8 +8575,8 @@ comment on function pgrecall.message_arm is
 -- The facts nearest in meaning to given ones: similar facts of neighbours() and neighbourhood(),
 -- and what consolidate() compares.
 --
--- They are searched for when they are asked for. Stored as links they cost more than all else that
--- is written of a fact, and a recall does not follow them (bench/TRIED.md).
+-- They are searched for on request. As stored links they cost more than everything else that is
+-- written for a fact, and a recall does not follow them (bench/TRIED.md).
 create or replace function pgrecall_internal._similar_memories(
   bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
 returns table (from_id bigint, to_id bigint, similarity double precision)
@@ -8661,7 +8661,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similar_memories is
-'Of each memory the 5 most similar, those of min_similarity or more: by HNSW index where there is '
+'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
 'one, exactly in the other fact types.';
 
 -- graph/path.sql
@@ -9189,9 +9189,9 @@ begin atomic
   ) as w;
 end;
 comment on function pgrecall_internal._relation_words is
-'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}. The '
-'numbers are rows of _relation_rows(). It is an eighth the size of default_relation_words(), '
-'because the first recall of a session has to build it.';
+'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
+'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
+'recall of a session makes it.';
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -9272,7 +9272,7 @@ begin
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
     cross  join lateral (
-      -- The lexicon is a constant of the plan: it is built once a session and looked up by key.
+      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
       select pgrecall_internal._relation_words() -> p.word as known
       offset 0
     ) as w
@@ -10120,7 +10120,7 @@ begin
        limit  25)
     ) as x
     union all
-    -- Of where it begins alone: a search for each of many nodes would be slow.
+    -- Only of the memory where the graph begins: a search for each of many nodes would be slow.
     select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
     from   pgrecall_internal._similar_memories(
              bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
@@ -10189,7 +10189,7 @@ begin
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
                         = (x.from_kind, x.from_id, x.kind, x.to_kind, x.to_id))
-      -- Relations and causes say more than mentions, and these more than likeness.
+      -- Relations and causes say more than mentions, and mentions more than similarity.
       order  by case when x.from_kind = 'entity' then 0
                      when x.kind = 'semantic' then 3
                      when x.kind = 'temporal' then 4
@@ -14380,11 +14380,10 @@ comment on function pgrecall.memory_details is
 -- Missing embeddings: of facts that were written in SQL, or without an embedder.
 --
 -- A fact is stored without an embedding where the caller has none; all arms but the semantic one
--- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
--- memories by similarity, as retain() would have done. Both work in batches on any number of
--- memories and keep no state: what has an embedding is not listed, so they go on after an
--- interruption. Questions are always stored with their embeddings; a change of model is in
--- retain/reembed.sql.
+-- find it. embed_pending() lists such texts, and embed_store() stores their embeddings. Both work
+-- in batches on any number of memories and keep no state: a text with an embedding is not listed,
+-- so that they continue after an interruption. Questions are always stored with their embeddings. A
+-- change of model is in retain/reembed.sql.
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text

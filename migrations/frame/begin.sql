@@ -1,14 +1,15 @@
 -- How every upgrade script begins. The database must hold release {before}, and everything happens
--- in one transaction, one upgrade at a time. What a former release installed as members of the
--- extension is released from it. The functions that the deltas remove, and all private ones, are
--- dropped; the script makes the private ones anew. Whatever of the users stands on a function that
--- goes is named in an error first, with the statements that make it again, so nothing of theirs is
--- lost; where pgrecall.recreate_dependents is on, views are dropped here and made again by end.sql.
--- Owners and grants of all
--- functions are written down here and applied again by end.sql to the functions of the same names.
--- The schema pgrecall_upgrade holds the helpers and goes with the last statement.
--- First of all: where others may create functions in a schema of the caller's path, one whose
--- arguments fit better would be called instead of that of PostgreSQL, with the caller's rights.
+-- in one transaction, one upgrade at a time. Objects that a former release installed as members of
+-- the extension are released from it. The functions that the deltas remove, and all private
+-- functions, are dropped; the script creates the private ones again. If objects of users depend on
+-- a function that is dropped, an error names them, with the statements that create them again,
+-- before anything is lost. Where pgrecall.recreate_dependents is on, views are dropped here and
+-- created again by end.sql. Owners and grants of all functions are stored here; end.sql applies
+-- them to the functions of the same names. The schema pgrecall_upgrade holds the helpers, and the
+-- last statement drops it.
+-- This comes first: where others may create functions in a schema of the caller's path, a function
+-- whose arguments fit better would be called instead of that of PostgreSQL, with the caller's
+-- rights.
 do $upgrade$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -59,7 +60,7 @@ begin
       hint    = 'Run it with: psql -1 -v ON_ERROR_STOP=1 -f';
   end if;
 
-  -- The deltas take an index that is there already for one that was made beforehand.
+  -- The deltas take an existing index for one that was created beforehand.
   select i.indexrelid::regclass::text
   into   broken
   from   pg_index i
@@ -77,19 +78,20 @@ begin
       hint    = format('Wait for the build to end, or drop the index: drop index %s;', broken);
   end if;
 
-  -- Loads the library of pgvector: before, only a superuser makes a function that sets hnsw.*.
+  -- Loads the library of pgvector. Without it, only a superuser may create a function that sets
+  -- hnsw.*.
   execute 'select ''[1]''::halfvec';
 
   create schema pgrecall_upgrade;
 end;
 $upgrade$;
 
--- Bodies were checked when the release was tested. Unchecked, they are stored in half the time,
--- which is time in which tables are locked.
+-- Bodies were checked when the release was tested. Without checks they are stored in half the time,
+-- during which tables are locked.
 set local check_function_bodies = off;
 
--- Members of the extension outside pgrecall_setup become objects like any others: a table that is
--- a member is dumped without its definition, its indexes and its policies.
+-- Members of the extension outside pgrecall_setup become ordinary objects: a member table is dumped
+-- without its definition, indexes and policies.
 do $upgrade$
 declare
   extension constant oid := (select x.oid from pg_extension x where x.extname = 'pgrecall');
@@ -130,8 +132,9 @@ begin
 end;
 $upgrade$;
 
--- Every function as it was, but for those that PostgreSQL made with a type, such as the constructor
--- of a range. place tells a row of the catalog that is written anew from one that is left alone.
+-- Every function as it was, except those that PostgreSQL created with a type, such as the
+-- constructor of a range. place distinguishes a row of the catalog that is rewritten from one that
+-- is left alone.
 create table pgrecall_upgrade.former as
 select p.oid as function_id, p.proname as name, p.proowner as owner, p.proacl as acl,
        p.ctid as place, n.nspname = 'pgrecall_internal' or p.proname like '\_%' as is_private
@@ -146,7 +149,7 @@ and    not exists (
          and    d.deptype = 'i'
        );
 
--- What the tables, types, casts and views of pgrecall itself are made of, which stays.
+-- Functions that tables, types, casts and views of pgrecall itself use: these stay.
 create function pgrecall_upgrade.is_state(class_id oid, object_id oid)
 returns boolean
 language plpgsql stable
@@ -181,7 +184,7 @@ begin
 end;
 $upgrade$;
 
--- The objects of others that stand on these, directly or through one another, as type and name.
+-- The objects of users that depend on these, directly or indirectly, as type and name.
 create function pgrecall_upgrade.dependents(class_id oid, object_ids oid[], column_number integer)
 returns setof text
 language plpgsql stable
@@ -201,7 +204,7 @@ begin
     and    d.refobjid = x.object_id
     and    (x.column_number = 0 or d.refobjsubid = x.column_number)
     left   join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-    -- The row type of a view hangs on it internally; what hangs on the type is found so.
+    -- The row type of a view depends on the view internally; this finds what depends on the type.
     where  (d.deptype = 'n' or (d.classid = 'pg_type'::regclass and d.deptype = 'i'))
     and    not pgrecall_upgrade.is_state(d.classid, d.objid)
     and    not exists (
@@ -220,7 +223,7 @@ begin
 end;
 $upgrade$;
 
--- What makes views and materialized views again, those first that others stand on.
+-- The statements that create views and materialized views again, in the order of dependence.
 create table pgrecall_upgrade.recreation (
   n         integer generated always as identity,
   view_id   oid,
@@ -240,7 +243,7 @@ begin
     cross  join lateral pg_identify_object('pg_class'::regclass, c.oid, 0) i
     where  c.relkind in ('v', 'm')
     and    format('%s %s', i.type, i.identity) = any (names)
-    -- These would have to be made again as well.
+    -- These would have to be created again, too.
     and    not exists (select from pg_trigger t where t.tgrelid = c.oid)
     and    not exists (select from pg_attrdef a where a.adrelid = c.oid)
     and    not exists (select from pg_rewrite r
@@ -350,7 +353,7 @@ begin
     order  by 1
   );
   perform pgrecall_upgrade.note_views(theirs);
-  -- Over a column that goes no view can be made again as it was.
+  -- A view over a dropped column cannot be created again.
   are_views := cardinality(theirs) = (
     select count(distinct r.view_id) from pgrecall_upgrade.recreation r
   ) and not exists (
@@ -389,7 +392,7 @@ begin
                          '--recreate-dependents, or: set pgrecall.recreate_dependents = on;' end);
   end if;
 
-  -- A function that stays lets go of what is dropped: the script gives it its new body.
+  -- A function that stays no longer uses what is dropped: the script gives it its new body.
   for part in
     select p.oid::regprocedure as function, p.pronamespace::regnamespace as schema, p.proname,
            pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result
@@ -412,7 +415,7 @@ begin
     );
   end loop;
 
-  -- One statement drops them in whatever order they need.
+  -- One statement drops them in any order that they need.
   if doomed <> '{}' then
     execute 'drop function ' || array_to_string(doomed::regprocedure[], ', ');
   end if;

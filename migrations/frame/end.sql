@@ -1,13 +1,13 @@
 -- How every upgrade script ends: private functions that the new release no longer has are dropped,
--- each function gets the owner and the grants of the one of the same name before it, and the
--- views that begin.sql dropped are made again, and the helpers go.
+-- each function gets the owner and grants of the former function of its name, the views that
+-- begin.sql dropped are created again, and the helpers are dropped.
 do $upgrade$
 declare
   part record;
   change record;
 begin
   loop
-    -- One at a time: what stood on it may go next.
+    -- One at a time: functions that depended on it may be dropped next.
     select p.oid::regprocedure as function
     into   part
     from   pg_proc p

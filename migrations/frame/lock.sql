@@ -1,7 +1,7 @@
--- What comes before the part of an upgrade that locks tables against readers. All tables are locked
--- at once or not at all: whoever holds one up is waited for 50 ms, then what was got is let go and
--- tried again, so that readers never queue up behind a lock that is only waited for. After 20 times
--- the upgrade gives up: nothing has changed then, and it can be run again.
+-- This comes before the part of an upgrade that locks tables against readers. All tables are locked
+-- at once or not at all: after waiting 50 ms for a table in use, all locks are released and tried
+-- again, so that readers never queue behind a lock that is only requested. After 20 attempts the
+-- upgrade gives up; nothing has changed then, and it can be run again.
 do $upgrade$
 declare
   patience constant integer := 50;  -- milliseconds

@@ -1,6 +1,6 @@
--- All that the extension owns: a function that runs the scripts of the other routes. Tables,
--- functions and types of pgrecall are no members of the extension, so every mode of pg_dump carries
--- them, with the indexes and policies made later, like those of any other schema.
+-- The extension owns only a function that runs the scripts of the other routes. Tables, functions
+-- and types of pgrecall are not members of the extension, so every mode of pg_dump dumps them like
+-- those of any other schema, with the indexes and policies that were added later.
 do $setup$
 begin
   if not exists (
@@ -47,7 +47,7 @@ begin
   end case;
 exception
   when others then
-    -- The same error again, without its context: that is a whole script.
+    -- Raises the same error without its context, which is a whole script.
     get stacked diagnostics
       code = returned_sqlstate, message = message_text,
       detail = pg_exception_detail, hint = pg_exception_hint;

@@ -71,7 +71,7 @@ begin
        limit  25)
     ) as x
     union all
-    -- Of where it begins alone: a search for each of many nodes would be slow.
+    -- Only of the memory where the graph begins: a search for each of many nodes would be slow.
     select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
     from   pgrecall_internal._similar_memories(
              bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
@@ -140,7 +140,7 @@ begin
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
                         = (x.from_kind, x.from_id, x.kind, x.to_kind, x.to_id))
-      -- Relations and causes say more than mentions, and these more than likeness.
+      -- Relations and causes say more than mentions, and mentions more than similarity.
       order  by case when x.from_kind = 'entity' then 0
                      when x.kind = 'semantic' then 3
                      when x.kind = 'temporal' then 4

@@ -1,8 +1,8 @@
 -- The facts nearest in meaning to given ones: similar facts of neighbours() and neighbourhood(),
 -- and what consolidate() compares.
 --
--- They are searched for when they are asked for. Stored as links they cost more than all else that
--- is written of a fact, and a recall does not follow them (bench/TRIED.md).
+-- They are searched for on request. As stored links they cost more than everything else that is
+-- written for a fact, and a recall does not follow them (bench/TRIED.md).
 create or replace function pgrecall_internal._similar_memories(
   bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
 returns table (from_id bigint, to_id bigint, similarity double precision)
@@ -87,5 +87,5 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._similar_memories is
-'Of each memory the 5 most similar, those of min_similarity or more: by HNSW index where there is '
+'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
 'one, exactly in the other fact types.';

@@ -231,9 +231,9 @@ begin atomic
   ) as w;
 end;
 comment on function pgrecall_internal._relation_words is
-'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}. The '
-'numbers are rows of _relation_rows(). It is an eighth the size of default_relation_words(), '
-'because the first recall of a session has to build it.';
+'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
+'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
+'recall of a session makes it.';
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -314,7 +314,7 @@ begin
       from   generate_series(1, cardinality(words) - 2) as f(n)
     ) as p
     cross  join lateral (
-      -- The lexicon is a constant of the plan: it is built once a session and looked up by key.
+      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
       select pgrecall_internal._relation_words() -> p.word as known
       offset 0
     ) as w

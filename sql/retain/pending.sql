@@ -1,11 +1,10 @@
 -- Missing embeddings: of facts that were written in SQL, or without an embedder.
 --
 -- A fact is stored without an embedding where the caller has none; all arms but the semantic one
--- find it. embed_pending() lists such texts, embed_store() takes their embeddings and links the
--- memories by similarity, as retain() would have done. Both work in batches on any number of
--- memories and keep no state: what has an embedding is not listed, so they go on after an
--- interruption. Questions are always stored with their embeddings; a change of model is in
--- retain/reembed.sql.
+-- find it. embed_pending() lists such texts, and embed_store() stores their embeddings. Both work
+-- in batches on any number of memories and keep no state: a text with an embedding is not listed,
+-- so that they continue after an interruption. Questions are always stored with their embeddings. A
+-- change of model is in retain/reembed.sql.
 create or replace function pgrecall.embed_pending(
   bank text, from_id bigint default 0, batch_size integer default 1000)
 returns setof pgrecall.pending_text

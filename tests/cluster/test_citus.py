@@ -1,7 +1,7 @@
 """pgrecall distributed by Citus: the same calls, each on the worker of its bank.
 
 PGRECALL_CITUS_DSN names the coordinator, as superuser, of a cluster with two workers or more that
-can be reached from here; ``bench/scale/citus.py --checkout DIR --serve`` starts one. The
+can be reached from here; ``python -m bench.scale.citus --checkout DIR --serve`` starts one. The
 tests make a database of their own on each node. What workers are asked shows in Citus' log.
 """
 
@@ -41,7 +41,7 @@ from toys import toy_embed
 DSN = os.environ.get("PGRECALL_CITUS_DSN", "")
 pytestmark = pytest.mark.skipif(
     not DSN,
-    reason="PGRECALL_CITUS_DSN names no coordinator; bench/scale/citus.py --serve",
+    reason="PGRECALL_CITUS_DSN names no coordinator; python -m bench.scale.citus --serve",
 )
 DIMENSIONS = len(toy_embed(["any"])[0])
 RECALL = "select text from pgrecall.hybrid_recall('a', 'Who leads Atlas?', '[1,0]')"
