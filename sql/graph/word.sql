@@ -232,7 +232,17 @@ end;
 comment on function pgrecall_internal._relation_words is
 'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
 'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
-'recall of a session makes it.';
+'recall of a session reads it.';
+
+-- From here on the function is its value: computed by the first recall of each session it took a
+-- fifteenth of that recall.
+do $$
+begin
+  execute format(
+    'create or replace function %s() returns jsonb language sql immutable parallel safe '
+    'return %L::jsonb', 'pgrecall_internal._relation_words', pgrecall_internal._relation_words());
+end;
+$$;
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
