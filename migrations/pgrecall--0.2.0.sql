@@ -6446,31 +6446,31 @@ comment on function pgrecall.query_entities is
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. Errors: RC001.';
 
-create or replace function pgrecall.without_names(bank text, query text)
+create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
 returns text
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  searched pgrecall.bank := pgrecall_internal._bank(bank);
-  rare     bigint := coalesce((
-    select s.document_count / 20
-    from   pgrecall_internal.statistics s
-    where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
-  names    pgrecall_internal.named_entity[];
-  span     record;
-  kept     text := '';
-  upto     integer := 0;  -- up to here all is kept or left out
+  rare  bigint;
+  names pgrecall_internal.named_entity[];
+  span  record;
+  kept  text := '';
+  upto  integer := 0;  -- up to here all is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
   names := array(
     select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
              ::pgrecall_internal.named_entity
-    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n);
+    from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
-    return without_names.query;
+    return _without_names.query;
   end if;
+  rare := coalesce((
+    select s.document_count / 20
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
   for span in
     select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
            n.ends_at + coalesce(length((
@@ -6481,13 +6481,13 @@ begin
     from   unnest(names) as n
     cross  join lateral (
       select from pgrecall.entity e
-      where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
+      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
         -- A rare name is what the question is about: an embedding of the rest finds anything. A
         -- name that every twentieth fact mentions distinguishes nothing.
         and  (select count(*)
               from (
                 select from pgrecall.mention m
-                where  m.bank_id = without_names.bank
+                where  m.bank_id = bank.bank_id
                   and  m.entity_id between n.entity_id and n.entity_id
                 limit  rare + 1
               ) as bounded) > rare
@@ -6505,7 +6505,7 @@ begin
     upto := greatest(upto, span.ends_at);
   end loop;
   if upto = 0 then
-    return without_names.query;
+    return _without_names.query;
   end if;
   kept := kept || substr(query, upto + 1);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
@@ -6513,10 +6513,21 @@ begin
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
   kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
   -- Only stop words are left ("Who is?"): an embedding of them would match anything.
-  if to_tsvector(searched.text_search_config::regconfig, kept) = '' then
-    return without_names.query;
+  if to_tsvector(bank.text_search_config::regconfig, kept) = '' then
+    return _without_names.query;
   end if;
   return kept;
+end;
+$$;
+comment on function pgrecall_internal._without_names is 'Worker of without_names().';
+
+create or replace function pgrecall.without_names(bank text, query text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return pgrecall_internal._without_names(pgrecall_internal._bank(bank), query);
 end;
 $$;
 comment on function pgrecall.without_names is
@@ -7972,6 +7983,99 @@ comment on function pgrecall_internal._slack_after is
 'Slack after a window: 7 days plus three quarters of its length, at most 30 days of that. The '
 'slack before a window is 3 days.';
 
+create or replace function pgrecall_internal._proximity(
+  occurred tstzrange, during tstzrange, slack interval)
+returns double precision
+language sql immutable parallel safe
+-- Facts that begin, end or lie in the window precede those that only span it.
+return case
+  when occurred && during then
+    case when (lower(occurred) < lower(during) or lower(occurred) = '-infinity')
+          and (upper(occurred) > upper(during) or upper(occurred) = 'infinity')
+         then 0.5 else 1 end
+  when occurred << during
+    then 0.9 - 0.9 * date_part('epoch', lower(during) - upper(occurred)) / 259200
+  else 0.9 - 0.9 * date_part('epoch', lower(occurred) - upper(during)) / date_part('epoch', slack)
+end;
+comment on function pgrecall_internal._proximity is
+'How near an occurrence is to a window: 1 inside, falling from 0.9 to 0 at the end of the slack on '
+'either side, 0.5 where it only spans the window.';
+
+create or replace function pgrecall_internal._occurred_near(
+  request pgrecall_internal.request, during tstzrange, slack interval,
+  out memory_ids bigint[], out scores double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Each branch has one right plan, which must not depend on statistics.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  bank      constant text := (request.bank).bank_id;
+  low       constant double precision := (request.bank).low_cosine;
+  high      constant double precision := (request.bank).high_cosine;
+  searched  constant text := coalesce((request.bank).embedding_model, '');
+begin
+  with near as materialized (
+    select u.memory_id, pgrecall_internal._proximity(u.occurred, during, slack) as proximity
+    from   unnest(request.fact_types) as t(fact_type)
+    cross  join lateral (
+      (select m.memory_id, m.occurred
+       from   pgrecall.memory m
+       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
+         and  lower(m.occurred) < upper(during)
+         and  upper(m.occurred) > lower(during) - interval '3 days'
+         and  m.valid_from <= request.as_of
+         and  (m.valid_to is null or m.valid_to > request.as_of)
+       order  by lower(m.occurred) desc
+       limit  1000)
+      union  all
+      (select m.memory_id, m.occurred
+       from   pgrecall.memory m
+       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
+         and  lower(m.occurred) >= upper(during) and lower(m.occurred) < upper(during) + slack
+         and  m.valid_from <= request.as_of
+         and  (m.valid_to is null or m.valid_to > request.as_of)
+       order  by lower(m.occurred)
+       limit  300)
+    ) as u
+  ),
+  alike as (
+    -- Vectors are read in one scan: one for each memory takes four times as long.
+    select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+    from (
+      select x.memory_id, x.proximity, null::double precision as cosine
+      from   near x
+      where  x.proximity > 0
+      union all
+      select e.memory_id, null, 1 - (e.embedding <=> request.embedding)
+      from   pgrecall.embedding e
+      where  request.embedding is not null and e.bank_id = bank and e.model = searched
+        and  e.fact_type <> ''
+        and  e.memory_id = any (array(select x.memory_id from near x where x.proximity > 0))
+    ) as n
+    group  by n.memory_id
+  )
+  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+         array_agg(t.score order by t.score desc, t.memory_id desc)
+  into   memory_ids, scores
+  from (
+    select a.memory_id,
+           a.proximity * case when request.embedding is null then 1 else 0.75 + 0.25 * coalesce(
+             pgrecall_internal._similarity(a.cosine, low, high), 0) end as score
+    from   alike a
+    order  by 2 desc, 1 desc
+    limit  request.depth
+  ) as t;
+end;
+$$;
+comment on function pgrecall_internal._occurred_near is
+'As _temporal_search() of a request without a filter, by occurred alone: a statement that is '
+'planned once a session, while another one is planned for each recall.';
+
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
@@ -7980,6 +8084,8 @@ set jit = off
 as $$
 declare
   during_at tstzrange;
+  slack     interval;
+  found     record;
   timed     text;
   branch    text;
 begin
@@ -7991,6 +8097,13 @@ begin
     case when upper(request.during) <= '294000-01-01' then upper(request.during)
          else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
+  slack := pgrecall_internal._slack_after(during_at);
+  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
+    found := pgrecall_internal._occurred_near(request, during_at, slack);
+    memory_ids := found.memory_ids;
+    scores := found.scores;
+    return;
+  end if;
 
   -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
   -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
@@ -8027,20 +8140,7 @@ begin
       with near as (
         select u.memory_id, p.proximity
         from   (%1$s) as u
-        cross  join lateral (
-          -- 1 inside the window, falling from 0.9 to 0 at the end of the slack on either side.
-          select case
-            -- Facts that begin, end or lie in the window precede those that only span it.
-            when u.occurred && $5 then
-              case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
-                    and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
-                   then 0.5 else 1 end
-            when u.occurred << $5
-              then 0.9 - 0.9 * date_part('epoch', lower($5) - upper(u.occurred)) / 259200
-            else 0.9 - 0.9 * date_part('epoch', lower(u.occurred) - upper($5))
-                             / date_part('epoch', $8)
-          end as proximity
-        ) as p
+        cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
         where  p.proximity > 0
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
@@ -8077,7 +8177,7 @@ begin
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
         request.embedding, coalesce((request.bank).embedding_model, ''),
-        pgrecall_internal._slack_after(during_at), (request.bank).low_cosine,
+        slack, (request.bank).low_cosine,
         (request.bank).high_cosine;
 end;
 $$;
@@ -9191,7 +9291,17 @@ end;
 comment on function pgrecall_internal._relation_words is
 'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
 'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
-'recall of a session makes it.';
+'recall of a session reads it.';
+
+-- From here on the function is its value: computed by the first recall of each session it took a
+-- fifteenth of that recall.
+do $$
+begin
+  execute format(
+    'create or replace function %s() returns jsonb language sql immutable parallel safe '
+    'return %L::jsonb', 'pgrecall_internal._relation_words', pgrecall_internal._relation_words());
+end;
+$$;
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -9242,14 +9352,44 @@ set jit = off
 as $$
 declare
   own     jsonb := coalesce(request.options -> 'relation_words', 'null');
+  query   text := lower(pgrecall_internal._normalised(request.query));
   words   text[];
   starts  integer[];
   ends    integer[];
+  firsts  integer[];  -- phrases of the question that ask for something: their words, and how many
+  lasts   integer[];  -- follow the first
+  mores   integer[];
+  phrases text[];
 begin
-  select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
-         array_agg(w.ends_at order by w.starts_at)
-  into   words, starts, ends
-  from   pgrecall_internal._words(lower(pgrecall_internal._normalised(request.query))) as w;
+  if request.named = '{}' and query !~ ('[' || pgrecall_internal._cjk() || ']') then
+    -- Where the words stand tells whether they are part of a name.
+    words := (string_to_array(
+      btrim(regexp_replace(left(query, 4000), '[^[:alnum:]]+', ' ', 'g')), ' '))[:200];
+  else
+    select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
+           array_agg(w.ends_at order by w.starts_at)
+    into   words, starts, ends
+    from   pgrecall_internal._words(query) as w;
+  end if;
+
+  -- Most questions ask for no edge: the lexicon, a constant of the plan, is asked first.
+  select array_agg(p.first), array_agg(p.last), array_agg(p.more), array_agg(p.word)
+  into   firsts, lasts, mores, phrases
+  from   unnest(words, words[2:], words[3:]) with ordinality as w(a, b, c, n)
+  cross  join lateral (
+    values (w.n, w.n, 0, w.a), (w.n, w.n + 1, 1, w.a || ' ' || w.b),
+           (w.n, w.n + 2, 2, w.a || ' ' || w.b || ' ' || w.c),
+           -- "What did it cause", "where is Ana from": a phrase around what it is about.
+           (w.n, w.n, 1, case when w.n <= cardinality(words) - 2
+                           then w.a || ' ' || words[cardinality(words)] end)
+  ) as p(first, last, more, word)
+  where  pgrecall_internal._relation_words() ? p.word or own ? p.word;
+  if phrases is null then
+    keys := '{}';
+    bits := '{}';
+    is_root := false;
+    return;
+  end if;
 
   with name as materialized (
     select min(u.n) as first, max(u.n) as last
@@ -9259,25 +9399,10 @@ begin
     group  by e.starts_at, e.ends_at
   ),
   phrase as materialized (
-    select p.first, p.last, p.more, own -> p.word as meanings, w.known
-    from (
-      select f.n as first, f.n + l.more as last, l.more as more,
-             array_to_string(words[f.n : f.n + l.more], ' ') as word
-      from   generate_series(1, cardinality(words)) as f(n)
-      cross  join generate_series(0, 2) as l(more)
-      where  f.n + l.more <= cardinality(words)
-      union all
-      -- "What did it cause", "where is Ana from": a phrase around what it is about.
-      select f.n, f.n, 1, words[f.n] || ' ' || words[cardinality(words)]
-      from   generate_series(1, cardinality(words) - 2) as f(n)
-    ) as p
-    cross  join lateral (
-      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
-      select pgrecall_internal._relation_words() -> p.word as known
-      offset 0
-    ) as w
-    where  (own ? p.word or w.known is not null)
-      and  not exists (select from name n where p.first <= n.last and p.last >= n.first)
+    select p.first, p.last, p.more, own -> p.word as meanings,
+           pgrecall_internal._relation_words() -> p.word as known
+    from   unnest(firsts, lasts, mores, phrases) as p(first, last, more, word)
+    where  not exists (select from name n where p.first <= n.last and p.last >= n.first)
   ),
   asked as materialized (
     select m.meaning, split_part(translate(m.meaning, '<', '>'), '>', 1) as role,
@@ -9494,18 +9619,16 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
+  -- One scan for each direction. The causal kinds stand together in the order of the index: as a
+  -- range they are one search for each memory.
   return exists (
-    select
-    from   unnest(memory_ids) as h(id)
-    where  coalesce(
-             (select true from pgrecall.link o
-              where  o.bank_id = _has_cause.bank and o.from_id = h.id
-                and  o.kind = any ('{caused_by,causes,enables,prevents}')
-              limit  1),
-             (select true from pgrecall.link i
-              where  i.bank_id = _has_cause.bank and i.to_id = h.id
-                and  i.kind = any ('{caused_by,causes,enables,prevents}')
-              limit  1)));
+           select from pgrecall.link o
+           where  o.bank_id = _has_cause.bank and o.from_id = any (memory_ids)
+             and  o.kind between 'caused_by' and 'prevents')
+         or exists (
+           select from pgrecall.link i
+           where  i.bank_id = _has_cause.bank and i.to_id = any (memory_ids)
+             and  i.kind between 'caused_by' and 'prevents');
 end;
 $$;
 comment on function pgrecall_internal._has_cause is
@@ -9568,13 +9691,10 @@ begin
   all_scores := all_scores || masses[:cardinality(hit_ids)];
   all_ways := all_ways || ways[:cardinality(hit_ids)];
   for step in 0 .. steps + 1 loop
-    -- Where all steps are taken, causal links alone lead on.
+    -- Where all steps are taken, causal links alone lead on; steps is at least 1.
     if step >= steps and not asked.is_root then
-      exit when not exists (select from unnest(unasked, masses) as u(unasked, mass)
-                            where  u.mass >= least_flow and u.unasked < steps)
-            and not pgrecall_internal._has_cause(bank, array(
-                  select u.id from unnest(ids, are_entities, masses) as u(id, is_entity, mass)
-                  where  u.mass >= least_flow and not u.is_entity));
+      exit when not steps > any (unasked)
+            and not pgrecall_internal._has_cause(bank, coalesce(fact_ids, '{}'));
     end if;
 
     with node as materialized (
@@ -9636,7 +9756,7 @@ begin
                               else '*effect' end as label
            from   pgrecall.link o
            where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-             and  o.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+             and  o.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -9644,7 +9764,7 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-             and  i.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+             and  i.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
         ) as l
         where  l.label is not null or n.unasked < steps
@@ -9679,7 +9799,8 @@ begin
                  as way
         from   edge e
         where  e.mass * e.weight / e.total >= least_flow
-          and  e.unasked + (not e.is_asked)::integer <= steps
+          -- An entity reached by the last step would lead nowhere.
+          and  e.unasked + (not e.is_asked)::integer <= steps - e.is_entity::integer
       ) as f
       group  by f.id, f.is_entity, f.is_caused, f.unasked
     ) as t;
@@ -15195,12 +15316,12 @@ begin atomic
   ),
   fused as (
     select c.memory_id, sum(c.contribution) as score,
-           rank() over (order by sum(c.contribution) desc)::integer as rank
+           rank() over (order by sum(c.contribution) desc) as rank
     from   contributed c
     group  by c.memory_id
   )
   -- jsonb is the most expensive part: it is built only for rows kept.
-  select f.memory_id, f.rank, f.score,
+  select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
            when c.via is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
@@ -15208,7 +15329,8 @@ begin atomic
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
-  where  kept is null or f.rank <= kept
+  -- A condition on the window function alone ends it early.
+  where  f.rank <= coalesce(kept, 2147483647)
   group  by f.memory_id, f.rank, f.score
   order  by f.score desc, f.memory_id desc;
 end;
@@ -15803,8 +15925,15 @@ declare
   asked pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   return query
-  select case when asked.is_name_embedded then query else pgrecall.without_names(bank, query) end,
-         asked.time_settings, pgrecall.last_session_end(bank, before),
+  select case when asked.is_name_embedded then query
+              else pgrecall_internal._without_names(asked, query) end,
+         asked.time_settings,
+         -- As last_session_end(), which would look up the bank again.
+         (select s.ended_at
+          from   pgrecall.session s
+          where  s.bank_id = asked.bank_id and s.ended_at < prepare_recall.before
+          order  by s.ended_at desc
+          limit  1),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
          asked.log_share, asked.embedding_model, asked.next_model;

@@ -17,6 +17,99 @@ comment on function pgrecall_internal._slack_after is
 'Slack after a window: 7 days plus three quarters of its length, at most 30 days of that. The '
 'slack before a window is 3 days.';
 
+create or replace function pgrecall_internal._proximity(
+  occurred tstzrange, during tstzrange, slack interval)
+returns double precision
+language sql immutable parallel safe
+-- Facts that begin, end or lie in the window precede those that only span it.
+return case
+  when occurred && during then
+    case when (lower(occurred) < lower(during) or lower(occurred) = '-infinity')
+          and (upper(occurred) > upper(during) or upper(occurred) = 'infinity')
+         then 0.5 else 1 end
+  when occurred << during
+    then 0.9 - 0.9 * date_part('epoch', lower(during) - upper(occurred)) / 259200
+  else 0.9 - 0.9 * date_part('epoch', lower(occurred) - upper(during)) / date_part('epoch', slack)
+end;
+comment on function pgrecall_internal._proximity is
+'How near an occurrence is to a window: 1 inside, falling from 0.9 to 0 at the end of the slack on '
+'either side, 0.5 where it only spans the window.';
+
+create or replace function pgrecall_internal._occurred_near(
+  request pgrecall_internal.request, during tstzrange, slack interval,
+  out memory_ids bigint[], out scores double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+set jit = off
+-- Each branch has one right plan, which must not depend on statistics.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  bank      constant text := (request.bank).bank_id;
+  low       constant double precision := (request.bank).low_cosine;
+  high      constant double precision := (request.bank).high_cosine;
+  searched  constant text := coalesce((request.bank).embedding_model, '');
+begin
+  with near as materialized (
+    select u.memory_id, pgrecall_internal._proximity(u.occurred, during, slack) as proximity
+    from   unnest(request.fact_types) as t(fact_type)
+    cross  join lateral (
+      (select m.memory_id, m.occurred
+       from   pgrecall.memory m
+       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
+         and  lower(m.occurred) < upper(during)
+         and  upper(m.occurred) > lower(during) - interval '3 days'
+         and  m.valid_from <= request.as_of
+         and  (m.valid_to is null or m.valid_to > request.as_of)
+       order  by lower(m.occurred) desc
+       limit  1000)
+      union  all
+      (select m.memory_id, m.occurred
+       from   pgrecall.memory m
+       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
+         and  lower(m.occurred) >= upper(during) and lower(m.occurred) < upper(during) + slack
+         and  m.valid_from <= request.as_of
+         and  (m.valid_to is null or m.valid_to > request.as_of)
+       order  by lower(m.occurred)
+       limit  300)
+    ) as u
+  ),
+  alike as (
+    -- Vectors are read in one scan: one for each memory takes four times as long.
+    select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+    from (
+      select x.memory_id, x.proximity, null::double precision as cosine
+      from   near x
+      where  x.proximity > 0
+      union all
+      select e.memory_id, null, 1 - (e.embedding <=> request.embedding)
+      from   pgrecall.embedding e
+      where  request.embedding is not null and e.bank_id = bank and e.model = searched
+        and  e.fact_type <> ''
+        and  e.memory_id = any (array(select x.memory_id from near x where x.proximity > 0))
+    ) as n
+    group  by n.memory_id
+  )
+  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+         array_agg(t.score order by t.score desc, t.memory_id desc)
+  into   memory_ids, scores
+  from (
+    select a.memory_id,
+           a.proximity * case when request.embedding is null then 1 else 0.75 + 0.25 * coalesce(
+             pgrecall_internal._similarity(a.cosine, low, high), 0) end as score
+    from   alike a
+    order  by 2 desc, 1 desc
+    limit  request.depth
+  ) as t;
+end;
+$$;
+comment on function pgrecall_internal._occurred_near is
+'As _temporal_search() of a request without a filter, by occurred alone: a statement that is '
+'planned once a session, while another one is planned for each recall.';
+
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
@@ -25,6 +118,8 @@ set jit = off
 as $$
 declare
   during_at tstzrange;
+  slack     interval;
+  found     record;
   timed     text;
   branch    text;
 begin
@@ -36,6 +131,13 @@ begin
     case when upper(request.during) <= '294000-01-01' then upper(request.during)
          else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
+  slack := pgrecall_internal._slack_after(during_at);
+  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
+    found := pgrecall_internal._occurred_near(request, during_at, slack);
+    memory_ids := found.memory_ids;
+    scores := found.scores;
+    return;
+  end if;
 
   -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
   -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
@@ -72,20 +174,7 @@ begin
       with near as (
         select u.memory_id, p.proximity
         from   (%1$s) as u
-        cross  join lateral (
-          -- 1 inside the window, falling from 0.9 to 0 at the end of the slack on either side.
-          select case
-            -- Facts that begin, end or lie in the window precede those that only span it.
-            when u.occurred && $5 then
-              case when (lower(u.occurred) < lower($5) or lower(u.occurred) = '-infinity')
-                    and (upper(u.occurred) > upper($5) or upper(u.occurred) = 'infinity')
-                   then 0.5 else 1 end
-            when u.occurred << $5
-              then 0.9 - 0.9 * date_part('epoch', lower($5) - upper(u.occurred)) / 259200
-            else 0.9 - 0.9 * date_part('epoch', lower(u.occurred) - upper($5))
-                             / date_part('epoch', $8)
-          end as proximity
-        ) as p
+        cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
         where  p.proximity > 0
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
@@ -122,7 +211,7 @@ begin
   into  memory_ids, scores
   using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
         request.embedding, coalesce((request.bank).embedding_model, ''),
-        pgrecall_internal._slack_after(during_at), (request.bank).low_cosine,
+        slack, (request.bank).low_cosine,
         (request.bank).high_cosine;
 end;
 $$;

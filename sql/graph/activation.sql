@@ -26,18 +26,16 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
+  -- One scan for each direction. The causal kinds stand together in the order of the index: as a
+  -- range they are one search for each memory.
   return exists (
-    select
-    from   unnest(memory_ids) as h(id)
-    where  coalesce(
-             (select true from pgrecall.link o
-              where  o.bank_id = _has_cause.bank and o.from_id = h.id
-                and  o.kind = any ('{caused_by,causes,enables,prevents}')
-              limit  1),
-             (select true from pgrecall.link i
-              where  i.bank_id = _has_cause.bank and i.to_id = h.id
-                and  i.kind = any ('{caused_by,causes,enables,prevents}')
-              limit  1)));
+           select from pgrecall.link o
+           where  o.bank_id = _has_cause.bank and o.from_id = any (memory_ids)
+             and  o.kind between 'caused_by' and 'prevents')
+         or exists (
+           select from pgrecall.link i
+           where  i.bank_id = _has_cause.bank and i.to_id = any (memory_ids)
+             and  i.kind between 'caused_by' and 'prevents');
 end;
 $$;
 comment on function pgrecall_internal._has_cause is
@@ -100,13 +98,10 @@ begin
   all_scores := all_scores || masses[:cardinality(hit_ids)];
   all_ways := all_ways || ways[:cardinality(hit_ids)];
   for step in 0 .. steps + 1 loop
-    -- Where all steps are taken, causal links alone lead on.
+    -- Where all steps are taken, causal links alone lead on; steps is at least 1.
     if step >= steps and not asked.is_root then
-      exit when not exists (select from unnest(unasked, masses) as u(unasked, mass)
-                            where  u.mass >= least_flow and u.unasked < steps)
-            and not pgrecall_internal._has_cause(bank, array(
-                  select u.id from unnest(ids, are_entities, masses) as u(id, is_entity, mass)
-                  where  u.mass >= least_flow and not u.is_entity));
+      exit when not steps > any (unasked)
+            and not pgrecall_internal._has_cause(bank, coalesce(fact_ids, '{}'));
     end if;
 
     with node as materialized (
@@ -168,7 +163,7 @@ begin
                               else '*effect' end as label
            from   pgrecall.link o
            where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-             and  o.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+             and  o.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -176,7 +171,7 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-             and  i.kind = any ('{temporal,caused_by,causes,enables,prevents}')
+             and  i.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
         ) as l
         where  l.label is not null or n.unasked < steps
@@ -211,7 +206,8 @@ begin
                  as way
         from   edge e
         where  e.mass * e.weight / e.total >= least_flow
-          and  e.unasked + (not e.is_asked)::integer <= steps
+          -- An entity reached by the last step would lead nowhere.
+          and  e.unasked + (not e.is_asked)::integer <= steps - e.is_entity::integer
       ) as f
       group  by f.id, f.is_entity, f.is_caused, f.unasked
     ) as t;

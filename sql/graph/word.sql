@@ -233,7 +233,17 @@ end;
 comment on function pgrecall_internal._relation_words is
 'The lexicon by word, as questions look it up: {"boss": ["noun>1"], "why": ["link>cause"]}, the '
 'numbers being rows of _relation_rows(). An eighth of default_relation_words(), for the first '
-'recall of a session makes it.';
+'recall of a session reads it.';
+
+-- From here on the function is its value: computed by the first recall of each session it took a
+-- fifteenth of that recall.
+do $$
+begin
+  execute format(
+    'create or replace function %s() returns jsonb language sql immutable parallel safe '
+    'return %L::jsonb', 'pgrecall_internal._relation_words', pgrecall_internal._relation_words());
+end;
+$$;
 
 create or replace function pgrecall_internal._meanings(meaning text)
 returns setof text
@@ -284,14 +294,44 @@ set jit = off
 as $$
 declare
   own     jsonb := coalesce(request.options -> 'relation_words', 'null');
+  query   text := lower(pgrecall_internal._normalised(request.query));
   words   text[];
   starts  integer[];
   ends    integer[];
+  firsts  integer[];  -- phrases of the question that ask for something: their words, and how many
+  lasts   integer[];  -- follow the first
+  mores   integer[];
+  phrases text[];
 begin
-  select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
-         array_agg(w.ends_at order by w.starts_at)
-  into   words, starts, ends
-  from   pgrecall_internal._words(lower(pgrecall_internal._normalised(request.query))) as w;
+  if request.named = '{}' and query !~ ('[' || pgrecall_internal._cjk() || ']') then
+    -- Where the words stand tells whether they are part of a name.
+    words := (string_to_array(
+      btrim(regexp_replace(left(query, 4000), '[^[:alnum:]]+', ' ', 'g')), ' '))[:200];
+  else
+    select array_agg(w.word order by w.starts_at), array_agg(w.starts_at order by w.starts_at),
+           array_agg(w.ends_at order by w.starts_at)
+    into   words, starts, ends
+    from   pgrecall_internal._words(query) as w;
+  end if;
+
+  -- Most questions ask for no edge: the lexicon, a constant of the plan, is asked first.
+  select array_agg(p.first), array_agg(p.last), array_agg(p.more), array_agg(p.word)
+  into   firsts, lasts, mores, phrases
+  from   unnest(words, words[2:], words[3:]) with ordinality as w(a, b, c, n)
+  cross  join lateral (
+    values (w.n, w.n, 0, w.a), (w.n, w.n + 1, 1, w.a || ' ' || w.b),
+           (w.n, w.n + 2, 2, w.a || ' ' || w.b || ' ' || w.c),
+           -- "What did it cause", "where is Ana from": a phrase around what it is about.
+           (w.n, w.n, 1, case when w.n <= cardinality(words) - 2
+                           then w.a || ' ' || words[cardinality(words)] end)
+  ) as p(first, last, more, word)
+  where  pgrecall_internal._relation_words() ? p.word or own ? p.word;
+  if phrases is null then
+    keys := '{}';
+    bits := '{}';
+    is_root := false;
+    return;
+  end if;
 
   with name as materialized (
     select min(u.n) as first, max(u.n) as last
@@ -301,25 +341,10 @@ begin
     group  by e.starts_at, e.ends_at
   ),
   phrase as materialized (
-    select p.first, p.last, p.more, own -> p.word as meanings, w.known
-    from (
-      select f.n as first, f.n + l.more as last, l.more as more,
-             array_to_string(words[f.n : f.n + l.more], ' ') as word
-      from   generate_series(1, cardinality(words)) as f(n)
-      cross  join generate_series(0, 2) as l(more)
-      where  f.n + l.more <= cardinality(words)
-      union all
-      -- "What did it cause", "where is Ana from": a phrase around what it is about.
-      select f.n, f.n, 1, words[f.n] || ' ' || words[cardinality(words)]
-      from   generate_series(1, cardinality(words) - 2) as f(n)
-    ) as p
-    cross  join lateral (
-      -- The lexicon is a constant of the plan: it is made once a session, and looked up by key.
-      select pgrecall_internal._relation_words() -> p.word as known
-      offset 0
-    ) as w
-    where  (own ? p.word or w.known is not null)
-      and  not exists (select from name n where p.first <= n.last and p.last >= n.first)
+    select p.first, p.last, p.more, own -> p.word as meanings,
+           pgrecall_internal._relation_words() -> p.word as known
+    from   unnest(firsts, lasts, mores, phrases) as p(first, last, more, word)
+    where  not exists (select from name n where p.first <= n.last and p.last >= n.first)
   ),
   asked as materialized (
     select m.meaning, split_part(translate(m.meaning, '<', '>'), '>', 1) as role,

@@ -38,12 +38,12 @@ begin atomic
   ),
   fused as (
     select c.memory_id, sum(c.contribution) as score,
-           rank() over (order by sum(c.contribution) desc)::integer as rank
+           rank() over (order by sum(c.contribution) desc) as rank
     from   contributed c
     group  by c.memory_id
   )
   -- jsonb is the most expensive part: it is built only for rows kept.
-  select f.memory_id, f.rank, f.score,
+  select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
            when c.via is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
@@ -51,7 +51,8 @@ begin atomic
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
-  where  kept is null or f.rank <= kept
+  -- A condition on the window function alone ends it early.
+  where  f.rank <= coalesce(kept, 2147483647)
   group  by f.memory_id, f.rank, f.score
   order  by f.score desc, f.memory_id desc;
 end;

@@ -14,8 +14,15 @@ declare
   asked pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   return query
-  select case when asked.is_name_embedded then query else pgrecall.without_names(bank, query) end,
-         asked.time_settings, pgrecall.last_session_end(bank, before),
+  select case when asked.is_name_embedded then query
+              else pgrecall_internal._without_names(asked, query) end,
+         asked.time_settings,
+         -- As last_session_end(), which would look up the bank again.
+         (select s.ended_at
+          from   pgrecall.session s
+          where  s.bank_id = asked.bank_id and s.ended_at < prepare_recall.before
+          order  by s.ended_at desc
+          limit  1),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
          asked.log_share, asked.embedding_model, asked.next_model;

@@ -178,31 +178,31 @@ comment on function pgrecall.query_entities is
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. Errors: RC001.';
 
-create or replace function pgrecall.without_names(bank text, query text)
+create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
 returns text
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  searched pgrecall.bank := pgrecall_internal._bank(bank);
-  rare     bigint := coalesce((
-    select s.document_count / 20
-    from   pgrecall_internal.statistics s
-    where  s.bank_id = without_names.bank and s.kind = 'memory'), 0);
-  names    pgrecall_internal.named_entity[];
-  span     record;
-  kept     text := '';
-  upto     integer := 0;  -- up to here all is kept or left out
+  rare  bigint;
+  names pgrecall_internal.named_entity[];
+  span  record;
+  kept  text := '';
+  upto  integer := 0;  -- up to here all is kept or left out
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
   names := array(
     select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
              ::pgrecall_internal.named_entity
-    from   pgrecall_internal._query_names(without_names.bank, without_names.query) as n);
+    from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
-    return without_names.query;
+    return _without_names.query;
   end if;
+  rare := coalesce((
+    select s.document_count / 20
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
   for span in
     select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
            n.ends_at + coalesce(length((
@@ -213,13 +213,13 @@ begin
     from   unnest(names) as n
     cross  join lateral (
       select from pgrecall.entity e
-      where  e.bank_id = without_names.bank and e.entity_id = n.entity_id
+      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
         -- A rare name is what the question is about: an embedding of the rest finds anything. A
         -- name that every twentieth fact mentions distinguishes nothing.
         and  (select count(*)
               from (
                 select from pgrecall.mention m
-                where  m.bank_id = without_names.bank
+                where  m.bank_id = bank.bank_id
                   and  m.entity_id between n.entity_id and n.entity_id
                 limit  rare + 1
               ) as bounded) > rare
@@ -237,7 +237,7 @@ begin
     upto := greatest(upto, span.ends_at);
   end loop;
   if upto = 0 then
-    return without_names.query;
+    return _without_names.query;
   end if;
   kept := kept || substr(query, upto + 1);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
@@ -245,10 +245,21 @@ begin
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
   kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
   -- Only stop words are left ("Who is?"): an embedding of them would match anything.
-  if to_tsvector(searched.text_search_config::regconfig, kept) = '' then
-    return without_names.query;
+  if to_tsvector(bank.text_search_config::regconfig, kept) = '' then
+    return _without_names.query;
   end if;
   return kept;
+end;
+$$;
+comment on function pgrecall_internal._without_names is 'Worker of without_names().';
+
+create or replace function pgrecall.without_names(bank text, query text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return pgrecall_internal._without_names(pgrecall_internal._bank(bank), query);
 end;
 $$;
 comment on function pgrecall.without_names is
