@@ -9602,9 +9602,11 @@ comment on function pgrecall_internal._walked is
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
--- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
--- facts that share a rare entity, and what was said just before or after come from one graph.
+-- for are walked (walk.sql). Where it asks for no cause, a causal link weighs ten times a mention
+-- behind one clear hit and less behind a crowd: of the events of a month, those with causes would
+-- outvote the others. Where it names somebody, causes are those of hits about them: of other hits
+-- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that
+-- share a rare entity, and what was said just before or after come from one graph.
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
@@ -9652,6 +9654,9 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
+  -- 1 for one hit, 1 / n for n alike.
+  sure       double precision := coalesce(
+    (select sum(m ^ 2) / nullif(sum(m) ^ 2, 0) from unnest(hit_masses) as m), 1);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -9748,7 +9753,7 @@ begin
         union all
         select l.id, false, l.label, null,
                coalesce(l.label = '*' || asked.causes, false), l.label is not null,
-               l.weight * case when l.label is null then 3 when asked.causes is null then 10
+               l.weight * case when l.label is null then 3 when asked.causes is null then 10 * sure
                                when l.label = '*' || asked.causes then 100 else 3 end
         from (
           (select o.to_id as id, o.weight,
@@ -9839,7 +9844,9 @@ comment on function pgrecall_internal._activated is
 --
 -- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
--- by its confidence over its number of mentions. Without one of the two the other gets all.
+-- by its confidence over its number of mentions. Less starts there where many facts hold the words
+-- of a name and few mention the entity, as with "album" or "first": then the question hardly means
+-- it. Without one of the two the other gets all.
 --
 -- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
 -- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
@@ -9888,7 +9895,8 @@ comment on function pgrecall_internal._hit_masses is
 'the best score, by score-weighted RRF.';
 
 create or replace function pgrecall_internal._entity_masses(
-  request pgrecall_internal.request, out entity_ids bigint[], out masses double precision[])
+  request pgrecall_internal.request,
+  out entity_ids bigint[], out masses double precision[], out sure double precision)
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -9900,13 +9908,21 @@ begin
   if request.named = '{}' then
     return;
   end if;
-  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0))
-  into   entity_ids, masses
+  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0)), least(1, sum(e.sure))
+  into   entity_ids, masses, sure
   from (
-    select q.entity_id, q.confidence / greatest(m.count, 1) as mass,
-           sum(q.confidence / greatest(m.count, 1)) over () as total
+    select q.entity_id, q.confidence / n.facts as mass,
+           sum(q.confidence / n.facts) over () as total,
+           greatest(m.count, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
     cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
+    cross  join lateral (
+      select greatest(1, m.count, min(t.count)) as facts
+      from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
+      join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
+               as t(dimension, count)
+        on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+    ) as n
   ) as e
   cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;
@@ -9914,7 +9930,8 @@ end;
 $$;
 comment on function pgrecall_internal._entity_masses is
 'The entities that a query names with the mass that each starts with, together 1: confidence over '
-'the number of facts that mention it, counted up to 1,000.';
+'the number of facts that mention it, counted up to 1,000, or that hold the rarest word of its '
+'name, whichever is more. sure: the share of those facts that mention it, summed, at most 1.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -9924,13 +9941,14 @@ set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  hit_share constant double precision := 0.6;
+  named_share constant double precision := 0.4;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, pgrecall_internal._lowered_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
-                                  when seed.memory_ids is null then 0 else hit_share end;
+                                  when seed.memory_ids is null then 0
+                                  else 1 - named_share * entity.sure end;
   found  record;
   places integer[];
 begin

@@ -9,9 +9,11 @@
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it names somebody, causes are those of hits about them: of
--- other hits with causal links a twentieth counts. So chains of relations, causes and their roots,
--- facts that share a rare entity, and what was said just before or after come from one graph.
+-- for are walked (walk.sql). Where it asks for no cause, a causal link weighs ten times a mention
+-- behind one clear hit and less behind a crowd: of the events of a month, those with causes would
+-- outvote the others. Where it names somebody, causes are those of hits about them: of other hits
+-- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that
+-- share a rare entity, and what was said just before or after come from one graph.
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
@@ -59,6 +61,9 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
+  -- 1 for one hit, 1 / n for n alike.
+  sure       double precision := coalesce(
+    (select sum(m ^ 2) / nullif(sum(m) ^ 2, 0) from unnest(hit_masses) as m), 1);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -155,7 +160,7 @@ begin
         union all
         select l.id, false, l.label, null,
                coalesce(l.label = '*' || asked.causes, false), l.label is not null,
-               l.weight * case when l.label is null then 3 when asked.causes is null then 10
+               l.weight * case when l.label is null then 3 when asked.causes is null then 10 * sure
                                when l.label = '*' || asked.causes then 100 else 3 end
         from (
           (select o.to_id as id, o.weight,

@@ -3,7 +3,9 @@
 --
 -- Six tenths of the mass start in hits, by the fifth power of their share of the best fused
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
--- by its confidence over its number of mentions. Without one of the two the other gets all.
+-- by its confidence over its number of mentions. Less starts there where many facts hold the words
+-- of a name and few mention the entity, as with "album" or "first": then the question hardly means
+-- it. Without one of the two the other gets all.
 --
 -- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
 -- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
@@ -52,7 +54,8 @@ comment on function pgrecall_internal._hit_masses is
 'the best score, by score-weighted RRF.';
 
 create or replace function pgrecall_internal._entity_masses(
-  request pgrecall_internal.request, out entity_ids bigint[], out masses double precision[])
+  request pgrecall_internal.request,
+  out entity_ids bigint[], out masses double precision[], out sure double precision)
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -64,13 +67,21 @@ begin
   if request.named = '{}' then
     return;
   end if;
-  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0))
-  into   entity_ids, masses
+  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0)), least(1, sum(e.sure))
+  into   entity_ids, masses, sure
   from (
-    select q.entity_id, q.confidence / greatest(m.count, 1) as mass,
-           sum(q.confidence / greatest(m.count, 1)) over () as total
+    select q.entity_id, q.confidence / n.facts as mass,
+           sum(q.confidence / n.facts) over () as total,
+           greatest(m.count, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
     cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
+    cross  join lateral (
+      select greatest(1, m.count, min(t.count)) as facts
+      from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
+      join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
+               as t(dimension, count)
+        on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+    ) as n
   ) as e
   cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;
@@ -78,7 +89,8 @@ end;
 $$;
 comment on function pgrecall_internal._entity_masses is
 'The entities that a query names with the mass that each starts with, together 1: confidence over '
-'the number of facts that mention it, counted up to 1,000.';
+'the number of facts that mention it, counted up to 1,000, or that hold the rarest word of its '
+'name, whichever is more. sure: the share of those facts that mention it, summed, at most 1.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -88,13 +100,14 @@ set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  hit_share constant double precision := 0.6;
+  named_share constant double precision := 0.4;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, pgrecall_internal._lowered_weights(
       request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
-                                  when seed.memory_ids is null then 0 else hit_share end;
+                                  when seed.memory_ids is null then 0
+                                  else 1 - named_share * entity.sure end;
   found  record;
   places integer[];
 begin

@@ -232,6 +232,20 @@ def test_the_graph_arm_finds_nothing_without_a_start(
     assert call(connection, "graph_arm", bank="b", query=query) == []
 
 
+def test_a_name_counts_less_where_many_facts_hold_its_words_and_few_mention_it(
+    connection: Connection,
+) -> None:
+    def score() -> float:
+        rows = call(connection, "arm_hits", bank="b", query="Which album is by Ivor?")
+        return float(scores([row for row in rows if row.arm == "graph"])[boston])
+
+    create(connection)
+    _, boston = stated(connection, [about("Ivor sang.", "Ivor"), about("It rained.", "Album")])
+    alone = score()
+    stated(connection, [about(f"Album {n} came out.") for n in range(20)])
+    assert score() < 0.5 * alone
+
+
 def paths(connection: Connection, start: str, end: str, **arguments: Any) -> list[Any]:
     rows = connection.execute("select name, entity_id from pgrecall.entity").fetchall()
     known = dict(rows)

@@ -27,3 +27,25 @@ def test_what_lies_outside_a_window_counts_less_where_nobody_is_named(
 
     named = graph_scores(connection, "repaired by Workshop", during=during)
     assert named[winch] < 5 * max(named[pump], named[crane])
+
+
+def test_causes_of_a_crowd_of_hits_do_not_outvote_what_has_none(connection: Connection) -> None:
+    create(connection)
+    things = ["pump", "winch", "crane", "lathe", "drill", "saw", "press", "forge", "kiln", "loom"]
+    facts = [
+        {
+            "text": f"The {thing} was repaired.",
+            "fact_key": thing,
+            "entities": ["Workshop"],
+            "occurred": "2025-02-03",
+            "links": [{"kind": "caused_by", "to_key": "pump"}] if thing == "winch" else [],
+        }
+        for thing in things
+    ]
+    pump, winch, *others = retain(connection, facts)
+
+    crowd = graph_scores(connection, "repaired", during="[2025-02-01,2025-03-01)")
+    assert max(crowd[pump], crowd[winch]) < 1.2 * max(crowd[other] for other in others)
+
+    clear = graph_scores(connection, "pump")
+    assert clear[winch] > 2 * max(clear[other] for other in others)
