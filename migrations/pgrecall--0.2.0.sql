@@ -7164,8 +7164,8 @@ create or replace function pgrecall_internal._arm_hits(
 returns setof pgrecall.arm_hit
 language sql immutable parallel safe rows 100
 begin atomic
-  -- In the from of a query, so that it is inlined. Equal scores share a rank: the order of storing
-  -- is no evidence.
+  -- Called in a from clause, so that it is inlined. Equal scores share a rank, because the order of
+  -- storing is no evidence.
   select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
          (result).background
   from   unnest((result).memory_ids, (result).scores, (result).vias)
@@ -7181,7 +7181,7 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 begin
-  -- Dynamic, so that nothing here names an arm; the name is that of a row of the registry.
+  -- Dynamic, so that no arm is named here. The name is that of a row of the registry.
   execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
   into    result
   using   request, before, is_planned;
@@ -7192,7 +7192,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._call_arm is
-'Calls the worker of an arm; returns its result, and its hits with ranks.';
+'Calls the worker of an arm. Returns its result, and its hits with ranks.';
 
 create or replace function pgrecall_internal._ranked(
   arm text, request pgrecall_internal.request)
@@ -7219,7 +7219,7 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most constant integer := least(cardinality(hits), 999);  -- counted are up to 1,000
+  most constant integer := least(cardinality(hits), 999);  -- mentions are counted up to 1,000
 begin
   if request.named = '{}' or hits = '{}' then
     return hits;
@@ -7231,7 +7231,7 @@ begin
                as h(arm, memory_id, rank, score, named, via, background, place)
     ),
     entity as materialized (
-      -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+      -- The graph leads on from a rare name. From a common one its mass spreads too thin.
       select q.entity_id, m.count,
              q.confidence * (1 - pgrecall_internal._rarity(
                m.count, coalesce((request.memory_terms).documents, 1))) as confidence
@@ -7242,7 +7242,7 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        -- Its mentions, or where these are more than the hits, one search for each hit.
+        -- The mentions of the entity, or if these are more than the hits, one search for each hit.
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id
@@ -7269,7 +7269,7 @@ end;
 $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, times '
-'how common the entity is: 1 less its rarity.';
+'how common the entity is: 1 - its rarity.';
 
 create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
@@ -7284,7 +7284,7 @@ begin
   end if;
   return (
     with hit as materialized (
-      -- Of eleven, the last has the lowest score of the first eleven ranks.
+      -- With eleven hits, the last one has the lowest score of the first eleven ranks.
       select h.arm, max(h.score) as best, max(h.background) as background,
              case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
                as eleventh
@@ -7304,8 +7304,8 @@ begin
       from   sure s
       join   hit h on h.background is not null and h.best > 0
       union  all
-      -- The graph votes once more for what others found, as far as it is certain, but leads to no
-      -- message: those keep a share.
+      -- The graph votes again for what others found, as far as it is certain, but leads to no
+      -- message. Therefore messages get a share of its weight.
       select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
       from   pgrecall.arms() as m
       cross  join (select max((weights ->> a.arm)::double precision
@@ -7320,10 +7320,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lowered_weights is
-'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
-'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
-'0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
-'up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * (1 - certainty).';
+'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
+'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
+'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
+'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
+'(1 - certainty).';
 
 -- arms/key.sql
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
@@ -9594,11 +9595,11 @@ comment on function pgrecall_internal._walked is
 -- Spreading activation: what the graph leads to from hits and from the entities that a query names.
 --
 -- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
--- starts at the best hits and at the entities named, and moves along the edges of a node in
--- proportion to their weights, divided by all of them: mass is conserved, so a hub spreads thin by
--- itself, and nothing is cut off by its id. A flow below least_flow is not followed (forward push:
--- Andersen, Chung and Lang 2006), which bounds a step to 1 / least_flow flows, however large the
--- bank is. The mass that arrives in a fact, weighed by how it came, is its score.
+-- starts at the best hits and at the named entities, and moves along the edges of a node in
+-- proportion to their weights. Mass is conserved, so that a hub spreads thin by itself, and nothing
+-- is cut off by its id. A flow below least_flow is not followed (forward push: Andersen, Chung and
+-- Lang 2006), which bounds a step to 1 / least_flow flows in a bank of any size. The score of a
+-- fact is the mass that arrives in it, weighted by its path.
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
@@ -9610,8 +9611,9 @@ comment on function pgrecall_internal._walked is
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
--- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
--- against its direction with the fact that states it, *cause and *effect for causal links.
+-- A path is a text of elements: fID for a fact, eID for an entity, >KIND:ID and <KIND:ID for a
+-- relation along and against its direction with the fact that states it, *cause and *effect for
+-- causal links.
 create or replace function pgrecall_internal._has_cause(bank text, memory_ids bigint[])
 returns boolean
 language plpgsql stable parallel safe
@@ -9680,7 +9682,8 @@ begin
   if asked.causes is not null and entity_ids <> '{}'
      and pgrecall_internal._has_cause(bank, hit_ids)
   then
-    -- Where a hit is about whom the question names, the causes of others matter little.
+    -- Where a hit is about an entity that the question names, the causes of other hits matter
+    -- little.
     anchored := array(
       select h.id from unnest(hit_ids) as h(id)
       where  (select true from pgrecall.mention m
@@ -9713,8 +9716,8 @@ begin
     edge as (
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
              x.is_entity, x.label, x.memory_id, x.is_asked, x.weight,
-             -- A fact keeps a share to itself: one with a single edge passes on half. The sum is of
-             -- each node apart: over all edges, sorted, it took a tenth of the step longer.
+             -- A fact keeps a share: one with a single edge passes on half. The sum is computed for
+             -- each node: over all sorted edges, the step took a tenth longer.
              x.total + (not n.is_entity)::integer as total
       from   node n
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
@@ -9774,7 +9777,7 @@ begin
         ) as l
         where  l.label is not null or n.unasked < steps
         union all
-        -- A root has nothing behind it: what arrives there stays.
+        -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', null, true, true, 10
         where  asked.is_root and not n.is_entity and n.is_caused
       ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
@@ -9795,7 +9798,7 @@ begin
       from (
         select e.id, e.is_entity, e.is_caused, e.unasked + (not e.is_asked)::integer as unasked,
                e.mass * e.weight / e.total as flow,
-               -- A path begins with who is named, and ends with what a fact states.
+               -- A path begins with the named entity, and ends with what a fact states.
                case when e.label = 'stay' then e.way
                     when e.is_entity and e.label is null and e.id = any (entity_ids)
                       then 'e' || e.id
@@ -9822,7 +9825,7 @@ begin
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
     from (
-      -- What a path begins with took no step.
+      -- The start of a path took no step.
       select x.id, x.score * case when x.way is null then 0.3 else 1 end,
              coalesce(x.way, 'f' || x.id)
       from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)
@@ -9833,10 +9836,11 @@ end;
 $$;
 comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
-'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n '
-'steps that nobody asked for (0.7 ^ n after the last), ten times all of it along causes asked for, '
-'and what _walked() gives. paths: the heaviest way to each. steps: how many steps that nobody '
-'asked for a path may have. Long, for it is one statement and its loop.';
+'first. score is the square root of the mass that passed through: 0.3 x 0.7 ^ n of it after n '
+'steps that the question did not ask for (0.7 ^ n after the last), ten times all of it along '
+'causes asked for, and what _walked() gives. paths: the heaviest path to each. steps: how many '
+'steps that the question did not ask for a path may have. It is longer than 100 lines because it '
+'is one statement and its loop.';
 
 -- graph/graph.sql
 -- The graph arm: what spreading activation finds from the best hits of the arms before it and from
@@ -9848,9 +9852,9 @@ comment on function pgrecall_internal._activated is
 -- of a name and few mention the entity, as with "album" or "first": then the question hardly means
 -- it. Without one of the two the other gets all.
 --
--- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
--- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
--- it says little that the arms before have not.
+-- Only what a question asks for can reach a score of 1, at which arms() calls the arm certain.
+-- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
+-- because the arm then adds little to the arms before it.
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])
@@ -9891,7 +9895,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hit_masses is
-'The 50 best hits with the mass that each starts with, together 1: the fifth power of the share of '
+'The 50 best hits with the mass that each starts with, 1 in total: the fifth power of the share of '
 'the best score, by score-weighted RRF.';
 
 create or replace function pgrecall_internal._entity_masses(
@@ -9959,13 +9963,13 @@ begin
     coalesce(entity.entity_ids, '{}'),
     array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
     (request.options ->> 'graph_steps')::integer);
-  -- Where nothing leads on, the hits alone are no evidence of the graph.
+  -- Where nothing leads on, the hits alone are no evidence from the graph.
   if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     found.memory_ids := '{}';
   end if;
   if request.during is not null and request.named = '{}' then
-    -- Where nobody is named, the window is what the question is anchored by: what lies outside
-    -- counts less, however it was come by.
+    -- Where nobody is named, the window anchors the question: memories outside it count less,
+    -- whatever led to them.
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
@@ -9983,7 +9987,7 @@ begin
     ) as t;
   end if;
   places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
-  -- Joined, for an element of an array of texts is found by reading those before it.
+  -- A join, because finding an element of an array of texts reads those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
          coalesce(array_agg(f.score order by f.n), '{}'),
          coalesce(array_agg(case when f.path like E'%\x1f%' then to_jsonb(f.path) end
@@ -9995,7 +9999,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of the graph arm, best first; vias: the way to each as _activated() writes it.';
+'Hits of the graph arm, best first. vias: the path to each, as _activated() writes it.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -10143,10 +10147,10 @@ begin
 end;
 $$;
 comment on function pgrecall.link_expansion is
-'The seeds, and memories that the graph leads to from them in two steps; strengths, 0 and more, '
-'are the shares of the seeds (equal when null). score is that of graph_arm(): entity_score where '
-'the last step was an entity, a relation or a link in time, causal_score where it was a causal '
-'link; semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
+'The seeds, and memories that the graph leads to from them in two steps. strengths, 0 and more, '
+'are the shares of the seeds (equal when null). score is that of graph_arm(). entity_score is the '
+'score where the last step was an entity, a relation or a link in time, causal_score where it was '
+'a causal link; semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.entity_walk(
   bank       text,
@@ -10181,8 +10185,8 @@ begin
 end;
 $$;
 comment on function pgrecall.entity_walk is
-'Memories about the entities named in a query and about those up to hops relations away (0 to 3; 2 '
-'when null), best first; score is that of graph_arm(). Relations that the query asks for come '
+'Memories about the entities named in a query and about entities up to hops relations away (0 to '
+'3; 2 when null), best first. score is that of graph_arm(). Relations that the query asks for come '
 'first. Errors: RC001, RC008, RC011, 22023.';
 
 -- graph/neighbourhood.sql
@@ -15296,13 +15300,13 @@ comment on function pgrecall.update_memory is
 -- recall/fusion.sql
 -- Fusion: merges the rankings of the arms.
 --
--- rrf() adds weight / (k + rank) over the arms, score_rrf() lets the score of a hit count beside
--- its rank, linear() adds normalised scores. fuse() applies the fusion of a recall to hits: gates
--- leave out arms whose best score is too low, then one of the three joins the rest, with the
+-- rrf() adds weight / (k + rank) over the arms, score_rrf() counts the score of a hit beside its
+-- rank, linear() adds normalised scores. fuse() applies the fusion of a recall to hits: gates leave
+-- out arms whose best score is too low, then one of the three functions joins the rest, with the
 -- weights of the arms and the boost for memories that mention an entity named in the query. With
--- arm_hits() a caller can try other rankings on the same hits.
+-- arm_hits() a caller can try other rankings of the same hits.
 --
--- Every fused row has the contribution of each arm; they add up to the score.
+-- Every fused row has the contribution of each arm. The contributions add up to the score.
 create or replace function pgrecall_internal._fuse(
   hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
   named_boost double precision default 0, kept integer default null)
@@ -15338,7 +15342,7 @@ begin atomic
     from   contributed c
     group  by c.memory_id
   )
-  -- jsonb is the most expensive part: it is built only for rows kept.
+  -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
            when c.via is null then jsonb_build_object(
@@ -15354,7 +15358,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks after it are left out.';
+'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
 
 create or replace function pgrecall_internal._check_fusion(weights jsonb, k integer)
 returns void
@@ -15425,7 +15429,7 @@ comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion weighted by score: score = sum over arms of weight * (score / best score '
 'of the arm) / (k + rank). The best score is at least certain_at of arms(). A score below 0 counts '
 'as 0; an arm whose scores are all 0 or less counts by rank alone. The square root of the score '
-'did worse (bench/README.md). Otherwise as rrf().';
+'did worse (bench/TRIED.md). Otherwise as rrf().';
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
 returns setof pgrecall.fused
@@ -15443,7 +15447,7 @@ comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
 'of the arm - worst), whatever the ranks. The worst hit of an arm gets 0 from it and stays in; a '
 'single hit, and hits of equal score, get the whole weight. Score / best score did worse '
-'(bench/README.md). Otherwise as rrf(), but without k.';
+'(bench/TRIED.md). Otherwise as rrf(), but without k.';
 
 create or replace function pgrecall_internal._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
 returns text[]
@@ -15464,8 +15468,8 @@ begin atomic
   ) as a;
 end;
 comment on function pgrecall_internal._gated_arms is
-'The arms whose best score is below their gate, by name. One always stays: where all are below, '
-'the one with the highest share of its gate.';
+'The names of the arms whose best score is below their gate. One arm always stays: where all are '
+'below, the arm with the highest share of its gate.';
 
 create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_hit[]
@@ -15502,7 +15506,7 @@ begin
   given := pgrecall_internal._option_defaults() || jsonb_strip_nulls(coalesce(options, '{}'));
   given := given || jsonb_build_object(
     'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
-  -- A recall does not run an arm of weight 0, so that arm cannot be the one that stays.
+  -- A recall does not run an arm of weight 0, so such an arm cannot be the one that stays.
   hits := array(
     select h from unnest(pgrecall_internal._checked_hits(hits)) as h
     where  (given -> 'weights' ->> h.arm)::double precision > 0
@@ -15559,8 +15563,8 @@ return (
   ) as a
 );
 comment on function pgrecall.recency_boost is
-'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9; decay exponential, or '
-'linear (0.9 from twice the half-life on). Errors: 22023 half_life not above 0, unknown decay.';
+'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9. decay is exponential, '
+'or linear (0.9 from twice the half-life on). Errors: 22023 half_life not above 0, unknown decay.';
 
 -- recall/highlight.sql
 -- highlight() marks the words in a stored text that the lexical arm matches.

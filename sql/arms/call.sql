@@ -4,8 +4,8 @@ create or replace function pgrecall_internal._arm_hits(
 returns setof pgrecall.arm_hit
 language sql immutable parallel safe rows 100
 begin atomic
-  -- In the from of a query, so that it is inlined. Equal scores share a rank: the order of storing
-  -- is no evidence.
+  -- Called in a from clause, so that it is inlined. Equal scores share a rank, because the order of
+  -- storing is no evidence.
   select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
          (result).background
   from   unnest((result).memory_ids, (result).scores, (result).vias)
@@ -21,7 +21,7 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 begin
-  -- Dynamic, so that nothing here names an arm; the name is that of a row of the registry.
+  -- Dynamic, so that no arm is named here. The name is that of a row of the registry.
   execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
   into    result
   using   request, before, is_planned;
@@ -32,7 +32,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._call_arm is
-'Calls the worker of an arm; returns its result, and its hits with ranks.';
+'Calls the worker of an arm. Returns its result, and its hits with ranks.';
 
 create or replace function pgrecall_internal._ranked(
   arm text, request pgrecall_internal.request)
@@ -59,7 +59,7 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most constant integer := least(cardinality(hits), 999);  -- counted are up to 1,000
+  most constant integer := least(cardinality(hits), 999);  -- mentions are counted up to 1,000
 begin
   if request.named = '{}' or hits = '{}' then
     return hits;
@@ -71,7 +71,7 @@ begin
                as h(arm, memory_id, rank, score, named, via, background, place)
     ),
     entity as materialized (
-      -- The graph leads on from a rare name; from a common one its mass spreads too thin.
+      -- The graph leads on from a rare name. From a common one its mass spreads too thin.
       select q.entity_id, m.count,
              q.confidence * (1 - pgrecall_internal._rarity(
                m.count, coalesce((request.memory_terms).documents, 1))) as confidence
@@ -82,7 +82,7 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        -- Its mentions, or where these are more than the hits, one search for each hit.
+        -- The mentions of the entity, or if these are more than the hits, one search for each hit.
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id
@@ -109,7 +109,7 @@ end;
 $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, times '
-'how common the entity is: 1 less its rarity.';
+'how common the entity is: 1 - its rarity.';
 
 create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
@@ -124,7 +124,7 @@ begin
   end if;
   return (
     with hit as materialized (
-      -- Of eleven, the last has the lowest score of the first eleven ranks.
+      -- With eleven hits, the last one has the lowest score of the first eleven ranks.
       select h.arm, max(h.score) as best, max(h.background) as background,
              case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
                as eleventh
@@ -144,8 +144,8 @@ begin
       from   sure s
       join   hit h on h.background is not null and h.best > 0
       union  all
-      -- The graph votes once more for what others found, as far as it is certain, but leads to no
-      -- message: those keep a share.
+      -- The graph votes again for what others found, as far as it is certain, but leads to no
+      -- message. Therefore messages get a share of its weight.
       select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
       from   pgrecall.arms() as m
       cross  join (select max((weights ->> a.arm)::double precision
@@ -160,7 +160,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lowered_weights is
-'The weights, less of an arm that compares embeddings where it can hardly tell memories apart and '
-'words can. Certainty falls from 1 to 0 as the best similarity, less its background, falls from '
-'0.6 to 0.3 of itself; sureness of words rises as the lexical score falls by 0.5 to 0.7 of itself '
-'up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * (1 - certainty).';
+'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
+'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
+'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
+'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
+'(1 - certainty).';

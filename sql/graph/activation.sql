@@ -1,11 +1,11 @@
 -- Spreading activation: what the graph leads to from hits and from the entities that a query names.
 --
 -- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
--- starts at the best hits and at the entities named, and moves along the edges of a node in
--- proportion to their weights, divided by all of them: mass is conserved, so a hub spreads thin by
--- itself, and nothing is cut off by its id. A flow below least_flow is not followed (forward push:
--- Andersen, Chung and Lang 2006), which bounds a step to 1 / least_flow flows, however large the
--- bank is. The mass that arrives in a fact, weighed by how it came, is its score.
+-- starts at the best hits and at the named entities, and moves along the edges of a node in
+-- proportion to their weights. Mass is conserved, so that a hub spreads thin by itself, and nothing
+-- is cut off by its id. A flow below least_flow is not followed (forward push: Andersen, Chung and
+-- Lang 2006), which bounds a step to 1 / least_flow flows in a bank of any size. The score of a
+-- fact is the mass that arrives in it, weighted by its path.
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
@@ -17,8 +17,9 @@
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
--- A path is a text, element by element: fID, eID, >KIND:ID and <KIND:ID for a relation along and
--- against its direction with the fact that states it, *cause and *effect for causal links.
+-- A path is a text of elements: fID for a fact, eID for an entity, >KIND:ID and <KIND:ID for a
+-- relation along and against its direction with the fact that states it, *cause and *effect for
+-- causal links.
 create or replace function pgrecall_internal._has_cause(bank text, memory_ids bigint[])
 returns boolean
 language plpgsql stable parallel safe
@@ -87,7 +88,8 @@ begin
   if asked.causes is not null and entity_ids <> '{}'
      and pgrecall_internal._has_cause(bank, hit_ids)
   then
-    -- Where a hit is about whom the question names, the causes of others matter little.
+    -- Where a hit is about an entity that the question names, the causes of other hits matter
+    -- little.
     anchored := array(
       select h.id from unnest(hit_ids) as h(id)
       where  (select true from pgrecall.mention m
@@ -120,8 +122,8 @@ begin
     edge as (
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
              x.is_entity, x.label, x.memory_id, x.is_asked, x.weight,
-             -- A fact keeps a share to itself: one with a single edge passes on half. The sum is of
-             -- each node apart: over all edges, sorted, it took a tenth of the step longer.
+             -- A fact keeps a share: one with a single edge passes on half. The sum is computed for
+             -- each node: over all sorted edges, the step took a tenth longer.
              x.total + (not n.is_entity)::integer as total
       from   node n
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
@@ -181,7 +183,7 @@ begin
         ) as l
         where  l.label is not null or n.unasked < steps
         union all
-        -- A root has nothing behind it: what arrives there stays.
+        -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', null, true, true, 10
         where  asked.is_root and not n.is_entity and n.is_caused
       ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
@@ -202,7 +204,7 @@ begin
       from (
         select e.id, e.is_entity, e.is_caused, e.unasked + (not e.is_asked)::integer as unasked,
                e.mass * e.weight / e.total as flow,
-               -- A path begins with who is named, and ends with what a fact states.
+               -- A path begins with the named entity, and ends with what a fact states.
                case when e.label = 'stay' then e.way
                     when e.is_entity and e.label is null and e.id = any (entity_ids)
                       then 'e' || e.id
@@ -229,7 +231,7 @@ begin
   from (
     select u.id, sum(u.score) as score, (array_agg(u.way order by u.score desc))[1] as way
     from (
-      -- What a path begins with took no step.
+      -- The start of a path took no step.
       select x.id, x.score * case when x.way is null then 0.3 else 1 end,
              coalesce(x.way, 'f' || x.id)
       from   unnest(all_ids, all_scores, all_ways) as x(id, score, way)
@@ -240,7 +242,8 @@ end;
 $$;
 comment on function pgrecall_internal._activated is
 'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
-'first: score is the square root of the mass that passed through, 0.3 x 0.7 ^ n of it after n '
-'steps that nobody asked for (0.7 ^ n after the last), ten times all of it along causes asked for, '
-'and what _walked() gives. paths: the heaviest way to each. steps: how many steps that nobody '
-'asked for a path may have. Long, for it is one statement and its loop.';
+'first. score is the square root of the mass that passed through: 0.3 x 0.7 ^ n of it after n '
+'steps that the question did not ask for (0.7 ^ n after the last), ten times all of it along '
+'causes asked for, and what _walked() gives. paths: the heaviest path to each. steps: how many '
+'steps that the question did not ask for a path may have. It is longer than 100 lines because it '
+'is one statement and its loop.';

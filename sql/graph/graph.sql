@@ -7,9 +7,9 @@
 -- of a name and few mention the entity, as with "album" or "first": then the question hardly means
 -- it. Without one of the two the other gets all.
 --
--- Only what a question asks for can carry a score of 1, at which arms() calls the arm certain: less
--- of its weight counts where the mass only stays in hits and spreads to their neighbours, for then
--- it says little that the arms before have not.
+-- Only what a question asks for can reach a score of 1, at which arms() calls the arm certain.
+-- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
+-- because the arm then adds little to the arms before it.
 create or replace function pgrecall_internal._hit_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
   out memory_ids bigint[], out masses double precision[])
@@ -50,7 +50,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hit_masses is
-'The 50 best hits with the mass that each starts with, together 1: the fifth power of the share of '
+'The 50 best hits with the mass that each starts with, 1 in total: the fifth power of the share of '
 'the best score, by score-weighted RRF.';
 
 create or replace function pgrecall_internal._entity_masses(
@@ -118,13 +118,13 @@ begin
     coalesce(entity.entity_ids, '{}'),
     array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
     (request.options ->> 'graph_steps')::integer);
-  -- Where nothing leads on, the hits alone are no evidence of the graph.
+  -- Where nothing leads on, the hits alone are no evidence from the graph.
   if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     found.memory_ids := '{}';
   end if;
   if request.during is not null and request.named = '{}' then
-    -- Where nobody is named, the window is what the question is anchored by: what lies outside
-    -- counts less, however it was come by.
+    -- Where nobody is named, the window anchors the question: memories outside it count less,
+    -- whatever led to them.
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
@@ -142,7 +142,7 @@ begin
     ) as t;
   end if;
   places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
-  -- Joined, for an element of an array of texts is found by reading those before it.
+  -- A join, because finding an element of an array of texts reads those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
          coalesce(array_agg(f.score order by f.n), '{}'),
          coalesce(array_agg(case when f.path like E'%\x1f%' then to_jsonb(f.path) end
@@ -154,7 +154,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of the graph arm, best first; vias: the way to each as _activated() writes it.';
+'Hits of the graph arm, best first. vias: the path to each, as _activated() writes it.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -302,10 +302,10 @@ begin
 end;
 $$;
 comment on function pgrecall.link_expansion is
-'The seeds, and memories that the graph leads to from them in two steps; strengths, 0 and more, '
-'are the shares of the seeds (equal when null). score is that of graph_arm(): entity_score where '
-'the last step was an entity, a relation or a link in time, causal_score where it was a causal '
-'link; semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
+'The seeds, and memories that the graph leads to from them in two steps. strengths, 0 and more, '
+'are the shares of the seeds (equal when null). score is that of graph_arm(). entity_score is the '
+'score where the last step was an entity, a relation or a link in time, causal_score where it was '
+'a causal link; semantic_score is 0. Errors: RC001, RC008, RC011, 22023.';
 
 create or replace function pgrecall.entity_walk(
   bank       text,
@@ -340,6 +340,6 @@ begin
 end;
 $$;
 comment on function pgrecall.entity_walk is
-'Memories about the entities named in a query and about those up to hops relations away (0 to 3; 2 '
-'when null), best first; score is that of graph_arm(). Relations that the query asks for come '
+'Memories about the entities named in a query and about entities up to hops relations away (0 to '
+'3; 2 when null), best first. score is that of graph_arm(). Relations that the query asks for come '
 'first. Errors: RC001, RC008, RC011, 22023.';

@@ -1,12 +1,12 @@
 -- Fusion: merges the rankings of the arms.
 --
--- rrf() adds weight / (k + rank) over the arms, score_rrf() lets the score of a hit count beside
--- its rank, linear() adds normalised scores. fuse() applies the fusion of a recall to hits: gates
--- leave out arms whose best score is too low, then one of the three joins the rest, with the
+-- rrf() adds weight / (k + rank) over the arms, score_rrf() counts the score of a hit beside its
+-- rank, linear() adds normalised scores. fuse() applies the fusion of a recall to hits: gates leave
+-- out arms whose best score is too low, then one of the three functions joins the rest, with the
 -- weights of the arms and the boost for memories that mention an entity named in the query. With
--- arm_hits() a caller can try other rankings on the same hits.
+-- arm_hits() a caller can try other rankings of the same hits.
 --
--- Every fused row has the contribution of each arm; they add up to the score.
+-- Every fused row has the contribution of each arm. The contributions add up to the score.
 create or replace function pgrecall_internal._fuse(
   hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
   named_boost double precision default 0, kept integer default null)
@@ -42,7 +42,7 @@ begin atomic
     from   contributed c
     group  by c.memory_id
   )
-  -- jsonb is the most expensive part: it is built only for rows kept.
+  -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
            when c.via is null then jsonb_build_object(
@@ -58,7 +58,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks after it are left out.';
+'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
 
 create or replace function pgrecall_internal._check_fusion(weights jsonb, k integer)
 returns void
@@ -129,7 +129,7 @@ comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion weighted by score: score = sum over arms of weight * (score / best score '
 'of the arm) / (k + rank). The best score is at least certain_at of arms(). A score below 0 counts '
 'as 0; an arm whose scores are all 0 or less counts by rank alone. The square root of the score '
-'did worse (bench/README.md). Otherwise as rrf().';
+'did worse (bench/TRIED.md). Otherwise as rrf().';
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
 returns setof pgrecall.fused
@@ -147,7 +147,7 @@ comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
 'of the arm - worst), whatever the ranks. The worst hit of an arm gets 0 from it and stays in; a '
 'single hit, and hits of equal score, get the whole weight. Score / best score did worse '
-'(bench/README.md). Otherwise as rrf(), but without k.';
+'(bench/TRIED.md). Otherwise as rrf(), but without k.';
 
 create or replace function pgrecall_internal._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
 returns text[]
@@ -168,8 +168,8 @@ begin atomic
   ) as a;
 end;
 comment on function pgrecall_internal._gated_arms is
-'The arms whose best score is below their gate, by name. One always stays: where all are below, '
-'the one with the highest share of its gate.';
+'The names of the arms whose best score is below their gate. One arm always stays: where all are '
+'below, the arm with the highest share of its gate.';
 
 create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
 returns pgrecall.arm_hit[]
@@ -206,7 +206,7 @@ begin
   given := pgrecall_internal._option_defaults() || jsonb_strip_nulls(coalesce(options, '{}'));
   given := given || jsonb_build_object(
     'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
-  -- A recall does not run an arm of weight 0, so that arm cannot be the one that stays.
+  -- A recall does not run an arm of weight 0, so such an arm cannot be the one that stays.
   hits := array(
     select h from unnest(pgrecall_internal._checked_hits(hits)) as h
     where  (given -> 'weights' ->> h.arm)::double precision > 0
@@ -263,5 +263,5 @@ return (
   ) as a
 );
 comment on function pgrecall.recency_boost is
-'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9; decay exponential, or '
-'linear (0.9 from twice the half-life on). Errors: 22023 half_life not above 0, unknown decay.';
+'Factor for a score by age: 1.1 when new, 1 at the half-life, down to 0.9. decay is exponential, '
+'or linear (0.9 from twice the half-life on). Errors: 22023 half_life not above 0, unknown decay.';
