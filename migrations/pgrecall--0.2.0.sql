@@ -11321,9 +11321,11 @@ begin
       select distinct on (n.alias) n.name, n.kind,
              min(n.position) over (partition by n.alias) as position
       from   named n
-      where  not exists (
-               select from pgrecall.entity_alias a
-               where  a.bank_id = _store_entities.bank and a.alias = n.alias)
+      -- The range and the order keep to the primary key, whatever is known of the bank.
+      where  (select true from pgrecall.entity_alias a
+              where  a.bank_id = _store_entities.bank and a.alias between n.alias and n.alias
+              order  by a.alias
+              limit  1) is null
         and  not exists (
                select from first_alias a
                where  a.alias = n.alias
@@ -11338,15 +11340,20 @@ begin
     select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
     union
     select a.entity_id, e.kind, a.alias
-    from   pgrecall.entity_alias a
+    from   (select distinct n.alias from named n) as d
+    cross  join lateral (
+      select x.entity_id, x.alias
+      from   pgrecall.entity_alias x
+      where  x.bank_id = _store_entities.bank and x.alias between d.alias and d.alias
+      order  by x.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select x.kind
       from   pgrecall.entity x
       where  x.bank_id = _store_entities.bank and x.entity_id = a.entity_id
       limit  1
     ) as e
-    where  a.bank_id = _store_entities.bank
-      and  a.alias in (select n.alias from named n)
   )
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
   select _store_entities.bank, k.alias, k.entity_id from known k
@@ -11394,7 +11401,9 @@ begin
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
         ) as e
-        where  b.bank_id = _store_certain_mentions.bank and b.alias = d.alias
+        -- The range and the order keep to the primary key, whatever is known of the bank.
+        where  b.bank_id = _store_certain_mentions.bank and b.alias between d.alias and d.alias
+        order  by b.alias
         limit  2
       ) as x
     ) as c
@@ -11565,7 +11574,13 @@ begin
   -- Its ends are entities that the fact mentions.
   cross  join lateral (
     select x.*
-    from   pgrecall.entity_alias a
+    from (
+      select k.entity_id, k.confidence
+      from   pgrecall.entity_alias k
+      where  k.bank_id = _store_relations.bank and k.alias between r.from_alias and r.from_alias
+      order  by k.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select m.entity_id, m.memory_id, m.confidence
       from   pgrecall.mention m
@@ -11573,13 +11588,18 @@ begin
         and  m.entity_id = a.entity_id
       limit  1
     ) as x
-    where  a.bank_id = _store_relations.bank and a.alias = r.from_alias
     order  by x.confidence desc, a.confidence desc, x.entity_id
     limit  1
   ) as s
   cross  join lateral (
     select x.*
-    from   pgrecall.entity_alias a
+    from (
+      select k.entity_id, k.confidence
+      from   pgrecall.entity_alias k
+      where  k.bank_id = _store_relations.bank and k.alias between r.to_alias and r.to_alias
+      order  by k.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select m.entity_id, m.confidence
       from   pgrecall.mention m
@@ -11587,7 +11607,6 @@ begin
         and  m.entity_id = a.entity_id
       limit  1
     ) as x
-    where  a.bank_id = _store_relations.bank and a.alias = r.to_alias
     order  by x.confidence desc, a.confidence desc, x.entity_id
     limit  1
   ) as e
@@ -13483,13 +13502,19 @@ begin
       cross  join lateral unnest(e.aliases || e.alias) as a(alias)
     ) as n
     -- A name of an entity of another kind may become an entity too.
-    where  not exists (
-             select from pgrecall.entity_alias b
-             join   pgrecall.entity x
-               on   x.bank_id = _lock_names.bank and x.entity_id = b.entity_id
-             where  b.bank_id = _lock_names.bank and b.alias = n.alias
-               and  not pgrecall_internal._kinds_differ(
-                          pgrecall_internal._kind_class(x.kind), n.kind_class))
+    where  (select true
+            from   pgrecall.entity_alias b
+            cross  join lateral (
+              select e.kind
+              from   pgrecall.entity e
+              where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
+              limit  1
+            ) as x
+            where  b.bank_id = _lock_names.bank and b.alias between n.alias and n.alias
+              and  not pgrecall_internal._kinds_differ(
+                         pgrecall_internal._kind_class(x.kind), n.kind_class)
+            order  by b.alias
+            limit  1) is null
     union
     select hashtextextended(
              'key ' || lower(pgrecall_internal._normalised(f.fact_key)), 0) & 4095

@@ -208,9 +208,11 @@ begin
       select distinct on (n.alias) n.name, n.kind,
              min(n.position) over (partition by n.alias) as position
       from   named n
-      where  not exists (
-               select from pgrecall.entity_alias a
-               where  a.bank_id = _store_entities.bank and a.alias = n.alias)
+      -- The range and the order keep to the primary key, whatever is known of the bank.
+      where  (select true from pgrecall.entity_alias a
+              where  a.bank_id = _store_entities.bank and a.alias between n.alias and n.alias
+              order  by a.alias
+              limit  1) is null
         and  not exists (
                select from first_alias a
                where  a.alias = n.alias
@@ -225,15 +227,20 @@ begin
     select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
     union
     select a.entity_id, e.kind, a.alias
-    from   pgrecall.entity_alias a
+    from   (select distinct n.alias from named n) as d
+    cross  join lateral (
+      select x.entity_id, x.alias
+      from   pgrecall.entity_alias x
+      where  x.bank_id = _store_entities.bank and x.alias between d.alias and d.alias
+      order  by x.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select x.kind
       from   pgrecall.entity x
       where  x.bank_id = _store_entities.bank and x.entity_id = a.entity_id
       limit  1
     ) as e
-    where  a.bank_id = _store_entities.bank
-      and  a.alias in (select n.alias from named n)
   )
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
   select _store_entities.bank, k.alias, k.entity_id from known k
@@ -281,7 +288,9 @@ begin
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
         ) as e
-        where  b.bank_id = _store_certain_mentions.bank and b.alias = d.alias
+        -- The range and the order keep to the primary key, whatever is known of the bank.
+        where  b.bank_id = _store_certain_mentions.bank and b.alias between d.alias and d.alias
+        order  by b.alias
         limit  2
       ) as x
     ) as c
@@ -452,7 +461,13 @@ begin
   -- Its ends are entities that the fact mentions.
   cross  join lateral (
     select x.*
-    from   pgrecall.entity_alias a
+    from (
+      select k.entity_id, k.confidence
+      from   pgrecall.entity_alias k
+      where  k.bank_id = _store_relations.bank and k.alias between r.from_alias and r.from_alias
+      order  by k.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select m.entity_id, m.memory_id, m.confidence
       from   pgrecall.mention m
@@ -460,13 +475,18 @@ begin
         and  m.entity_id = a.entity_id
       limit  1
     ) as x
-    where  a.bank_id = _store_relations.bank and a.alias = r.from_alias
     order  by x.confidence desc, a.confidence desc, x.entity_id
     limit  1
   ) as s
   cross  join lateral (
     select x.*
-    from   pgrecall.entity_alias a
+    from (
+      select k.entity_id, k.confidence
+      from   pgrecall.entity_alias k
+      where  k.bank_id = _store_relations.bank and k.alias between r.to_alias and r.to_alias
+      order  by k.alias
+      offset 0
+    ) as a
     cross  join lateral (
       select m.entity_id, m.confidence
       from   pgrecall.mention m
@@ -474,7 +494,6 @@ begin
         and  m.entity_id = a.entity_id
       limit  1
     ) as x
-    where  a.bank_id = _store_relations.bank and a.alias = r.to_alias
     order  by x.confidence desc, a.confidence desc, x.entity_id
     limit  1
   ) as e

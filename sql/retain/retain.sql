@@ -142,13 +142,19 @@ begin
       cross  join lateral unnest(e.aliases || e.alias) as a(alias)
     ) as n
     -- A name of an entity of another kind may become an entity too.
-    where  not exists (
-             select from pgrecall.entity_alias b
-             join   pgrecall.entity x
-               on   x.bank_id = _lock_names.bank and x.entity_id = b.entity_id
-             where  b.bank_id = _lock_names.bank and b.alias = n.alias
-               and  not pgrecall_internal._kinds_differ(
-                          pgrecall_internal._kind_class(x.kind), n.kind_class))
+    where  (select true
+            from   pgrecall.entity_alias b
+            cross  join lateral (
+              select e.kind
+              from   pgrecall.entity e
+              where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
+              limit  1
+            ) as x
+            where  b.bank_id = _lock_names.bank and b.alias between n.alias and n.alias
+              and  not pgrecall_internal._kinds_differ(
+                         pgrecall_internal._kind_class(x.kind), n.kind_class)
+            order  by b.alias
+            limit  1) is null
     union
     select hashtextextended(
              'key ' || lower(pgrecall_internal._normalised(f.fact_key)), 0) & 4095

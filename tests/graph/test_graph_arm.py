@@ -73,30 +73,52 @@ def rows_read(connection: Connection) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("analyzed", ["", "small", "small large"])
 @pytest.mark.parametrize("action", ["recall", "retain"])
-def test_a_hub_costs_no_more_in_a_larger_bank(
-    connection: Connection, action: str, analyzed: str
-) -> None:
+def test_a_hub_costs_no_more_in_a_larger_bank(database: str, action: str, analyzed: str) -> None:
+    # Of its own: what analyze counts of a table outlives the transaction.
+    with psycopg.connect(database) as connection:
+        read = rows_read_by(connection, action, analyzed)
+
+    # Mentions are counted up to 1,000, new facts up to a tenth of those known.
+    assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
+
+
+def rows_read_by(connection: Connection, action: str, analyzed: str) -> dict[str, int]:
     read = {}
     for size, facts in [("small", 1100), ("large", 3300)]:
-        # A bank of its own: the first scan passes over what other tests rolled back in one.
-        bank = f"{size} {action} {analyzed}"
-        create(connection, bank)
+        create(connection, size)
         # First one alone: the average length is known then, and no fact is written again for it.
-        retain(connection, ["fact first"], bank=bank)
+        retain(connection, ["fact first"], bank=size)
         known = [about(f"fact {n}", "Hub") for n in range(facts)]
-        retain(connection, [*known, about("zebra", "Hub")], bank=bank, link="deferred")
+        retain(connection, [*known, about("zebra", "Hub")], bank=size, link="deferred")
         # What the planner knows of a bank is nothing, what it was, or what it is.
         if size in analyzed:
             connection.execute("analyze")
         before = rows_read(connection)
         if action == "recall":
-            assert call(connection, "hybrid_recall", bank=bank, query="the zebra of Hub")
+            assert call(connection, "hybrid_recall", bank=size, query="the zebra of Hub")
         else:
-            retain(connection, [about("another", "Hub", occurred="2026-03-05")], bank=bank)
+            retain(connection, [about("another", "Hub", occurred="2026-03-05")], bank=size)
         read[size] = rows_read(connection) - before
+    return read
 
-    # Mentions are counted up to 1,000, new facts up to a tenth of those known.
-    assert 0 < read["large"] <= read["small"] + (100 if action == "recall" else 330)
+
+@pytest.mark.slow
+def test_names_are_looked_up_one_by_one_whatever_the_planner_knows(database: str) -> None:
+    read = []
+    with psycopg.connect(database) as connection:
+        create(connection, "known")
+        facts = [about(f"fact {n}", "Hub") for n in range(1000)]
+        retain(connection, facts, bank="known", link="deferred")
+        connection.execute("analyze")
+        create(connection)
+        for size in (300, 1200):
+            names = [f"name {size} {n}" for n in range(size)]
+            relations = [{"from": a, "kind": "knows", "to": b} for a, b in pairwise(names)]
+            before = rows_read(connection)
+            retain(connection, [about(f"fact {size}", *names, relations=relations)])
+            read.append(rows_read(connection) - before)
+
+    assert 0 < read[1] < 6 * read[0]
 
 
 def test_who_is_named_is_looked_up_once_where_few_facts_mention_them(
