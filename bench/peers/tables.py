@@ -11,6 +11,7 @@ from bench.peers.sets import OF_A_BANK
 
 OURS = "pgrecall"
 NONE = "–"
+SERVER_MS = "processor ms of the server a recall"
 QUALITY = {
     "locomo": "LoCoMo",
     "beam": "BEAM",
@@ -175,11 +176,29 @@ TABLES = {each.__name__: each for each in (speed, throughput, quality, loading, 
 
 def latency_plot(result: Result) -> str:
     """Return a plot of processor time against facts."""
+    named = {str(size): size for size in sizes(result)}
+    return lines_plot(result, named, "server_ms", "facts in the bank", SERVER_MS)
+
+
+def throughput_plot(result: Result) -> str:
+    """Return a plot of recalls a second against clients."""
+    smallest = min(sizes(result))
+    named = {f"{smallest}.clients_{n}": n for n in result["settings"]["clients"] if n > 1}
+    return lines_plot(
+        result, named, "per_s", f"clients, a bank of {smallest:,} facts", "recalls a second"
+    )
+
+
+def lines_plot(result: Result, named: Mapping[str, int], figure: str, across: str, up: str) -> str:
+    """Return a plot with a line for each peer: one figure of several axes."""
     lines = []
-    for peer, title in asked(result, ".server_ms"):
-        points = [(n, v) for n in sizes(result) if (v := value(result, peer, f"{n}.server_ms"))]
-        lines.append((title, points))
-    return plot(lines, "facts in the bank", "processor ms of the server a recall")
+    for peer, title in result["peers"].items():
+        points = [
+            (n, v) for axis, n in named.items() if (v := value(result, peer, f"{axis}.{figure}"))
+        ]
+        if points:
+            lines.append((title["title"], points))
+    return plot(lines, across, up)
 
 
 def quality_plot(result: Result) -> str:
@@ -191,10 +210,14 @@ def quality_plot(result: Result) -> str:
         found = value(result, peer, "locomo.ndcg10")
         if taken and found:
             lines.append((title, [(taken, found)]))
-    return plot(lines, f"processor ms of the server a recall, {smallest:,} facts", "LoCoMo nDCG@10")
+    return plot(lines, f"{SERVER_MS}, {smallest:,} facts", "LoCoMo nDCG@10")
 
 
-PLOTS = {"latency": latency_plot, "quality": quality_plot}
+PLOTS = {
+    "latency": latency_plot,
+    "throughput": throughput_plot,
+    "quality": quality_plot,
+}
 
 
 def plot(lines: Sequence[Line], across: str, up: str) -> str:
