@@ -1,7 +1,7 @@
 """Calibration: make the similarities of any embedding model comparable.
 
-Options and links were fitted to all-MiniLM-L6-v2, where a similarity of 0.2 is low and one of 0.7
-links two facts. Other models have other cosines; e5 gives 0.7 to 0.9 for any two texts. So the
+Options were fitted to all-MiniLM-L6-v2, where a similarity of 0.2 is low and facts of 0.7 are
+similar. Other models have other cosines; e5 gives 0.7 to 0.9 for any two texts. So the
 database subtracts the mean vector of a sample. Then two cosines are chosen so that as many pairs of
 texts reach them as reach 0.2 and 0.7 with all-MiniLM-L6-v2.
 """
