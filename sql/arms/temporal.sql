@@ -35,80 +35,114 @@ comment on function pgrecall_internal._proximity is
 'How near an occurrence is to a window: 1 inside, falling from 0.9 to 0 at the end of the slack on '
 'either side, 0.5 where it only spans the window.';
 
-create or replace function pgrecall_internal._occurred_near(
-  request pgrecall_internal.request, during tstzrange, slack interval,
-  out memory_ids bigint[], out scores double precision[])
+create or replace function pgrecall_internal._temporal_sql(
+  time_basis text, visible_sql text, fact_types text[])
+returns text
 language plpgsql stable parallel safe
 set search_path from current
-set jit = off
--- Each branch has one right plan, which must not depend on statistics.
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-  bank      constant text := (request.bank).bank_id;
-  low       constant double precision := (request.bank).low_cosine;
-  high      constant double precision := (request.bank).high_cosine;
-  searched  constant text := coalesce((request.bank).embedding_model, '');
-begin
-  with near as materialized (
-    select u.memory_id, pgrecall_internal._proximity(u.occurred, during, slack) as proximity
-    from   unnest(request.fact_types) as t(fact_type)
-    cross  join lateral (
-      (select m.memory_id, m.occurred
-       from   pgrecall.memory m
-       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
-         and  lower(m.occurred) < upper(during)
-         and  upper(m.occurred) > lower(during) - interval '3 days'
-         and  m.valid_from <= request.as_of
-         and  (m.valid_to is null or m.valid_to > request.as_of)
-       order  by lower(m.occurred) desc
-       limit  1000)
-      union  all
-      (select m.memory_id, m.occurred
-       from   pgrecall.memory m
-       where  m.bank_id = bank and m.fact_type = t.fact_type and m.occurred is not null
-         and  lower(m.occurred) >= upper(during) and lower(m.occurred) < upper(during) + slack
-         and  m.valid_from <= request.as_of
-         and  (m.valid_to is null or m.valid_to > request.as_of)
-       order  by lower(m.occurred)
-       limit  300)
-    ) as u
-  ),
-  alike as (
-    -- Vectors are read in one scan: one for each memory takes four times as long.
-    select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+  -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
+  -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
+  branch constant text := (
+    select string_agg(
+             format(
+               $sql$
+                 (select m.memory_id, %1$s as occurred
+                  from   pgrecall.memory m
+                  where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is %4$s
+                    and  %2$s < upper($5) and %3$s > lower($5) - interval '3 days'
+                    and  %5$s
+                  order  by %2$s desc
+                  limit  1000)
+                 union all
+                 (select m.memory_id, %1$s
+                  from   pgrecall.memory m
+                  where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is %4$s
+                    and  %2$s >= upper($5) and %2$s < upper($5) + $8
+                    and  %5$s
+                  order  by %2$s
+                  limit  300)
+               $sql$,
+               v.range, v.start, v.finish, v.present, visible_sql),
+             E'\nunion all\n')
     from (
-      select x.memory_id, x.proximity, null::double precision as cosine
-      from   near x
-      where  x.proximity > 0
-      union all
-      select e.memory_id, null, 1 - (e.embedding <=> request.embedding)
-      from   pgrecall.embedding e
-      where  request.embedding is not null and e.bank_id = bank and e.model = searched
-        and  e.fact_type <> ''
-        and  e.memory_id = any (array(select x.memory_id from near x where x.proximity > 0))
-    ) as n
-    group  by n.memory_id
-  )
-  select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-         array_agg(t.score order by t.score desc, t.memory_id desc)
-  into   memory_ids, scores
-  from (
-    select a.memory_id,
-           a.proximity * case when request.embedding is null then 1 else 0.75 + 0.25 * coalesce(
-             pgrecall_internal._similarity(a.cosine, low, high), 0) end as score
-    from   alike a
-    order  by 2 desc, 1 desc
-    limit  request.depth
-  ) as t;
+      values ('m.occurred', 'lower(m.occurred)', 'upper(m.occurred)', 'not null'),
+             ('tstzrange(m.mentioned_at, m.mentioned_at, ''[]'')', 'm.mentioned_at',
+              'm.mentioned_at', 'null')
+    ) as v(range, start, finish, present)
+    where  v.present = 'not null' or time_basis = 'mentioned');
+begin
+  return format(
+    $sql$
+      with near as materialized (
+        select u.memory_id, p.proximity
+        from   (%s) as u
+        cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
+        where  p.proximity > 0
+      ),
+      alike as (
+        -- Vectors are read in one scan: one for each memory takes four times as long.
+        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+        from (
+          select x.memory_id, x.proximity, null::double precision as cosine
+          from   near x
+          union all
+          select e.memory_id, null, 1 - (e.embedding <=> $6)
+          from   pgrecall.embedding e
+          where  $6 is not null and e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+            and  e.memory_id = any (array(select x.memory_id from near x))
+        ) as n
+        group  by n.memory_id
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        select a.memory_id,
+               a.proximity * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(
+                 pgrecall_internal._similarity(a.cosine, $9, $10), 0) end as score
+        from   alike a
+        order  by 2 desc, 1 desc
+        limit  $4
+      ) as t
+    $sql$,
+    case when fact_types is null
+      then format('select x.* from unnest($3) as t(fact_type) cross join lateral (%s) as x',
+                  replace(branch, '{fact_type}', 't.fact_type'))
+    else pgrecall_internal._union_all(branch, fact_types) end);
 end;
 $$;
+comment on function pgrecall_internal._temporal_sql is
+'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
+'model $7, slack $8, low and high cosine $9 and $10. Without fact_types, $3 holds these.';
+
+-- The search without a filter, by occurred alone, is planned once a session, any other for each
+-- recall.
+do $do$
+begin
+  execute format(
+    $sql$
+      create or replace function %s(
+        bank text, as_of timestamptz, fact_types text[], depth integer, during tstzrange,
+        embedding halfvec, model text, slack interval, low double precision, high double precision)
+      returns table (memory_ids bigint[], scores double precision[])
+      language plpgsql stable parallel safe rows 1
+      set search_path from current
+      set jit = off
+      -- Each branch has one right plan, which must not depend on statistics.
+      set enable_seqscan = off
+      set enable_bitmapscan = off
+      set enable_sort = off
+      set plan_cache_mode = force_generic_plan
+      as %L
+    $sql$,
+    'pgrecall_internal._occurred_near',
+    format('begin return query %s; end;', pgrecall_internal._temporal_sql(
+      'occurred', pgrecall_internal._visible_sql(null), null)));
+end;
+$do$;
 comment on function pgrecall_internal._occurred_near is
-'As _temporal_search() of a request without a filter, by occurred alone: a statement that is '
-'planned once a session, while another one is planned for each recall.';
+'_temporal_sql() of a request without a filter, by occurred alone.';
 
 create or replace function pgrecall_internal._temporal_search(
   request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
@@ -117,102 +151,33 @@ set search_path from current
 set jit = off
 as $$
 declare
-  during_at tstzrange;
-  slack     interval;
-  found     record;
-  timed     text;
-  branch    text;
+  bank   constant pgrecall.bank := request.bank;
+  model  constant text := coalesce(bank.embedding_model, '');
+  during tstzrange;
+  slack  interval;
 begin
   -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
   -- because the slack might not fit.
-  during_at := tstzrange(
+  during := tstzrange(
     case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
          else '-infinity' end,
     case when upper(request.during) <= '294000-01-01' then upper(request.during)
          else 'infinity' end,
     case when upper_inc(request.during) then '[]' else '[)' end);
-  slack := pgrecall_internal._slack_after(during_at);
+  slack := pgrecall_internal._slack_after(during);
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
-    found := pgrecall_internal._occurred_near(request, during_at, slack);
-    memory_ids := found.memory_ids;
-    scores := found.scores;
-    return;
+    select n.memory_ids, n.scores
+    into   memory_ids, scores
+    from   pgrecall_internal._occurred_near(
+             bank.bank_id, request.as_of, request.fact_types, request.depth, during,
+             request.embedding, model, slack, bank.low_cosine, bank.high_cosine) as n;
+  else
+    execute pgrecall_internal._temporal_sql(
+      request.options ->> 'time_basis', request.visible_sql, request.fact_types)
+    into    memory_ids, scores
+    using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
+            model, slack, bank.low_cosine, bank.high_cosine;
   end if;
-
-  -- The bounds are repeated as scalars, for the btree. Memories that begin after the window are
-  -- read apart, nearest first: in a dense bank they would keep out what happened in the window.
-  foreach timed in array case request.options ->> 'time_basis'
-    when 'mentioned' then '{occurred,mentioned}' else '{occurred}'::text[] end
-  loop
-    branch := concat_ws(E'\nunion all\n', branch, replace(replace(replace(replace(
-      $sql$
-        (select m.memory_id, {range} as occurred
-         from   pgrecall.memory m
-         where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is {present}
-           and  {start} < upper($5) and {end} > lower($5) - interval '3 days'
-           and  $sql$ || request.visible_sql || $sql$
-         order  by {start} desc
-         limit  1000)
-        union all
-        (select m.memory_id, {range}
-         from   pgrecall.memory m
-         where  m.bank_id = $1 and m.fact_type = {fact_type} and m.occurred is {present}
-           and  {start} >= upper($5) and {start} < upper($5) + $8
-           and  $sql$ || request.visible_sql || $sql$
-         order  by {start}
-         limit  300)
-      $sql$,
-      '{range}', case timed when 'occurred' then 'm.occurred'
-                            else 'tstzrange(m.mentioned_at, m.mentioned_at, ''[]'')' end),
-      '{present}', case timed when 'occurred' then 'not null' else 'null' end),
-      '{start}', case timed when 'occurred' then 'lower(m.occurred)' else 'm.mentioned_at' end),
-      '{end}', case timed when 'occurred' then 'upper(m.occurred)' else 'm.mentioned_at' end));
-  end loop;
-
-  execute format(
-    $sql$
-      with near as (
-        select u.memory_id, p.proximity
-        from   (%1$s) as u
-        cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
-        where  p.proximity > 0
-      )
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
-        select u.memory_id,
-               u.proximity
-               * case when $6 is null then 1
-                      else 0.75 + 0.25 * coalesce(
-                             pgrecall_internal._similarity(u.cosine, $9, $10), 0) end as score
-        from   (%2$s) as u
-        order  by 2 desc, u.memory_id desc
-        limit  $4
-      ) as t
-    $sql$,
-    pgrecall_internal._union_all(branch, request.fact_types),
-    case when request.embedding is null
-      then 'select n.memory_id, n.proximity, null::double precision as cosine from near n'
-    else
-      -- All vectors are read in one scan. A scan for each memory takes four times as long.
-      $sql$
-        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
-        from (
-          select x.memory_id, x.proximity, null::double precision as cosine from near x
-          union all
-          select e.memory_id, null, 1 - (e.embedding <=> $6)
-          from   pgrecall.embedding e
-          where  e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
-            and  e.memory_id = any (array(select x.memory_id from near x))
-        ) as n
-        group  by n.memory_id
-      $sql$ end
-  )
-  into  memory_ids, scores
-  using (request.bank).bank_id, request.as_of, request.filter, request.depth, during_at,
-        request.embedding, coalesce((request.bank).embedding_model, ''),
-        slack, (request.bank).low_cosine,
-        (request.bank).high_cosine;
 end;
 $$;
 comment on function pgrecall_internal._temporal_search is
