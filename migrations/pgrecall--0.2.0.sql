@@ -9729,7 +9729,6 @@ begin
                               else '*effect' end as label
            from   pgrecall.link o
            where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-             and  o.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -9737,7 +9736,6 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-             and  i.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
         ) as l
         where  l.label is not null or n.unasked < steps
