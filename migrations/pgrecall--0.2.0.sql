@@ -8918,14 +8918,11 @@ language plpgsql stable parallel unsafe rows 5
 set search_path from current
 as $$
 declare
-  -- From each end: entities visited, the frontier, and the steps taken.
-  a_ids   bigint[] := array[entity_a];
-  b_ids   bigint[] := array[entity_b];
-  a_rim   bigint[] := array[entity_a];
-  b_rim   bigint[] := array[entity_b];
-  a_steps jsonb := '{}';
-  b_steps jsonb := '{}';
-  next    jsonb;
+  -- From each end, by entity: the steps that reached those visited, and the last of these.
+  steps   jsonb[];
+  rims    jsonb[];
+  side    integer;
+  sizes   bigint[];
   meeting bigint;
   place   bigint;
   taken   jsonb;
@@ -8939,28 +8936,23 @@ begin
     return;
   end if;
 
+  steps := array[jsonb_build_object(entity_a, null), jsonb_build_object(entity_b, null)];
+  rims := steps;
   -- The smaller frontier is expanded until the two meet, or a side has more than 2,000 entities.
   for n in 1 .. longest loop
-    exit when a_rim = '{}' or b_rim = '{}'
-           or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
-    if cardinality(a_rim) <= cardinality(b_rim) then
+    sizes := array(select (select count(*) from jsonb_object_keys(u.entities))
+                   from   unnest(rims || steps) with ordinality as u(entities, n)
+                   order  by u.n);
+    exit when 0 = any (sizes) or 2000 < any (sizes);
+    side := case when sizes[1] <= sizes[2] then 1 else 2 end;
+    rims[side] := (
       select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
-      into   next
-      from   pgrecall_internal._steps(bank, a_rim) as s
-      where  s.to_id <> all (a_ids);
-      a_steps := a_steps || next;
-      a_rim := array(select k::bigint from jsonb_object_keys(next) as k);
-      a_ids := a_ids || a_rim;
-    else
-      select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
-      into   next
-      from   pgrecall_internal._steps(bank, b_rim) as s
-      where  s.to_id <> all (b_ids);
-      b_steps := b_steps || next;
-      b_rim := array(select k::bigint from jsonb_object_keys(next) as k);
-      b_ids := b_ids || b_rim;
-    end if;
-    select u into meeting from unnest(a_ids) as u where u = any (b_ids) order by u limit 1;
+      from   pgrecall_internal._steps(
+               bank, array(select k::bigint from jsonb_object_keys(rims[side]) as k)) as s
+      where  not steps[side] ? s.to_id::text);
+    steps[side] := steps[side] || rims[side];
+    meeting := (
+      select min(k::bigint) from jsonb_object_keys(rims[side]) as k where steps[3 - side] ? k);
     exit when meeting is not null;
   end loop;
   if meeting is null then
@@ -8969,13 +8961,13 @@ begin
 
   place := meeting;
   while place <> entity_a loop
-    taken := a_steps -> place::text;
+    taken := steps[1] -> place::text;
     way := taken || way;
     place := (taken ->> 'from_id')::bigint;
   end loop;
   place := meeting;
   while place <> entity_b loop
-    taken := b_steps -> place::text;
+    taken := steps[2] -> place::text;
     -- Found from b, so its direction is reversed.
     way := way || (taken || jsonb_build_object(
       'from_id', taken -> 'to_id', 'to_id', taken -> 'from_id',
@@ -9987,20 +9979,6 @@ end;
 $$;
 comment on function pgrecall_internal._has_edge is 'Whether a bank holds an entity or a link.';
 
-create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
-returns pgrecall.arm_hit[]
-language plpgsql stable parallel unsafe
-set search_path from current
-as $$
-begin
-  return pgrecall_internal._named_hits(
-    request, (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
-             || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
-end;
-$$;
-comment on function pgrecall_internal._graph_seeds is
-'Hits of the semantic and lexical arms, where the graph arm runs without the arms before it.';
-
 create or replace function pgrecall_internal._graph_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -10024,8 +10002,13 @@ begin
     into   result.is_run, result.memory_ids, result.scores, result.vias
     from   pgrecall_internal._graph_search(
              request,
+             -- Alone, without the arms before it, the graph arm asks two itself.
              case when before = '{}' and request.arms is not null
-                  then pgrecall_internal._graph_seeds(request) else before end) as s;
+                  then pgrecall_internal._named_hits(
+                    request,
+                    (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
+                    || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits)
+                  else before end) as s;
     if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then

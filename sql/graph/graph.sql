@@ -179,20 +179,6 @@ end;
 $$;
 comment on function pgrecall_internal._has_edge is 'Whether a bank holds an entity or a link.';
 
-create or replace function pgrecall_internal._graph_seeds(request pgrecall_internal.request)
-returns pgrecall.arm_hit[]
-language plpgsql stable parallel unsafe
-set search_path from current
-as $$
-begin
-  return pgrecall_internal._named_hits(
-    request, (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
-             || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
-end;
-$$;
-comment on function pgrecall_internal._graph_seeds is
-'Hits of the semantic and lexical arms, where the graph arm runs without the arms before it.';
-
 create or replace function pgrecall_internal._graph_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -216,8 +202,13 @@ begin
     into   result.is_run, result.memory_ids, result.scores, result.vias
     from   pgrecall_internal._graph_search(
              request,
+             -- Alone, without the arms before it, the graph arm asks two itself.
              case when before = '{}' and request.arms is not null
-                  then pgrecall_internal._graph_seeds(request) else before end) as s;
+                  then pgrecall_internal._named_hits(
+                    request,
+                    (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
+                    || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits)
+                  else before end) as s;
     if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then

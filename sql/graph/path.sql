@@ -185,14 +185,11 @@ language plpgsql stable parallel unsafe rows 5
 set search_path from current
 as $$
 declare
-  -- From each end: entities visited, the frontier, and the steps taken.
-  a_ids   bigint[] := array[entity_a];
-  b_ids   bigint[] := array[entity_b];
-  a_rim   bigint[] := array[entity_a];
-  b_rim   bigint[] := array[entity_b];
-  a_steps jsonb := '{}';
-  b_steps jsonb := '{}';
-  next    jsonb;
+  -- From each end, by entity: the steps that reached those visited, and the last of these.
+  steps   jsonb[];
+  rims    jsonb[];
+  side    integer;
+  sizes   bigint[];
   meeting bigint;
   place   bigint;
   taken   jsonb;
@@ -206,28 +203,23 @@ begin
     return;
   end if;
 
+  steps := array[jsonb_build_object(entity_a, null), jsonb_build_object(entity_b, null)];
+  rims := steps;
   -- The smaller frontier is expanded until the two meet, or a side has more than 2,000 entities.
   for n in 1 .. longest loop
-    exit when a_rim = '{}' or b_rim = '{}'
-           or greatest(cardinality(a_ids), cardinality(b_ids)) > 2000;
-    if cardinality(a_rim) <= cardinality(b_rim) then
+    sizes := array(select (select count(*) from jsonb_object_keys(u.entities))
+                   from   unnest(rims || steps) with ordinality as u(entities, n)
+                   order  by u.n);
+    exit when 0 = any (sizes) or 2000 < any (sizes);
+    side := case when sizes[1] <= sizes[2] then 1 else 2 end;
+    rims[side] := (
       select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
-      into   next
-      from   pgrecall_internal._steps(bank, a_rim) as s
-      where  s.to_id <> all (a_ids);
-      a_steps := a_steps || next;
-      a_rim := array(select k::bigint from jsonb_object_keys(next) as k);
-      a_ids := a_ids || a_rim;
-    else
-      select coalesce(jsonb_object_agg(s.to_id, to_jsonb(s)), '{}')
-      into   next
-      from   pgrecall_internal._steps(bank, b_rim) as s
-      where  s.to_id <> all (b_ids);
-      b_steps := b_steps || next;
-      b_rim := array(select k::bigint from jsonb_object_keys(next) as k);
-      b_ids := b_ids || b_rim;
-    end if;
-    select u into meeting from unnest(a_ids) as u where u = any (b_ids) order by u limit 1;
+      from   pgrecall_internal._steps(
+               bank, array(select k::bigint from jsonb_object_keys(rims[side]) as k)) as s
+      where  not steps[side] ? s.to_id::text);
+    steps[side] := steps[side] || rims[side];
+    meeting := (
+      select min(k::bigint) from jsonb_object_keys(rims[side]) as k where steps[3 - side] ? k);
     exit when meeting is not null;
   end loop;
   if meeting is null then
@@ -236,13 +228,13 @@ begin
 
   place := meeting;
   while place <> entity_a loop
-    taken := a_steps -> place::text;
+    taken := steps[1] -> place::text;
     way := taken || way;
     place := (taken ->> 'from_id')::bigint;
   end loop;
   place := meeting;
   while place <> entity_b loop
-    taken := b_steps -> place::text;
+    taken := steps[2] -> place::text;
     -- Found from b, so its direction is reversed.
     way := way || (taken || jsonb_build_object(
       'from_id', taken -> 'to_id', 'to_id', taken -> 'from_id',
