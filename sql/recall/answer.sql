@@ -13,7 +13,10 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  gated text[] := pgrecall_internal._gated_arms(hits, gates);
+  gated text[] := array(
+    select h.arm from unnest(hits) as h
+    except
+    select h.arm from unnest(pgrecall_internal._ungated(hits, gates)) as h);
 begin
   for n in 1 .. cardinality(reports) loop
     if (reports[n]).arm = any (gated) then

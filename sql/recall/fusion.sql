@@ -149,41 +149,25 @@ comment on function pgrecall.linear is
 'single hit, and hits of equal score, get the whole weight. Score / best score did worse '
 '(bench/TRIED.md). Otherwise as rrf(), but without k.';
 
-create or replace function pgrecall_internal._gated_arms(hits pgrecall.arm_hit[], gates jsonb)
-returns text[]
+create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
+returns pgrecall.arm_hit[]
 language sql immutable parallel safe
 begin atomic
   -- Arms are compared by the ratio of best score to gate.
-  select coalesce(
-           array_agg(a.arm order by a.arm) filter (where a.nearness < 1 and a.place > 1), '{}')
-  from (
-    select b.arm, b.nearness, row_number() over (order by b.nearness desc, b.arm) as place
-    from (
-      select h.arm,
-             coalesce(max(h.score) / nullif((gates ->> h.arm)::double precision, 0), 'infinity')
-               as nearness
-      from   unnest(hits) as h
-      group  by h.arm
-    ) as b
-  ) as a;
+  with arm as (
+    select h.arm, coalesce(max(h.score) / nullif((gates ->> h.arm)::double precision, 0),
+                           'infinity') as nearness
+    from   unnest(hits) as h
+    group  by h.arm
+  )
+  select array(
+    select h
+    from   unnest(hits) as h
+    join   arm a on a.arm = h.arm and a.nearness >= (select least(1, max(x.nearness)) from arm x));
 end;
-comment on function pgrecall_internal._gated_arms is
-'The names of the arms whose best score is below their gate. One arm always stays: where all are '
-'below, the arm with the highest share of its gate.';
-
-create or replace function pgrecall_internal._ungated(hits pgrecall.arm_hit[], gates jsonb)
-returns pgrecall.arm_hit[]
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  gated text[] := pgrecall_internal._gated_arms(hits, gates);
-begin
-  return array(select h from unnest(hits) as h where h.arm <> all (gated));
-end;
-$$;
 comment on function pgrecall_internal._ungated is
-'The hits of the arms that pass their gates.';
+'The hits of the arms whose best score reaches their gate; where none does, those of the arm with '
+'the highest share of its gate.';
 
 create or replace function pgrecall.fuse(hits pgrecall.arm_hit[], options jsonb default '{}')
 returns setof pgrecall.fused
