@@ -114,10 +114,10 @@ def test_only_the_first_tokens_of_a_context_are_read() -> None:
 
 
 @pytest.mark.slow
-def test_a_text_that_fills_the_model_leaves_no_room_for_a_context() -> None:
-    long = "more words than the model reads " * 100
-
-    assert in_context(long, OF_LISBON) == pytest.approx(alone(long), abs=1e-6)
+@pytest.mark.parametrize("length", [124, 600])
+def test_a_long_text_says_enough_by_itself(length: int) -> None:
+    assert in_context("north " * length, OF_LISBON) == alone("north " * length)
+    assert in_context("north " * 120, OF_LISBON) != alone("north " * 120)
 
 
 def embeddings(connection: psycopg.Connection[Any], model: str) -> list[list[float]]:

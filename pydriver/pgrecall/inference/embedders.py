@@ -60,7 +60,8 @@ _DIMENSIONS = 384
 _TOKENS = 512
 _MINILM_TOKENS = 256  # tokens, as in sentence-transformers
 CONTEXT_TOKENS = 64
-"""How many tokens of a context the packaged embedder reads."""
+"""How many tokens of a context the packaged embedder reads at most."""
+_BOTH_TOKENS = 128  # with those of the text: a longer text says enough by itself
 _CONTEXT_LENGTH = 32 * CONTEXT_TOKENS  # characters that are split into tokens
 _Read = tuple[str, str]  # a text with its prompt, and its context
 
@@ -352,8 +353,8 @@ class PackagedEmbedder(SmallEmbedder):
         """Return one embedding of length 1 per passage, in order, of what it says in its context.
 
         That is the mean of two: of the passage alone, and of its tokens as the model understands
-        them beside the first CONTEXT_TOKENS tokens of the context. A context is read only as far
-        as the passage leaves room, and an empty one changes nothing.
+        them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
+        more than 64 itself. One of 128 tokens and an empty context change nothing.
 
         Args:
             texts: The passages.
@@ -369,7 +370,7 @@ class PackagedEmbedder(SmallEmbedder):
     def _read(self, texts: list[_Read]) -> Sequence[Vector]:
         (alone,) = super()._read(texts)
         ((text, context),) = texts
-        if not context:
+        if not context or len(self.load()[1].encode(text)) >= _BOTH_TOKENS:
             return [alone]
         from numpy import asarray, linalg
 
@@ -382,7 +383,7 @@ class PackagedEmbedder(SmallEmbedder):
 
         ids = tokenizer.encode(text).ids
         begun = tokenizer.encode(context[:_CONTEXT_LENGTH], add_special_tokens=False).ids
-        around = begun[: min(CONTEXT_TOKENS, _TOKENS - len(ids))]
+        around = begun[: max(0, min(CONTEXT_TOKENS, _BOTH_TOKENS - len(ids)))]
         own = [1.0] * (len(ids) - 1) + [0.0] * len(around) + [1.0]
         return {
             "input_ids": array([[*ids[:-1], *around, ids[-1]]], int64),
