@@ -257,7 +257,8 @@ create type pgrecall.pending_text as (
   memory_id bigint,
   kind      text,
   ordinal   smallint,
-  text      text
+  text      text,
+  context   text
 );
 create type pgrecall.stored_embedding as (
   index     integer,

@@ -1537,12 +1537,14 @@ create type pgrecall.pending_text as (
   memory_id bigint,
   kind      text,
   ordinal   smallint,
-  text      text
+  text      text,
+  context   text
 );
 comment on type pgrecall.pending_text is
 'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
 'the memory itself, question for a question that it answers. ordinal: number of the question, from '
-'0. text: what to embed.';
+'0. text: what to embed. context: that of the memory, for embedders that read it; null for what is '
+'not the memory itself.';
 
 create type pgrecall.stored_embedding as (
   index     integer,
@@ -12097,7 +12099,7 @@ begin
     return;
   end if;
   return query
-  select k.memory_id, 'relation'::text, 0::smallint, k.words
+  select k.memory_id, 'relation'::text, 0::smallint, k.words, null::text
   from   pgrecall_internal._kinds_stated(relations_pending.bank) as k
   where  not exists (
            select from pgrecall.embedding e
@@ -12297,10 +12299,11 @@ begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   -- In primary key order, with one lookup each: nothing is counted or sorted.
   return query
-  select e.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text)
+  select e.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text),
+         case when e.kind = 'text' then m.context end
   from   pgrecall.embedding e
   cross  join lateral (
-    select x.text from pgrecall.memory x
+    select x.text, x.context from pgrecall.memory x
     where  x.bank_id = reembed_pending.bank and x.memory_id = e.memory_id
     limit  1
   ) as m
@@ -14512,7 +14515,7 @@ begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   -- In primary key order, with one lookup each.
   return query
-  (select m.memory_id, 'text'::text, 0::smallint, m.text
+  (select m.memory_id, 'text'::text, 0::smallint, m.text, m.context
    from   pgrecall.memory m
    left   join lateral (
      select true as is_there
@@ -14526,7 +14529,7 @@ begin
    order  by m.memory_id
    limit  batch_size)
   union all
-  select r.memory_id, r.kind, r.ordinal, r.text
+  select r.memory_id, r.kind, r.ordinal, r.text, r.context
   from   pgrecall.relations_pending(embed_pending.bank) as r
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
@@ -14551,10 +14554,10 @@ declare
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   return query
-  select e.memory_id, 'text'::text, 0::smallint, m.text
+  select e.memory_id, 'text'::text, 0::smallint, m.text, m.context
   from   pgrecall.embedding e
   cross  join lateral (
-    select x.text
+    select x.text, x.context
     from   pgrecall.memory x
     where  x.bank_id = tokens_pending.bank and x.memory_id = e.memory_id
     limit  1

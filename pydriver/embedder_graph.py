@@ -11,7 +11,9 @@ returns the mean over the tokens, of length 1.
 pgrecall-small-1: it reads the same tokens without their prompt, multiplies in eight bits, and
 returns the vectors of both models side by side, each times the root of its share. That of MiniLM is
 SHARE for a question; for a passage it grows with the length, from LEAST to MOST (bench/TRIED.md):
-the one model was trained on what people say, the other on passages.
+the one model was trained on what people say, the other on passages. Its second input, ``own``, is 1
+for each token of the text and 0 for those of its context: both models read the context, and the
+mean is that of the text's tokens alone (late chunking; Günther et al. 2024).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ SHARE = 0.25
 LEAST, MOST = (0.1, 30), (0.35, 120)  # share, and the tokens of a passage that has it
 QUESTION = 23032  # the word "query" of its prompt, as a token
 PROMPT = 3  # tokens: [CLS], the word of the prompt and its colon
+LAST_LAYER = "LayerNormalization_143_0"  # of model.onnx of pgrecall-small-1
 CUT = 256  # tokens of a text, as sentence-transformers cuts it off
 
 
@@ -150,9 +153,14 @@ class JoinedGraph(Graph):
         """Add the activation of a layer."""
         return self.run("Gelu", x, domain=FUSED)
 
-    def share(self, ids: str) -> str:
-        """Add the share of MiniLM: that of a question, or of a passage by its length."""
-        number = self.run("Cast", self.run("Shape", ids, start=1, end=2), to=TensorProto.FLOAT)
+    def mean(self, x: str, own: str) -> str:
+        """Add the direction of the mean of the text's own tokens."""
+        kept = self.run("Mul", x, self.run("Unsqueeze", own, f"{self.prefix}last"))
+        total = self.run("ReduceSum", kept, f"{self.prefix}one", keepdims=0)
+        return self.run("LpNormalization", total, axis=-1, p=2)
+
+    def share(self, number: str) -> str:
+        """Add the share of MiniLM: that of a question, or of a passage by its tokens."""
         (low, short), (high, long) = LEAST, MOST
         slope = (high - low) / np.log(long / short)
         shares = {"slope": slope, "start": low - slope * np.log(short), "low": low, "high": high}
@@ -166,16 +174,18 @@ class JoinedGraph(Graph):
         of_question = self.constant("share", np.float32(SHARE))
         return self.run("Where", self.run("Equal", word, question), of_question, passage)
 
-    def part(self, own: str, other: str, share: str, result: str) -> ModelProto:
+    def part(self, own: str, other: str, result: str) -> ModelProto:
         """Return the part that puts two directions side by side, of length 1 together."""
+        share = self.share(self.run("ReduceSum", "own", keepdims=0))
         rest = self.run("Sub", self.constant("whole", np.float32(1)), share)
         halves = [
             self.run("Mul", half, self.run("Sqrt", part))
             for half, part in ((own, rest), (other, share))
         ]
         self._nodes.append(helper.make_node("Concat", halves, [result], axis=1))
+        own_tokens = helper.make_tensor_value_info("own", TensorProto.FLOAT, ["texts", "tokens"])
         output = helper.make_tensor_value_info(result, TensorProto.FLOAT, ["texts", 2 * WIDTH])
-        graph = helper.make_graph(self._nodes, "joined", [], [output], self._tensors)
+        graph = helper.make_graph(self._nodes, "joined", [own_tokens], [output], self._tensors)
         # Operators and versions are those of the model before it.
         return ModelProto(graph=graph)
 
@@ -206,14 +216,19 @@ def joined() -> ModelProto:
         graph.constant(name, np.array([place], np.int64))
         for name, place in (("zero", 0), ("one", 1), ("text", PROMPT), ("end", PROMPT + CUT - 1))
     )
-    parts = (("input_ids", zero, one), ("input_ids", text, end))
-    ids = graph.run("Concat", *(graph.run("Slice", *part, one) for part in parts), axis=1)
-    x = graph.embedded(ids)
+    graph.constant("last", np.array([-1], np.int64))
+
+    def without_prompt(tokens: str) -> str:
+        parts = ((tokens, zero, one), (tokens, text, end))
+        return graph.run("Concat", *(graph.run("Slice", *part, one) for part in parts), axis=1)
+
+    x = graph.embedded(without_prompt("input_ids"))
     for number in range(LAYERS):
         x = graph.layer(x, f"encoder.layer.{number}")
-    total = graph.run("ReduceSum", x, one, keepdims=0)
-    other = graph.run("LpNormalization", total, axis=-1, p=2)
-    return graph.part("embedding", other, graph.share("input_ids"), "joined")
+    other = graph.mean(x, without_prompt("own"))
+    centred = graph.run("Sub", graph.mean(LAST_LAYER, "own"), "mean")
+    own = graph.run("LpNormalization", centred, axis=-1, p=2)
+    return graph.part(own, other, "joined")
 
 
 GRAPHS = {"model.onnx": model, "joined.onnx": joined}

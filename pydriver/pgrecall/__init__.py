@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         SentenceTransformerEmbedder,
     )
     from pgrecall.inference.endpoints import HttpReranker, OpenAIEmbedder
-    from pgrecall.inference.interfaces import Embedder, Reranker, RoleEmbedder
+    from pgrecall.inference.interfaces import ContextEmbedder, Embedder, Reranker, RoleEmbedder
     from pgrecall.inference.rerankers import CrossEncoderReranker, FunctionReranker, OnnxReranker
     from pgrecall.report import RecallReport
     from pgrecall.retaining.bulk import BulkProgress, Refused
@@ -132,6 +132,7 @@ __all__ = [
     "ClientClosed",
     "Consolidated",
     "Context",
+    "ContextEmbedder",
     "Corrected",
     "CrossEncoderReranker",
     "Degradation",

@@ -54,13 +54,19 @@ from pgrecall.inference.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
 from pgrecall.inference.late_interaction import makes_tokens
 from pgrecall.inference.rerankers import DEFAULT_RERANKER
-from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_own_thread
 from pgrecall.of_bank import OfBank
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors, several
+from pgrecall.retaining.facts import (
+    EMBED_BATCH,
+    Fact,
+    FactBatch,
+    pending_vectors,
+    relation_vectors,
+    several,
+)
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -977,8 +983,9 @@ class AsyncRecall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded. Other fields are kept, except entities and relations that
-        a new text no longer names; the result lists these.
+        A new text is embedded, in its context; a new context alone leaves the embedding as it is.
+        Other fields are kept, except entities and relations that a new text no longer names; the
+        result lists these.
 
         Args:
             bank: Name of an existing bank.
@@ -998,7 +1005,11 @@ class AsyncRecall:
 
         """
         settings = await self._settings_for(bank)
-        fact, named = await _compute(embedded_changes, settings, changes, model)
+        context = None
+        if "text" in changes and "context" not in changes and settings.reads_contexts:
+            for memory in await self._run(calls.memories.stored_memories(bank, [memory_id])):
+                context = memory.context
+        fact, named = await _compute(embedded_changes, settings, changes, model, context)
         return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(
@@ -1627,7 +1638,7 @@ class AsyncRecall:
         for pending in lists:
             start = from_id
             while texts := await self._run(pending(bank, from_id=start, batch_size=batch_size)):
-                vectors = await _compute(embedded, embedder, [text.text for text in texts])
+                vectors = await _compute(pending_vectors, embedder, texts)
                 call = calls.retain.embed_store(
                     bank, model=embedder.model, texts=texts, vectors=vectors
                 )

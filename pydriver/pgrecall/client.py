@@ -54,13 +54,19 @@ from pgrecall.inference.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
 from pgrecall.inference.late_interaction import makes_tokens
 from pgrecall.inference.rerankers import DEFAULT_RERANKER
-from pgrecall.inference.vectors import embedded
 from pgrecall.inference.worker import on_this_thread
 from pgrecall.of_bank import OfBank
 from pgrecall.report import RecallReport
 from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
-from pgrecall.retaining.facts import EMBED_BATCH, Fact, FactBatch, relation_vectors, several
+from pgrecall.retaining.facts import (
+    EMBED_BATCH,
+    Fact,
+    FactBatch,
+    pending_vectors,
+    relation_vectors,
+    several,
+)
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
 from pgrecall.rows import (
@@ -969,8 +975,9 @@ class Recall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded. Other fields are kept, except entities and relations that
-        a new text no longer names; the result lists these.
+        A new text is embedded, in its context; a new context alone leaves the embedding as it is.
+        Other fields are kept, except entities and relations that a new text no longer names; the
+        result lists these.
 
         Args:
             bank: Name of an existing bank.
@@ -990,7 +997,11 @@ class Recall:
 
         """
         settings = self._settings_for(bank)
-        fact, named = _compute(embedded_changes, settings, changes, model)
+        context = None
+        if "text" in changes and "context" not in changes and settings.reads_contexts:
+            for memory in self._run(calls.memories.stored_memories(bank, [memory_id])):
+                context = memory.context
+        fact, named = _compute(embedded_changes, settings, changes, model, context)
         return self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     def forget(
@@ -1603,7 +1614,7 @@ class Recall:
         for pending in lists:
             start = from_id
             while texts := self._run(pending(bank, from_id=start, batch_size=batch_size)):
-                vectors = _compute(embedded, embedder, [text.text for text in texts])
+                vectors = _compute(pending_vectors, embedder, texts)
                 call = calls.retain.embed_store(
                     bank, model=embedder.model, texts=texts, vectors=vectors
                 )

@@ -14,7 +14,14 @@ from pgrecall.inference.embedders import (
     packaged_model,
 )
 from pgrecall.inference.endpoints import OpenAIEmbedder
-from pgrecall.inference.interfaces import Embedder, EmbedFunction, Role, RoleEmbedder, Vector
+from pgrecall.inference.interfaces import (
+    ContextEmbedder,
+    Embedder,
+    EmbedFunction,
+    Role,
+    RoleEmbedder,
+    Vector,
+)
 from pgrecall.inference.prompts import embed_as, read_prompts
 
 __all__ = [
@@ -22,6 +29,7 @@ __all__ = [
     "DEFAULT_MODEL",
     "PACKAGED",
     "PACKAGED_EMBEDDERS",
+    "ContextEmbedder",
     "EmbedFunction",
     "Embedder",
     "FunctionEmbedder",

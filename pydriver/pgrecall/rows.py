@@ -534,6 +534,7 @@ class PendingText:
         kind: "text", or "question" for a hypothetical question.
         ordinal: Which question, from 0.
         text: What to embed.
+        context: The context of the memory, if the text is its own and it has one.
 
     """
 
@@ -541,6 +542,7 @@ class PendingText:
     kind: str
     ordinal: int
     text: str
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import as_embedder, earlier_embedders
-from pgrecall.inference.interfaces import Embedder, EmbedFunction, Reranker, ScoreFunction
+from pgrecall.inference.interfaces import (
+    ContextEmbedder,
+    Embedder,
+    EmbedFunction,
+    Reranker,
+    ScoreFunction,
+)
 from pgrecall.inference.rerankers import chosen_reranker
 from pgrecall.rows import BankModels, Preparation
 
@@ -55,6 +61,11 @@ class Settings:
     def depends_on_bank(self) -> bool:
         """Whether the choice of embedders depends on the bank's models."""
         return self.next_embedder is not None or any(earlier_embedders(self.embedder))
+
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether an embedder reads a fact in its context."""
+        return any(isinstance(e, ContextEmbedder) for e in (self.embedder, self.next_embedder))
 
     def for_bank(self, models: BankModels | Preparation) -> Settings:
         """Return settings with the embedders that fit the models of a bank.

@@ -19,7 +19,7 @@ begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   -- In primary key order, with one lookup each.
   return query
-  (select m.memory_id, 'text'::text, 0::smallint, m.text
+  (select m.memory_id, 'text'::text, 0::smallint, m.text, m.context
    from   pgrecall.memory m
    left   join lateral (
      select true as is_there
@@ -33,7 +33,7 @@ begin
    order  by m.memory_id
    limit  batch_size)
   union all
-  select r.memory_id, r.kind, r.ordinal, r.text
+  select r.memory_id, r.kind, r.ordinal, r.text, r.context
   from   pgrecall.relations_pending(embed_pending.bank) as r
   where  r.memory_id >= embed_pending.from_id
   order  by 1, 2 desc, 4
@@ -58,10 +58,10 @@ declare
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   return query
-  select e.memory_id, 'text'::text, 0::smallint, m.text
+  select e.memory_id, 'text'::text, 0::smallint, m.text, m.context
   from   pgrecall.embedding e
   cross  join lateral (
-    select x.text
+    select x.text, x.context
     from   pgrecall.memory x
     where  x.bank_id = tokens_pending.bank and x.memory_id = e.memory_id
     limit  1

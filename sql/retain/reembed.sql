@@ -136,10 +136,11 @@ begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   -- In primary key order, with one lookup each: nothing is counted or sorted.
   return query
-  select e.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text)
+  select e.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text),
+         case when e.kind = 'text' then m.context end
   from   pgrecall.embedding e
   cross  join lateral (
-    select x.text from pgrecall.memory x
+    select x.text, x.context from pgrecall.memory x
     where  x.bank_id = reembed_pending.bank and x.memory_id = e.memory_id
     limit  1
   ) as m

@@ -80,7 +80,7 @@ begin
     return;
   end if;
   return query
-  select k.memory_id, 'relation'::text, 0::smallint, k.words
+  select k.memory_id, 'relation'::text, 0::smallint, k.words, null::text
   from   pgrecall_internal._kinds_stated(relations_pending.bank) as k
   where  not exists (
            select from pgrecall.embedding e

@@ -110,12 +110,14 @@ create type pgrecall.pending_text as (
   memory_id bigint,
   kind      text,
   ordinal   smallint,
-  text      text
+  text      text,
+  context   text
 );
 comment on type pgrecall.pending_text is
 'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
 'the memory itself, question for a question that it answers. ordinal: number of the question, from '
-'0. text: what to embed.';
+'0. text: what to embed. context: that of the memory, for embedders that read it; null for what is '
+'not the memory itself.';
 
 create type pgrecall.stored_embedding as (
   index     integer,

@@ -45,7 +45,12 @@ def start(connection: Connection, model: str = "new", dimensions: int = 2) -> No
 
 
 def pending(connection: Connection, from_id: int = 0, size: int = 1000) -> list[Any]:
-    return rows(connection, "select * from pgrecall.reembed_pending('b', %s, %s)", from_id, size)
+    return rows(
+        connection,
+        "select memory_id, kind, ordinal, text from pgrecall.reembed_pending('b', %s, %s)",
+        from_id,
+        size,
+    )
 
 
 def store(connection: Connection, *embeddings: object, model: str = "new") -> int:

@@ -19,7 +19,7 @@ from pgrecall.errors import EmbedderUnavailable, InstallError, InvalidArgument, 
 from pgrecall.evaluation import queries
 from pgrecall.inference.interfaces import Embedder, Role, Vector
 from pgrecall.inference.late_interaction import Embedded
-from pgrecall.inference.prompts import embed_as
+from pgrecall.inference.prompts import embed_as, embed_passages
 from pgrecall.inference.rerankers import SETTING
 from pgrecall.retaining.streams import Progress
 from pgrecall.rows import Arm, ArmFinding, Degradation, Hit
@@ -501,27 +501,35 @@ class CachedEmbedder(EmbedderWrapper):
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(embedder)
-        self._known: dict[tuple[Role, str], Vector] = {}
+        self._known: dict[tuple[Role, str, str], Vector] = {}
         earlier = getattr(embedder, "earlier", None)
         self.earlier = None if earlier is None else CachedEmbedder(earlier)
 
     def embed_documents(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per passage, in order."""
-        return self._embed("document", texts)
+        return self._embed("document", texts, [""] * len(texts))
+
+    def embed_in_context(self, texts: Sequence[str], contexts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order, in its context if the embedder reads it."""
+        return self._embed("document", texts, contexts)
 
     def embed_query(self, texts: Sequence[str]) -> Iterable[Vector]:
         """Return one embedding per question, in order."""
-        return self._embed("query", texts)
+        return self._embed("query", texts, [""] * len(texts))
 
-    def _embed(self, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
-        new = [text for text in unique(texts) if (role, text) not in self._known]
+    def _embed(self, role: Role, texts: Sequence[str], contexts: Sequence[str]) -> Iterable[Vector]:
+        wanted = [(role, *both) for both in zip(texts, contexts, strict=True)]
+        new = [key for key in dict.fromkeys(wanted) if key not in self._known]
         if new:
-            vectors = (
-                vector if isinstance(vector, Embedded) else list(vector)
-                for vector in embed_as(self._embedder, role, new)
+            _, bare, around = zip(*new, strict=True)
+            made = (
+                embed_as(self._embedder, role, bare)
+                if role == "query"
+                else embed_passages(self._embedder, bare, around)
             )
-            self._known.update(zip([(role, text) for text in new], vectors, strict=True))
-        return [self._known[role, text] for text in texts]
+            vectors = (vector if isinstance(vector, Embedded) else list(vector) for vector in made)
+            self._known.update(zip(new, vectors, strict=True))
+        return [self._known[key] for key in wanted]
 
 
 def _remembering(recall: Recall) -> Recall:

@@ -24,7 +24,7 @@ from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import OpenAIEmbedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
 from pgrecall.inference.known_words import known_share
-from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens
+from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens, tokens_of
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import (
     LoadedOnce,
@@ -59,6 +59,11 @@ _BEFORE_TEXT = 3  # first and last tokens to skip: [CLS], the prompt's word and 
 _DIMENSIONS = 384
 _TOKENS = 512
 _MINILM_TOKENS = 256  # tokens, as in sentence-transformers
+CONTEXT_TOKENS = 64
+"""How many tokens of a context the packaged embedder reads at most."""
+_BOTH_TOKENS = 128  # with those of the text: a longer text says enough by itself
+_CONTEXT_LENGTH = 32 * CONTEXT_TOKENS  # characters that are split into tokens
+_Read = tuple[str, str]  # a text with its prompt, and its context
 
 
 class FunctionEmbedder:
@@ -189,6 +194,9 @@ class _OnnxEmbedder(LoadedOnce[tuple[Any, Any]]):
 
     def submit(self, texts: Sequence[str]) -> Future[Reading[Vector]]:
         """Let the worker of the process embed texts that already have their prompts."""
+        return self._submit([(text, "") for text in texts])
+
+    def _submit(self, texts: Sequence[_Read]) -> Future[Reading[Vector]]:
         return WORKER.submit(self._reader, texts, begin=None if self._loaded else self.load)
 
     def known_words(self, text: str) -> float:
@@ -200,17 +208,21 @@ class _OnnxEmbedder(LoadedOnce[tuple[Any, Any]]):
         """
         return known_share(self.load()[1], text)
 
-    def _read(self, texts: list[str]) -> Sequence[Vector]:
-        (text,) = texts
+    def _read(self, texts: list[_Read]) -> Sequence[Vector]:
+        ((text, _),) = texts
         return cast("Sequence[Vector]", self._run(text)[0])
 
-    def _run(self, text: str) -> list[Any]:
+    def _run(self, text: str, context: str = "") -> list[Any]:
         """Return all outputs of the graph for a text."""
+        session, tokenizer = self.load()
+        inputs = self._inputs(tokenizer, text, context)
+        return cast("list[Any]", session.run(None, inputs))
+
+    def _inputs(self, tokenizer: Any, text: str, context: str) -> dict[str, Any]:
+        """Return the inputs of the graph; only some graphs read a context."""
         from numpy import array, int64
 
-        session, tokenizer = self.load()
-        ids = tokenizer.encode(text).ids
-        return cast("list[Any]", session.run(None, {"input_ids": array([ids], int64)}))
+        return {"input_ids": array([tokenizer.encode(text).ids], int64)}
 
     def _load(self) -> tuple[Any, Any]:
         try:
@@ -305,8 +317,8 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
         # computes.
         return path.read_bytes() + path.with_name(_TOKEN_HEAD).read_bytes()
 
-    def _read(self, texts: list[str]) -> Sequence[Vector]:
-        (text,) = texts
+    def _read(self, texts: list[_Read]) -> Sequence[Vector]:
+        ((text, _),) = texts
         [vector], [vectors], [weights], [projection], *joined = self._run(text)
         if joined:
             ((vector,),) = joined
@@ -317,8 +329,8 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
 class PackagedEmbedder(SmallEmbedder):
     """pgrecall-small-2: the vectors of pgrecall-small-1 and all-MiniLM-L6-v2 side by side.
 
-    One pass computes both, the latter in eight bits, and the token vectors of the former. See
-    MODEL_CARD.md.
+    One pass computes both, the latter in eight bits, and the token vectors of the former. It reads
+    the beginning of a text's context, too. See MODEL_CARD.md.
     """
 
     model = DEFAULT_MODEL
@@ -336,6 +348,47 @@ class PackagedEmbedder(SmallEmbedder):
 
     def _files(self) -> tuple[Path, Path, str]:
         return PACKAGED / _GRAPH, PACKAGED, f"pgrecall-models {_MINILM_PACKAGE}"
+
+    def embed_in_context(self, texts: Sequence[str], contexts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding of length 1 per passage, in order, of what it says in its context.
+
+        That is the mean of two: of the passage alone, and of its tokens as the model understands
+        them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
+        more than 64 itself. One of 128 tokens and an empty context change nothing.
+
+        Args:
+            texts: The passages.
+            contexts: The context of each.
+
+        Raises:
+            EmbedderUnavailable: a package or the model is missing.
+
+        """
+        prompted = with_prompts(self.prompts, "document", texts)
+        return self._submit([*zip(prompted, contexts, strict=True)]).result().found
+
+    def _read(self, texts: list[_Read]) -> Sequence[Vector]:
+        (alone,) = super()._read(texts)
+        ((text, context),) = texts
+        if not context or len(self.load()[1].encode(text)) >= _BOTH_TOKENS:
+            return [alone]
+        from numpy import asarray, linalg
+
+        (around,) = self._run(text, context)[-1]
+        both = asarray(alone) + around
+        return [Embedded((both / linalg.norm(both)).tolist(), tokens_of(alone))]
+
+    def _inputs(self, tokenizer: Any, text: str, context: str) -> dict[str, Any]:
+        from numpy import array, float32, int64
+
+        ids = tokenizer.encode(text).ids
+        begun = tokenizer.encode(context[:_CONTEXT_LENGTH], add_special_tokens=False).ids
+        around = begun[: max(0, min(CONTEXT_TOKENS, _BOTH_TOKENS - len(ids)))]
+        own = [1.0] * (len(ids) - 1) + [0.0] * len(around) + [1.0]
+        return {
+            "input_ids": array([[*ids[:-1], *around, ids[-1]]], int64),
+            "own": array([own], float32),
+        }
 
     def _graph(self, path: Path) -> bytes:
         return super()._graph(path) + (MINILM_GRAPH / _JOINED).read_bytes()

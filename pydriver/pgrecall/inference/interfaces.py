@@ -52,6 +52,15 @@ class RoleEmbedder(Protocol):
 
 
 @runtime_checkable
+class ContextEmbedder(Protocol):
+    """An embedder that reads what a passage says in its context."""
+
+    def embed_in_context(self, texts: Sequence[str], contexts: Sequence[str]) -> Iterable[Vector]:
+        """Return one embedding per passage, in order; an empty context changes nothing."""
+        ...
+
+
+@runtime_checkable
 class WorkedEmbedder(Protocol):
     """An embedder that the worker of the process runs."""
 

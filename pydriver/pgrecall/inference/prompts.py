@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pgrecall.errors import InvalidArgument
-from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder, Vector, WorkedEmbedder
+from pgrecall.inference.interfaces import (
+    ContextEmbedder,
+    Embedder,
+    Role,
+    RoleEmbedder,
+    Vector,
+    WorkedEmbedder,
+)
 from pgrecall.inference.worker import Reading
 
 _CONFIG = "config_sentence_transformers.json"
@@ -51,6 +58,15 @@ def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[V
     if not isinstance(embedder, RoleEmbedder):
         return embedder.embed(texts)
     return embedder.embed_query(texts) if role == "query" else embedder.embed_documents(texts)
+
+
+def embed_passages(
+    embedder: Embedder, texts: Sequence[str], contexts: Sequence[str]
+) -> Iterable[Vector]:
+    """Embed passages, each in its context where the embedder reads these."""
+    if any(contexts) and isinstance(embedder, ContextEmbedder):
+        return embedder.embed_in_context(texts, contexts)
+    return embed_as(embedder, "document", texts)
 
 
 def submit_as(

@@ -8,18 +8,20 @@ from math import isfinite
 from pgrecall.errors import InvalidEmbedding
 from pgrecall.inference.interfaces import Embedder
 from pgrecall.inference.late_interaction import Embedded, tokens_of
-from pgrecall.inference.prompts import embed_as
+from pgrecall.inference.prompts import embed_passages
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
-    """Embed passages and check the vectors.
+def embedded(
+    embedder: Embedder, texts: Sequence[str], contexts: Sequence[str] = ()
+) -> list[Embedded]:
+    """Embed passages, in their contexts if these are given, and check the vectors.
 
     Raises:
         InvalidEmbedding: the embedder did not give one usable vector for each text.
         Exception: what the embedder raised.
 
     """
-    return checked(embedder.model, [*embed_as(embedder, "document", texts)], len(texts))
+    return checked(embedder.model, [*embed_passages(embedder, texts, contexts)], len(texts))
 
 
 def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.inference.late_interaction import stored_tokens
-from pgrecall.inference.prompts import embed_as
+from pgrecall.inference.prompts import embed_passages
 
 if TYPE_CHECKING:
     from pgrecall.settings import Settings
 
 
 def embedded_changes(
-    settings: Settings, changes: Mapping[str, object], model: str | None
+    settings: Settings, changes: Mapping[str, object], model: str | None, context: str | None
 ) -> tuple[dict[str, object], str | None]:
     """Copy changes as JSON, with embeddings of a new text and of new questions.
 
@@ -24,6 +24,7 @@ def embedded_changes(
         settings: The client's settings.
         changes: Fields of a fact.
         model: Name of the model of a given embedding.
+        context: The fact's context, if the changes do not name one.
 
     Returns:
         The changes, and the name of the model of their embeddings; None if unknown.
@@ -48,7 +49,9 @@ def embedded_changes(
     if embedder is None or not bare:
         return fact, model
     texts = [str(place["text"]) for place in bare]
-    made = [*embed_as(embedder, "document", texts)]
+    around = str(fact.get("context", context) or "")
+    contexts = [around if place is fact else "" for place in bare]
+    made = [*embed_passages(embedder, texts, contexts)]
     vectors = [*map(vector_text, made)]
     if following is None:
         for place, vector in zip(bare, vectors, strict=True):
@@ -57,7 +60,7 @@ def embedded_changes(
             fact.update(stored_tokens(made[0]))
         return fact, model or embedder.model
     # By name, since the bank may switch to the next model before this arrives.
-    made_later = [*embed_as(following, "document", texts)]
+    made_later = [*embed_passages(following, texts, contexts)]
     later = [*map(vector_text, made_later)]
     if bare[0] is fact:
         both = {

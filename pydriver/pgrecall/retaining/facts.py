@@ -13,7 +13,7 @@ from pgrecall.calls.call import Call, then
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
 from pgrecall.inference.interfaces import Embedder, Vector
-from pgrecall.inference.late_interaction import stored_tokens, tokens_text
+from pgrecall.inference.late_interaction import Embedded, stored_tokens, tokens_text
 from pgrecall.inference.vectors import embedded
 from pgrecall.rows import PendingText, Retained, StoredEmbedding
 from pgrecall.settings import Settings
@@ -130,9 +130,10 @@ class FactBatch:
         """Return the stored or new embedding and tokens of each place."""
         new = [place for place in places if (id(place), model) not in self._stored]
         texts = [str(place["text"]) for place in new]
+        contexts = [str(place.get("context") or "") for place in new]
         if texts and model not in self._failed:
             try:
-                for place, vector in zip(new, embedded(embedder, texts), strict=True):
+                for place, vector in zip(new, embedded(embedder, texts, contexts), strict=True):
                     tokens = stored_tokens(vector) if id(place) in self._whole else {}
                     self._stored[id(place), model] = {"embedding": vector_text(vector), **tokens}
             except Exception as error:  # store the facts anyway
@@ -162,6 +163,17 @@ class FactBatch:
         ]
 
 
+def pending_vectors(embedder: Embedder, texts: Sequence[PendingText]) -> list[Embedded]:
+    """Embed pending texts, in their contexts, and check the vectors.
+
+    Raises:
+        Exception: what the embedder raised.
+
+    """
+    contexts = [text.context or "" for text in texts]
+    return embedded(embedder, [text.text for text in texts], contexts)
+
+
 def relation_vectors(
     embedder: Embedder, texts: Sequence[PendingText], is_strict: bool
 ) -> list[Vector]:
@@ -174,7 +186,7 @@ def relation_vectors(
     if not texts:
         return []
     try:
-        return list(embedded(embedder, [text.text for text in texts]))
+        return list(pending_vectors(embedder, texts))
     except Exception as error:  # embed_pending() adds them later
         if is_strict:
             raise

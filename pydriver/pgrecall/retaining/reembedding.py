@@ -11,6 +11,7 @@ from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import as_embedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction
 from pgrecall.inference.vectors import embedded
+from pgrecall.retaining.facts import pending_vectors
 from pgrecall.rows import PendingText
 
 
@@ -66,7 +67,7 @@ class Refill:
             self._bank,
             model=self._embedder.model,
             texts=texts,
-            vectors=embedded(self._embedder, [text.text for text in texts]) if texts else (),
+            vectors=pending_vectors(self._embedder, texts) if texts else (),
         )
 
     def advance(self, texts: Sequence[PendingText]) -> float:
