@@ -9623,16 +9623,20 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One scan for each direction. The causal kinds stand together in the order of the index: as a
-  -- range they are one search for each memory.
+  -- A search for each memory: with an array of ids the planner may prefer to read all links.
   return exists (
-           select from pgrecall.link o
-           where  o.bank_id = _has_cause.bank and o.from_id = any (memory_ids)
-             and  o.kind between 'caused_by' and 'prevents')
-         or exists (
-           select from pgrecall.link i
-           where  i.bank_id = _has_cause.bank and i.to_id = any (memory_ids)
-             and  i.kind between 'caused_by' and 'prevents');
+    select from unnest(memory_ids) as u(id)
+    where  coalesce(
+             (select true from pgrecall.link o
+              where  o.bank_id = _has_cause.bank and o.from_id = u.id
+                and  o.kind between 'caused_by' and 'prevents'
+              limit  1),
+             (select true from pgrecall.link i
+              where  i.bank_id = _has_cause.bank and i.to_id = u.id
+                and  i.kind between 'caused_by' and 'prevents'
+              limit  1),
+             false)
+  );
 end;
 $$;
 comment on function pgrecall_internal._has_cause is
@@ -9764,7 +9768,6 @@ begin
                               else '*effect' end as label
            from   pgrecall.link o
            where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-             and  o.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -9772,7 +9775,6 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-             and  i.kind = any ('{caused_by,causes,enables,prevents,temporal}')
            limit  100)
         ) as l
         where  l.label is not null or n.unasked < steps
