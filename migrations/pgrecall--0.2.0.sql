@@ -9603,9 +9603,9 @@ comment on function pgrecall_internal._walked is
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it asks for no cause, a causal link weighs ten times a mention
--- behind one clear hit and less behind a crowd: of the events of a month, those with causes would
--- outvote the others. Where it names somebody, causes are those of hits about them: of other hits
+-- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
+-- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
+-- of the events of a month, those with causes would outvote the others. Where it names somebody, causes are those of hits about them: of other hits
 -- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that
 -- share a rare entity, and what was said just before or after come from one graph.
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
@@ -9703,8 +9703,10 @@ begin
   all_scores := all_scores || masses[:cardinality(hit_ids)];
   all_ways := all_ways || ways[:cardinality(hit_ids)];
   for step in 0 .. steps + 1 loop
-    -- Where all steps are taken, causal links alone lead on; steps is at least 1.
+    -- Where all steps are taken, causal links alone lead on, where the question asks for causes;
+    -- steps is at least 1.
     if step >= steps and not asked.is_root then
+      exit when asked.causes is null;
       exit when not steps > any (unasked)
             and not pgrecall_internal._has_cause(bank, coalesce(fact_ids, '{}'));
     end if;
