@@ -4492,7 +4492,8 @@ begin atomic
        'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
+       'How many rows each arm gives, the graph arm beside others half as many. Where neither bank '
+       'nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
@@ -10008,7 +10009,10 @@ begin
       ) as m
     ) as t;
   end if;
-  places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
+  -- Beside other arms its second half changes no answer (bench/TRIED.md).
+  places := pgrecall_internal._visible_places(
+    request, found.memory_ids,
+    case when request.arms is null then (request.depth + 1) / 2 else request.depth end);
   -- A join, because finding an element of an array of texts reads those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
          coalesce(array_agg(f.score order by f.n), '{}'),
