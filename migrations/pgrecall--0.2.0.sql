@@ -4494,7 +4494,8 @@ begin atomic
        'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
+       'How many rows each arm gives, the graph arm beside others half as many. Where neither bank '
+       'nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
@@ -7221,7 +7222,8 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most constant integer := least(cardinality(hits), 999);  -- mentions are counted up to 1,000
+  -- A search costs as much as ten mentions read; mentions are counted up to 1,000.
+  most constant integer := least(10 * cardinality(hits), 999);
 begin
   if request.named = '{}' or hits = '{}' then
     return hits;
@@ -7244,7 +7246,8 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        -- The mentions of the entity, or if these are more than the hits, one search for each hit.
+        -- The mentions of the entity, or if these are many more than the hits, one search for each
+        -- hit.
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id
@@ -7339,28 +7342,44 @@ create or replace function pgrecall_internal._key_search(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
+-- The cached plan must use the index on keys.
+set enable_seqscan = off
 set enable_sort = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-  asked text := lower(pgrecall_internal._normalised(request.query));
-  words text[] := regexp_split_to_array(left(asked, 2000), '\s+');
-  given text[];
-  keys  text[];
+  asked  text := lower(pgrecall_internal._normalised(request.query));
+  words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
+  spaced text[];  -- the same, each after a space
+  heads  text[];  -- the words without the punctuation before them
+  tails  text[];  -- each after a space, without the punctuation behind them
+  given  text[];
+  keys   text[];
 begin
+  heads := array(
+    select regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '')
+    from   unnest(words) with ordinality as w(word, n)
+    order  by w.n);
+  spaced := array(
+    select ' ' || w.word from unnest(words) with ordinality as w(word, n) order by w.n);
+  tails := array(
+    select ' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '')
+    from   unnest(words) with ordinality as w(word, n)
+    order  by w.n);
   -- The whole query, and runs of one to five of its words, with and without the punctuation around
   -- them.
   keys := array(
     select trim(asked)
     union
-    select k.key
-    from   generate_series(1, least(cardinality(words), 200)) as f(first),
-           generate_series(0, 4) as n(n),
-           array_to_string(words[f.first : f.first + n.n], ' ') as r(run),
-           unnest(array[
-             r.run,
-             regexp_replace(
-               r.run, '^[^[:alnum:]._+#@/$~-]+|[^[:alnum:]_+#/$%-]+$', '', 'g')
-           ]) as k(key)
+    select unnest(array[
+             w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+             w.a || w.b || w.c || w.d || w.e,
+             regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
+             w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
+             w.head || w.b || w.c || w.d || w.e_tail])
+    from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
+                  tails[3:], tails[4:], tails[5:])
+             as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
   );
   -- Keys named by the call outrank keys that occur in the query.
   if jsonb_typeof(request.options -> 'keys') = 'array' then
@@ -7369,32 +7388,30 @@ begin
       from   jsonb_array_elements_text(request.options -> 'keys') as k);
     keys := array(select unnest(keys) union select unnest(given));
   end if;
-  execute format(
-    $sql$
-      select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
-             coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
-      from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
-    $sql$,
-    pgrecall_internal._union_all(
-      $sql$
-        select m.memory_id,
-               case when k.key = any ($6) then 1000 else length(m.fact_key) end::double precision
-                 as score
-        from   unnest($5) as k(key)
-        cross  join lateral (
-          -- Only one index provides this range in this order, however small the planner believes
-          -- the bank to be.
-          select x.*
-          from   pgrecall.memory x
-          where  x.bank_id = $1 and x.fact_key is not null
-            and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-          order  by lower(pgrecall_internal._normalised(x.fact_key))
-          offset 0
-        ) as m
-        where  m.fact_type = {fact_type} and $sql$ || request.visible_sql, request.fact_types)
-  )
-  into  memory_ids, scores
-  using (request.bank).bank_id, request.as_of, request.filter, request.depth, keys, given;
+  select array_agg(f.memory_id order by f.score desc, f.memory_id desc),
+         array_agg(f.score order by f.score desc, f.memory_id desc)
+  into   memory_ids, scores
+  from (
+    select m.memory_id,
+           case when k.key = any (given) then 1000 else length(m.fact_key) end::double precision
+             as score
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- Only one index provides this range in this order, however small the planner believes the
+      -- bank to be.
+      select x.memory_id, x.fact_key
+      from   pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
+      offset 0
+    ) as m
+  ) as f;
+  select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+         coalesce(array_agg(scores[p.place] order by p.n), '{}')
+  into   memory_ids, scores
+  from   unnest(pgrecall_internal._visible_places(request, memory_ids, request.depth))
+           with ordinality as p(place, n);
 end;
 $$;
 comment on function pgrecall_internal._key_search is
@@ -9451,10 +9468,17 @@ begin
   end if;
   with recursive kind as materialized (
     select replace(x.text, ' ', '_') as kind, x.embedding
-    from   pgrecall.embedding x
-    where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
-      and  x.model = coalesce((request.bank).embedding_model, '')
-      and  request.embedding is not null
+    from (
+      -- Only the index on fact types provides this order: the primary key leads through all facts.
+      select y.text, y.embedding, y.kind
+      from   pgrecall.embedding y
+      where  y.bank_id = bank and y.fact_type between '' and ''
+        and  y.model = coalesce((request.bank).embedding_model, '')
+        and  request.embedding is not null
+      order  by y.fact_type
+      offset 0
+    ) as x
+    where  x.kind = 'usage'
     order  by x.embedding <=> request.embedding
     limit  32
   ),
@@ -9556,17 +9580,19 @@ comment on function pgrecall_internal._walked is
 -- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
 -- starts at the best hits and at the named entities, and moves along the edges of a node in
 -- proportion to their weights. Mass is conserved, so that a hub spreads thin by itself, and nothing
--- is cut off by its id. A flow below least_flow is not followed (forward push: Andersen, Chung and
--- Lang 2006), which bounds a step to 1 / least_flow flows in a bank of any size. The score of a
--- fact is the mass that arrives in it, weighted by its path.
+-- is cut off by its id. A flow below least_flow is not followed, nor are the edges of a node that
+-- holds less than two (forward push: Andersen, Chung and Lang 2006), which bounds a step to
+-- 1 / least_flow flows in a bank of any size. The score of a fact is the mass that arrives in it,
+-- weighted by its path.
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it asks for no cause, a causal link weighs ten times a mention
--- behind one clear hit and less behind a crowd: of the events of a month, those with causes would
--- outvote the others. Where it names somebody, causes are those of hits about them: of other hits
--- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that
--- share a rare entity, and what was said just before or after come from one graph.
+-- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
+-- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
+-- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- causes are those of hits about them: of other hits with causal links a twentieth counts. So
+-- chains of relations, causes and their roots, facts that share a rare entity, and what was said
+-- just before or after come from one graph.
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
@@ -9582,16 +9608,20 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One scan for each direction. The causal kinds stand together in the order of the index: as a
-  -- range they are one search for each memory.
+  -- A search for each memory: with an array of ids the planner may prefer to read all links.
   return exists (
-           select from pgrecall.link o
-           where  o.bank_id = _has_cause.bank and o.from_id = any (memory_ids)
-             and  o.kind between 'caused_by' and 'prevents')
-         or exists (
-           select from pgrecall.link i
-           where  i.bank_id = _has_cause.bank and i.to_id = any (memory_ids)
-             and  i.kind between 'caused_by' and 'prevents');
+    select from unnest(memory_ids) as u(id)
+    where  coalesce(
+             (select true from pgrecall.link o
+              where  o.bank_id = _has_cause.bank and o.from_id = u.id
+                and  o.kind between 'caused_by' and 'prevents'
+              limit  1),
+             (select true from pgrecall.link i
+              where  i.bank_id = _has_cause.bank and i.to_id = u.id
+                and  i.kind between 'caused_by' and 'prevents'
+              limit  1),
+             false)
+  );
 end;
 $$;
 comment on function pgrecall_internal._has_cause is
@@ -9658,8 +9688,10 @@ begin
   all_scores := all_scores || masses[:cardinality(hit_ids)];
   all_ways := all_ways || ways[:cardinality(hit_ids)];
   for step in 0 .. steps + 1 loop
-    -- Where all steps are taken, causal links alone lead on; steps is at least 1.
+    -- Where all steps are taken, causal links alone lead on, where the question asks for causes;
+    -- steps is at least 1.
     if step >= steps and not asked.is_root then
+      exit when asked.causes is null;
       exit when not steps > any (unasked)
             and not pgrecall_internal._has_cause(bank, coalesce(fact_ids, '{}'));
     end if;
@@ -9670,7 +9702,7 @@ begin
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
-      where  u.mass >= least_flow and (u.unasked < steps or not u.is_entity)
+      where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
     ),
     edge as (
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
@@ -9943,7 +9975,10 @@ begin
       ) as m
     ) as t;
   end if;
-  places := pgrecall_internal._visible_places(request, found.memory_ids, request.depth);
+  -- Beside other arms its second half changes no answer (bench/TRIED.md).
+  places := pgrecall_internal._visible_places(
+    request, found.memory_ids,
+    case when request.arms is null then (request.depth + 1) / 2 else request.depth end);
   -- A join, because finding an element of an array of texts reads those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
          coalesce(array_agg(f.score order by f.n), '{}'),

@@ -30,8 +30,9 @@ class SqlOptions(TypedDict, total=False):
             rarest words and sets of words first; a quarter as many where these are enough. Range:
             100 to 100000000. Default: the bank's, else 9000.
         collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
-        depth: How many rows each arm gives. Where neither bank nor call sets it: at least skip +
-            top_k. Range: 1 to 10000. Default: the bank's, else 100.
+        depth: How many rows each arm gives, the graph arm beside others half as many. Where neither
+            bank nor call sets it: at least skip + top_k. Range: 1 to 10000. Default: the bank's,
+            else 100.
         diversity: Moves rows that resemble earlier ones further down (maximal marginal relevance
             among the first 200): rows are then not in the order of their scores. Range: 0 to 1.
             Default: the bank's, else 0.

@@ -59,7 +59,8 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  most constant integer := least(cardinality(hits), 999);  -- mentions are counted up to 1,000
+  -- A search costs as much as ten mentions read; mentions are counted up to 1,000.
+  most constant integer := least(10 * cardinality(hits), 999);
 begin
   if request.named = '{}' or hits = '{}' then
     return hits;
@@ -82,7 +83,8 @@ begin
       select m.memory_id, max(e.confidence)::real as confidence
       from   entity e
       cross  join lateral (
-        -- The mentions of the entity, or if these are more than the hits, one search for each hit.
+        -- The mentions of the entity, or if these are many more than the hits, one search for each
+        -- hit.
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id

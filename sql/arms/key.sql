@@ -8,28 +8,44 @@ create or replace function pgrecall_internal._key_search(
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
+-- The cached plan must use the index on keys.
+set enable_seqscan = off
 set enable_sort = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-  asked text := lower(pgrecall_internal._normalised(request.query));
-  words text[] := regexp_split_to_array(left(asked, 2000), '\s+');
-  given text[];
-  keys  text[];
+  asked  text := lower(pgrecall_internal._normalised(request.query));
+  words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
+  spaced text[];  -- the same, each after a space
+  heads  text[];  -- the words without the punctuation before them
+  tails  text[];  -- each after a space, without the punctuation behind them
+  given  text[];
+  keys   text[];
 begin
+  heads := array(
+    select regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '')
+    from   unnest(words) with ordinality as w(word, n)
+    order  by w.n);
+  spaced := array(
+    select ' ' || w.word from unnest(words) with ordinality as w(word, n) order by w.n);
+  tails := array(
+    select ' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '')
+    from   unnest(words) with ordinality as w(word, n)
+    order  by w.n);
   -- The whole query, and runs of one to five of its words, with and without the punctuation around
   -- them.
   keys := array(
     select trim(asked)
     union
-    select k.key
-    from   generate_series(1, least(cardinality(words), 200)) as f(first),
-           generate_series(0, 4) as n(n),
-           array_to_string(words[f.first : f.first + n.n], ' ') as r(run),
-           unnest(array[
-             r.run,
-             regexp_replace(
-               r.run, '^[^[:alnum:]._+#@/$~-]+|[^[:alnum:]_+#/$%-]+$', '', 'g')
-           ]) as k(key)
+    select unnest(array[
+             w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+             w.a || w.b || w.c || w.d || w.e,
+             regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
+             w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
+             w.head || w.b || w.c || w.d || w.e_tail])
+    from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
+                  tails[3:], tails[4:], tails[5:])
+             as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
   );
   -- Keys named by the call outrank keys that occur in the query.
   if jsonb_typeof(request.options -> 'keys') = 'array' then
@@ -38,32 +54,30 @@ begin
       from   jsonb_array_elements_text(request.options -> 'keys') as k);
     keys := array(select unnest(keys) union select unnest(given));
   end if;
-  execute format(
-    $sql$
-      select coalesce(array_agg(t.memory_id order by t.score desc, t.memory_id desc), '{}'),
-             coalesce(array_agg(t.score order by t.score desc, t.memory_id desc), '{}')
-      from   (select u.* from (%s) as u order by u.score desc, u.memory_id desc limit $4) as t
-    $sql$,
-    pgrecall_internal._union_all(
-      $sql$
-        select m.memory_id,
-               case when k.key = any ($6) then 1000 else length(m.fact_key) end::double precision
-                 as score
-        from   unnest($5) as k(key)
-        cross  join lateral (
-          -- Only one index provides this range in this order, however small the planner believes
-          -- the bank to be.
-          select x.*
-          from   pgrecall.memory x
-          where  x.bank_id = $1 and x.fact_key is not null
-            and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-          order  by lower(pgrecall_internal._normalised(x.fact_key))
-          offset 0
-        ) as m
-        where  m.fact_type = {fact_type} and $sql$ || request.visible_sql, request.fact_types)
-  )
-  into  memory_ids, scores
-  using (request.bank).bank_id, request.as_of, request.filter, request.depth, keys, given;
+  select array_agg(f.memory_id order by f.score desc, f.memory_id desc),
+         array_agg(f.score order by f.score desc, f.memory_id desc)
+  into   memory_ids, scores
+  from (
+    select m.memory_id,
+           case when k.key = any (given) then 1000 else length(m.fact_key) end::double precision
+             as score
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- Only one index provides this range in this order, however small the planner believes the
+      -- bank to be.
+      select x.memory_id, x.fact_key
+      from   pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
+      offset 0
+    ) as m
+  ) as f;
+  select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+         coalesce(array_agg(scores[p.place] order by p.n), '{}')
+  into   memory_ids, scores
+  from   unnest(pgrecall_internal._visible_places(request, memory_ids, request.depth))
+           with ordinality as p(place, n);
 end;
 $$;
 comment on function pgrecall_internal._key_search is

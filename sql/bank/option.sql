@@ -33,7 +33,8 @@ begin atomic
        'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives. Where neither bank nor call sets it: at least skip + top_k.',
+       'How many rows each arm gives, the graph arm beside others half as many. Where neither bank '
+       'nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '

@@ -3,17 +3,19 @@
 -- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
 -- starts at the best hits and at the named entities, and moves along the edges of a node in
 -- proportion to their weights. Mass is conserved, so that a hub spreads thin by itself, and nothing
--- is cut off by its id. A flow below least_flow is not followed (forward push: Andersen, Chung and
--- Lang 2006), which bounds a step to 1 / least_flow flows in a bank of any size. The score of a
--- fact is the mass that arrives in it, weighted by its path.
+-- is cut off by its id. A flow below least_flow is not followed, nor are the edges of a node that
+-- holds less than two (forward push: Andersen, Chung and Lang 2006), which bounds a step to
+-- 1 / least_flow flows in a bank of any size. The score of a fact is the mass that arrives in it,
+-- weighted by its path.
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
--- for are walked (walk.sql). Where it asks for no cause, a causal link weighs ten times a mention
--- behind one clear hit and less behind a crowd: of the events of a month, those with causes would
--- outvote the others. Where it names somebody, causes are those of hits about them: of other hits
--- with causal links a twentieth counts. So chains of relations, causes and their roots, facts that
--- share a rare entity, and what was said just before or after come from one graph.
+-- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
+-- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
+-- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- causes are those of hits about them: of other hits with causal links a twentieth counts. So
+-- chains of relations, causes and their roots, facts that share a rare entity, and what was said
+-- just before or after come from one graph.
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
@@ -29,16 +31,20 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One scan for each direction. The causal kinds stand together in the order of the index: as a
-  -- range they are one search for each memory.
+  -- A search for each memory: with an array of ids the planner may prefer to read all links.
   return exists (
-           select from pgrecall.link o
-           where  o.bank_id = _has_cause.bank and o.from_id = any (memory_ids)
-             and  o.kind between 'caused_by' and 'prevents')
-         or exists (
-           select from pgrecall.link i
-           where  i.bank_id = _has_cause.bank and i.to_id = any (memory_ids)
-             and  i.kind between 'caused_by' and 'prevents');
+    select from unnest(memory_ids) as u(id)
+    where  coalesce(
+             (select true from pgrecall.link o
+              where  o.bank_id = _has_cause.bank and o.from_id = u.id
+                and  o.kind between 'caused_by' and 'prevents'
+              limit  1),
+             (select true from pgrecall.link i
+              where  i.bank_id = _has_cause.bank and i.to_id = u.id
+                and  i.kind between 'caused_by' and 'prevents'
+              limit  1),
+             false)
+  );
 end;
 $$;
 comment on function pgrecall_internal._has_cause is
@@ -105,8 +111,10 @@ begin
   all_scores := all_scores || masses[:cardinality(hit_ids)];
   all_ways := all_ways || ways[:cardinality(hit_ids)];
   for step in 0 .. steps + 1 loop
-    -- Where all steps are taken, causal links alone lead on; steps is at least 1.
+    -- Where all steps are taken, causal links alone lead on, where the question asks for causes;
+    -- steps is at least 1.
     if step >= steps and not asked.is_root then
+      exit when asked.causes is null;
       exit when not steps > any (unasked)
             and not pgrecall_internal._has_cause(bank, coalesce(fact_ids, '{}'));
     end if;
@@ -117,7 +125,7 @@ begin
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
-      where  u.mass >= least_flow and (u.unasked < steps or not u.is_entity)
+      where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
     ),
     edge as (
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,

@@ -35,10 +35,17 @@ begin
   end if;
   with recursive kind as materialized (
     select replace(x.text, ' ', '_') as kind, x.embedding
-    from   pgrecall.embedding x
-    where  x.bank_id = bank and x.fact_type = '' and x.kind = 'usage'
-      and  x.model = coalesce((request.bank).embedding_model, '')
-      and  request.embedding is not null
+    from (
+      -- Only the index on fact types provides this order: the primary key leads through all facts.
+      select y.text, y.embedding, y.kind
+      from   pgrecall.embedding y
+      where  y.bank_id = bank and y.fact_type between '' and ''
+        and  y.model = coalesce((request.bank).embedding_model, '')
+        and  request.embedding is not null
+      order  by y.fact_type
+      offset 0
+    ) as x
+    where  x.kind = 'usage'
     order  by x.embedding <=> request.embedding
     limit  32
   ),

@@ -121,6 +121,22 @@ def test_names_are_looked_up_one_by_one_whatever_the_planner_knows(database: str
     assert 0 < read[1] < 6 * read[0]
 
 
+@pytest.mark.slow
+def test_links_are_followed_by_their_indexes_where_most_banks_are_small(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        facts = [{"text": f"boat {n}", "occurred": f"2026-03-01T{n:02}:00Z"} for n in range(20)]
+        for n in range(12):
+            create(connection, f"b{n}")
+            retain(connection, facts, bank=f"b{n}")
+        connection.execute("analyze")
+
+        with counted_scans(connection) as scans:
+            call(connection, "hybrid_recall", bank="b1", query="boat")
+
+        # An index that begins with the other end is read through for each fact.
+        assert scans["link_bank_id_to_id_idx"] == scans["link_pkey"] - 1 >= 20
+
+
 def test_who_is_named_is_looked_up_once_where_few_facts_mention_them(
     connection: Connection,
 ) -> None:

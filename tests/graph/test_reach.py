@@ -106,6 +106,15 @@ def test_more_steps_lead_further(connection: Connection) -> None:
     assert HOUSEBOAT in reached(connection, query, graph_steps=3)
 
 
+def test_causes_that_nobody_asks_for_lead_no_further_than_other_edges(shop: Connection) -> None:
+    unasked = reached(shop, "The shop on Monday", graph_steps=1)
+    asked = reached(shop, "Why was the shop shut on Monday?", graph_steps=1)
+
+    assert "A fuse had blown." in unasked
+    assert "Rain dripped through the roof." not in unasked
+    assert "Rain dripped through the roof." in asked
+
+
 @pytest.mark.parametrize(
     ("query", "first", "then"),
     [

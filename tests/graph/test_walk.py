@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from pgrecall import Recall
 from pgrecall.embedders import FunctionEmbedder
-from sqlcalls import Connection, call, create, retain, value
+from sqlcalls import Connection, call, counted_scans, create, retain, value
 from toys import toy_embed
 
 # Meanings of kinds, and of nothing.
@@ -108,6 +109,29 @@ def test_a_walk_is_planned_only_where_a_bank_has_a_relation(connection: Connecti
     retain(connection, [stating("Ana has a boat.", "Ana", "owns", "a boat")], model="made")
     call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
     assert (before, value(connection, plans)) == (0, 1)
+
+
+def test_what_kinds_mean_is_read_without_the_embeddings_of_facts(connection: Connection) -> None:
+    long = [1.0, *[0.0] * 767]
+    create(connection)
+    facts = [
+        {**stating(f"note {n}", "Ana", f"kind {n % 300}", f"name {n}"), "embedding": long}
+        for n in range(600)
+    ]
+    retain(connection, facts, model="made", link="deferred")
+    pending = call(connection, "relations_pending", bank="b")
+    given = [
+        {"memory_id": row.memory_id, "kind": row.kind, "text": row.text, "embedding": long}
+        for row in pending
+    ]
+    connection.execute("select pgrecall.embed_store('b', %s, 'made')", [json.dumps(given)])
+    connection.execute("analyze pgrecall.embedding")
+
+    with counted_scans(connection) as scans:
+        found(connection, "zug zwang of Ana", long)
+
+    # The primary key leads through the embeddings of all facts.
+    assert not [name for name in scans if re.fullmatch(r"embedding_\d+_pkey", name) and scans[name]]
 
 
 def test_no_arm_finds_a_fact_by_the_words_of_its_relation(keepers: Connection) -> None:
