@@ -13,7 +13,7 @@ as $$
 declare
   is_blend boolean := mode = 'blend';
   worth    double precision := case when is_blend
-    then (select greatest(0, least(1, (stddev_pop(r) - 0.045) / 0.03)) from unnest(relevances) as r)
+    then (select greatest(0, least(1, (stddev_pop(r) - 0.05) / 0.01)) from unnest(relevances) as r)
     else 1 end;
   odd      double precision;
   highest  double precision := (select max(r) from unnest(relevances) as r);
@@ -90,7 +90,7 @@ comment on function pgrecall.rerank is
 'texts: a number from 0 to 1 for each of the first rows, null where there is none. With mode blend '
 'the share of the best score is multiplied by e ^ (6 * trust * (relevance - best relevance)), then '
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
-'grows from 0 to 1 as their standard deviation grows from 0.045 to 0.075. Relevances that lie '
+'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '

@@ -13,6 +13,7 @@ from pgrecall import PackagedEmbedder, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.evaluation.measure import CachedEmbedder
 from pgrecall.inference.embedders import CONTEXT_TOKENS
+from pgrecall.inference.late_interaction import tokens_of
 from toys import toy_embed
 
 REPLY = "Yes, twice, and I would go again."
@@ -99,10 +100,28 @@ def test_without_a_context_nothing_changes() -> None:
         vector.tokens.stored()  # type: ignore[attr-defined]
         for vector in (
             *DEFAULT_EMBEDDER.embed_documents([REPLY]),
-            *DEFAULT_EMBEDDER.embed_in_context([REPLY], [OF_LISBON]),
+            *DEFAULT_EMBEDDER.embed_in_context([REPLY], [""]),
         )
     ]
     assert tokens[0] == tokens[1]
+
+
+@pytest.mark.slow
+def test_the_tokens_of_a_context_are_compared_too() -> None:
+    (asked,) = DEFAULT_EMBEDDER.embed_query(["Who has been to Lisbon?"])
+    bare, of_lisbon, of_sushi = (
+        tokens_of(vector).stored()  # type: ignore[union-attr]
+        for vector in (
+            *DEFAULT_EMBEDDER.embed_documents([REPLY]),
+            *DEFAULT_EMBEDDER.embed_in_context([REPLY, REPLY], [OF_LISBON, OF_SUSHI]),
+        )
+    )
+
+    first, *others = tokens_of(asked).relevances([of_lisbon, of_sushi, bare])  # type: ignore[union-attr]
+
+    assert first > max(others) + 0.1
+    assert of_lisbon.startswith(bare)
+    assert len(of_lisbon) > len(bare)
 
 
 @pytest.mark.slow

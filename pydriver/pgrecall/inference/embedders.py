@@ -354,7 +354,8 @@ class PackagedEmbedder(SmallEmbedder):
 
         That is the mean of two: of the passage alone, and of its tokens as the model understands
         them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
-        more than 64 itself. One of 128 tokens and an empty context change nothing.
+        more than 64 itself. One of 128 tokens and an empty context change nothing. The token
+        vectors are those of the passage alone, then those of the context.
 
         Args:
             texts: The passages.
@@ -372,11 +373,19 @@ class PackagedEmbedder(SmallEmbedder):
         ((text, context),) = texts
         if not context or len(self.load()[1].encode(text)) >= _BOTH_TOKENS:
             return [alone]
-        from numpy import asarray, linalg
+        from numpy import asarray, concatenate, linalg
 
-        (around,) = self._run(text, context)[-1]
-        both = asarray(alone) + around
-        return [Embedded((both / linalg.norm(both)).tolist(), tokens_of(alone))]
+        _, [vectors], [weights], _, [beside] = self._run(text, context)
+        both = asarray(alone) + beside
+        tokens = tokens_of(alone)
+        assert tokens is not None
+        around = slice(_BEFORE_TEXT + len(tokens.weights), -1)
+        joined = Tokens(
+            tokens.projection,
+            concatenate((tokens.vectors, vectors[around])),
+            concatenate((tokens.weights, weights[around])),
+        )
+        return [Embedded((both / linalg.norm(both)).tolist(), joined)]
 
     def _inputs(self, tokenizer: Any, text: str, context: str) -> dict[str, Any]:
         from numpy import array, float32, int64
