@@ -144,7 +144,7 @@ begin
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
   places := pgrecall_internal._visible_places(
     request, found.memory_ids,
-    case when request.arms is null then (request.depth + 1) / 2 else request.depth end);
+    case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end);
   -- A join, because finding an element of an array of texts reads those before it.
   select coalesce(array_agg(f.id order by f.n), '{}'),
          coalesce(array_agg(f.score order by f.n), '{}'),

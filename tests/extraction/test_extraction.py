@@ -91,7 +91,7 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
     assert facts == [
         {
             "text": "I went to Porto with Mel yesterday.",
-            "context": "Ana",
+            "context": "Ana: Do you know Porto? Hi!",
             "entities": ["Ana", "Porto", {"name": "Melanie", "aliases": ["Mel"]}],
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
             "occurred": [
@@ -107,6 +107,28 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
         },
     ]
+
+
+def test_a_sentence_has_what_is_said_around_it_in_its_session_as_context() -> None:
+    talk = [
+        {"speaker": "Ana", "text": "One came by. Two came by. Is it true?", "session": "a"},
+        {"speaker": "Bo", "text": "Yes, it is. I saw it. It was red. It was tall.", "session": "a"},
+        {"speaker": "Bo", "text": "It was late then.", "session": "b"},
+        {"text": "Nobody says this."},
+    ]
+
+    contexts = {fact["text"]: fact.get("context") for fact in RuleExtractor()(talk)}
+
+    assert contexts == {
+        "One came by.": "Ana: Two came by.",
+        "Two came by.": "Ana: One came by. Is it true?",
+        "Yes, it is.": "Bo: I saw it. Two came by. Is it true?",
+        "I saw it.": "Bo: Yes, it is. It was red. Two came by. Is it true?",
+        "It was red.": "Bo: Yes, it is. I saw it. It was tall. Two came by. Is it true?",
+        "It was tall.": "Bo: I saw it. It was red. Two came by. Is it true?",
+        "It was late then.": "Bo",
+        "Nobody says this.": None,
+    }
 
 
 def test_models_for_names_can_be_handed_over() -> None:

@@ -35,7 +35,9 @@ _LEAST_SURE = 0.7  # minimum confidence of a date; fuzzy words such as "recently
 class RuleExtractor:
     """Makes a fact of each sentence, with its speaker, names and time.
 
-    Deterministic, without a model. Questions and sentences of one or two words are left out.
+    Deterministic, without a model. Questions and sentences of one or two words are left out. The
+    context of a fact has the speaker, the two sentences before, the one behind, and the last two of
+    the message before in the same session.
 
     Attributes:
         aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are also found in
@@ -60,14 +62,22 @@ class RuleExtractor:
         inner, small = _written(texts)
         # Speakers are names, also at the start of a sentence.
         known = self._known(str(m["speaker"]) for m in messages if m.get("speaker"))
-        return [
-            [
-                self._fact(sentence, message, inner, small, known)
-                for sentence in sentences(text)
-                if not sentence.endswith("?") and len(_WORD.findall(sentence)) >= _LEAST_WORDS
-            ]
-            for message, text in zip(messages, texts, strict=True)
-        ]
+        found = []
+        earlier: object = None
+        asked: list[str] = []
+        for message, text in zip(messages, texts, strict=True):
+            said = sentences(text)
+            answered = asked[-2:] if message.get("session") == earlier else []
+            found.append(
+                [
+                    self._fact(sentence, message, inner, small, known)
+                    | _context(message, [*said[max(0, n - 2) : n], *said[n + 1 : n + 2], *answered])
+                    for n, sentence in enumerate(said)
+                    if not sentence.endswith("?") and len(_WORD.findall(sentence)) >= _LEAST_WORDS
+                ]
+            )
+            earlier, asked = message.get("session"), said
+        return found
 
     def names_in(self, text: str) -> list[str]:
         """Return the names in a text, in order."""
@@ -101,8 +111,6 @@ class RuleExtractor:
             "text": sentence,
             "entities": [self._entity(name) for name in dict.fromkeys(names)],
         }
-        if speaker:
-            fact["context"] = speaker
         sent = moment(message)
         if sent is not None:
             fact["mentioned_at"] = sent
@@ -132,6 +140,13 @@ class RuleExtractor:
         if when is None or when.confidence < _LEAST_SURE or when.start is None or when.end is None:
             return None
         return [when.start, when.end]
+
+
+def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
+    """Return the context of a sentence: who says it, and what is said around it."""
+    speaker = str(message.get("speaker") or "")
+    context = ": ".join(part for part in (speaker, " ".join(around)) if part)
+    return {"context": context} if context else {}
 
 
 def sentences(text: str) -> list[str]:
