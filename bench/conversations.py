@@ -86,9 +86,15 @@ class Conversation:
     """Time of the last turn. None, which means now, where no turn has a time."""
 
     def contexts(self) -> list[str]:
-        """Join the turns before and after each turn, however long."""
+        """Join the turns before and after each turn, however long; none where nobody speaks.
+
+        Paragraphs and answers of a file stand beside each other because they answer one question.
+        """
         said = ["", *(turn.said for turn in self.turns), ""]
-        return [f"{a} {b}".strip() for a, b in zip(said, said[2:], strict=False)]
+        return [
+            f"{before} {after}".strip() if turn.speaker else ""
+            for before, turn, after in zip(said, self.turns, said[2:], strict=False)
+        ]
 
 
 def caching_embedder(model: str | None = None) -> CachedEmbedder:
