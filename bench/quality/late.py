@@ -5,8 +5,8 @@
     python -m bench.quality.late --sets locomo fiqa --reranker cross-encoder
 
 Every set is asked fused and reranked, with the defaults of a recall: LoCoMo with and without
-neighbouring turns as context, BEAM and XQuAD in English without, FiQA, MuSiQue (text alone) and the
-worlds `dev` and `third`. The head was not trained on any of them.
+neighbouring turns as context, and as sentences that rules find, BEAM and XQuAD in English without,
+FiQA, MuSiQue (text alone) and the worlds `dev` and `third`. The head was not trained on any of them.
 
 late.<set>.<measure>, of ten hits:
 
@@ -34,6 +34,7 @@ from bench.worlds.make import ASKED_AT
 
 from pgrecall import Recall
 from pgrecall.evaluation import intervals
+from pgrecall.extraction import RuleExtractor
 
 Asked = tuple[str, str, datetime | None, frozenset[str]]
 """A bank, a question, the time at which it is asked, and the ids of its answers."""
@@ -52,6 +53,22 @@ def of_conversations(
             fill(recall, conversation)
             for question in conversation.questions:
                 yield question.bank, question.text, question.asked_at, question.relevant
+
+
+def fill_by_rules(recall: Recall, conversation: Conversation) -> None:
+    """Retain the sentences of turns as facts, each with what is said around it as context."""
+    messages = [
+        {
+            "text": f"{turn.text} {turn.caption}".strip(),
+            "speaker": turn.speaker,
+            "session": turn.session,
+            "sent_at": turn.at,
+        }
+        for turn in conversation.turns
+    ]
+    by_turn = zip(conversation.turns, RuleExtractor().by_message(messages), strict=True)
+    facts = (fact | {"source_id": turn.turn_id} for turn, found in by_turn for fact in found)
+    conversations.fill(recall, conversation, facts)
 
 
 def of_musique(recall: Recall, path: Path) -> Iterator[Asked]:
@@ -76,6 +93,9 @@ SETS: dict[str, Callable[[Recall, Path], Iterator[Asked]]] = {
     ),
     "locomo_context": lambda recall, data: of_conversations(
         recall, data / "locomo_dev.json", conversations.fill_in_context
+    ),
+    "locomo_rules": lambda recall, data: of_conversations(
+        recall, data / "locomo_dev.json", fill_by_rules
     ),
     "beam": lambda recall, data: of_conversations(
         recall, data / "beam_dev.json", conversations.fill_plain
@@ -110,9 +130,10 @@ def measure(recall: Recall, name: str, asked: Sequence[Asked]) -> harness.Figure
                 rerank_seconds=60,
                 reference_time=at,
             )
-            ranking = [
+            found_ids = (
                 (hit.fact_key if name == "musique" else hit.source_id) or "" for hit in report.hits
-            ]
+            )
+            ranking = [*dict.fromkeys(found_ids)]
             found = len(relevant & set(ranking[:depth])) / len(relevant)
             row += [conversations.ndcg(ranking, relevant, 10), found]
             took.append(report.timings.database + report.timings.rerank)
