@@ -371,15 +371,16 @@ class PackagedEmbedder(SmallEmbedder):
     def _read(self, texts: list[_Read]) -> Sequence[Vector]:
         (alone,) = super()._read(texts)
         ((text, context),) = texts
-        if not context or len(self.load()[1].encode(text)) >= _BOTH_TOKENS:
+        tokens = tokens_of(alone)
+        assert tokens is not None
+        end = _BEFORE_TEXT + len(tokens.weights)
+        if not context or end + 1 >= _BOTH_TOKENS:
             return [alone]
         from numpy import asarray, concatenate, linalg
 
         _, [vectors], [weights], _, [beside] = self._run(text, context)
         both = asarray(alone) + beside
-        tokens = tokens_of(alone)
-        assert tokens is not None
-        around = slice(_BEFORE_TEXT + len(tokens.weights), -1)
+        around = slice(end, -1)
         joined = Tokens(
             tokens.projection,
             concatenate((tokens.vectors, vectors[around])),

@@ -3,9 +3,9 @@
 The packaged embedder makes token vectors in the same forward pass as the embedding, projected to
 few dimensions. Those of a text, and of its context as far as the embedder reads it, are stored
 beside its embedding in four bits a number, at most 3072 bytes; of a longer text the rarer tokens
-are kept. The relevance is the weighted mean over the
-question's tokens of the cosine to the nearest token of the text, and rare tokens weigh more
-(MaxSim; Khattab and Zaharia 2020). No model runs on a candidate.
+are kept. The relevance is the weighted mean over the question's tokens of the cosine to the nearest
+token of the text, and rare tokens weigh more (MaxSim; Khattab and Zaharia 2020). No model runs on a
+candidate.
 """
 
 from __future__ import annotations
