@@ -6070,7 +6070,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   with change as (
-    select u.lexeme, sum(u.documents) as documents
+    select u.lexeme, sum(u.documents) as documents,
+           pgrecall_internal._dimension(u.lexeme) as dimension
     from   unnest(lexemes, changes) as u(lexeme, documents)
     group  by u.lexeme
     having sum(u.documents) <> 0
@@ -6079,14 +6080,17 @@ begin
     delete from pgrecall_internal.lexeme l
     using  change c
     where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-      and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+      and  l.dimension = c.dimension
+      -- The array keeps to the primary key, whatever is known of the bank.
+      and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
   )
   update pgrecall_internal.lexeme l
   set    document_count = l.document_count + c.documents
   from   change c
   where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-    and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+    and  l.dimension = c.dimension
+    and  l.dimension = any (array(select x.dimension from change x))
     and  l.document_count + c.documents > 0;
 end;
 $$;
@@ -6120,12 +6124,14 @@ begin
     delete from pgrecall_internal.entity_count c
     using  gone g
     where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+      and  c.entity_id = any (array(select x.entity_id from gone x))
       and  c.mention_count <= g.mentions
   )
   update pgrecall_internal.entity_count c
   set    mention_count = c.mention_count - g.mentions
   from   gone g
   where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+    and  c.entity_id = any (array(select x.entity_id from gone x))
     and  c.mention_count > g.mentions;
 end;
 $$;
@@ -8917,8 +8923,9 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-    and  exists (
-           select from pgrecall.memory m
+    -- Not exists(): as in _hop().
+    and  (
+           select true from pgrecall.memory m
            where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
              and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation precedes a mention, and a newer fact precedes an older one.
@@ -10255,8 +10262,9 @@ begin
          e.to_id, null::text, null::bigint, e.weight,
          case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
-  where  exists (
-           select from pgrecall.memory m
+  -- Not exists(): a join could read all memories of a bank that was never analysed.
+  where  (
+           select true from pgrecall.memory m
            where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
              and  m.valid_from <= _hop.as_of
              and  (m.valid_to is null or m.valid_to > _hop.as_of));
@@ -10984,8 +10992,10 @@ create or replace function pgrecall_internal._link_memories(bank text, memory_id
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -11402,16 +11412,19 @@ begin
     from   named n
     join   candidate c on c.alias = n.alias
   ),
-  kind_found as (
+  kind_found as materialized (
+    select distinct on (j.entity_id) j.entity_id, j.kind
+    from   judged j
+    where  j.has_no_kind and j.kind_class is not null and not j.is_ambiguous
+    order  by j.entity_id, j.n
+  ),
+  kind_stored as (
     update pgrecall.entity e
     set    kind = t.kind
-    from (
-      select distinct on (j.entity_id) j.entity_id, j.kind
-      from   judged j
-      where  j.has_no_kind and j.kind_class is not null and not j.is_ambiguous
-      order  by j.entity_id, j.n
-    ) as t
+    from   kind_found t
+    -- The array keeps to the primary key, whatever is known of the bank.
     where  e.bank_id = _store_certain_mentions.bank and e.entity_id = t.entity_id
+      and  e.entity_id = any (array(select x.entity_id from kind_found x))
   ),
   stored as (
     insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
@@ -13062,10 +13075,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
--- One lookup each; without statistics the planner would read the whole bank.
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
   update pgrecall.memory m
@@ -13076,7 +13086,9 @@ begin
                            _end_memories.correction_id, e.successor_id,
                            case when e.successor_id is null then memory_ids end)
   from   unnest(memory_ids, ends, successors) as e(memory_id, ends_at, successor_id)
-  where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id;
+  -- The array keeps to the primary key, whatever is known of the bank.
+  where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id
+    and  m.memory_id = any (memory_ids);
 end;
 $$;
 comment on function pgrecall_internal._end_memories is
@@ -13603,10 +13615,14 @@ begin
          limit  1)
         union all
         (select m.memory_id, 2 as place
-         from   pgrecall.memory m
-         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
-           and  m.valid_to is not null
-           and  (m.valid_to > now() or m.valid_to = f.expires_at
+         from (
+           select x.memory_id, x.valid_from, x.valid_to, x.superseded_by, x.corrections
+           from   pgrecall.memory x
+           where  x.bank_id = _memory_ids.bank and x.content_hash = f.content_hash
+             and  x.valid_to is not null
+           offset 0  -- found by the hash, not by the order
+         ) as m
+         where  (m.valid_to > now() or m.valid_to = f.expires_at
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'
@@ -13634,8 +13650,6 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
   if not exists (
@@ -13656,7 +13670,9 @@ begin
     from   unnest(facts) as f
     group  by 1
   ) as e
+  -- The array keeps to the primary key, whatever is known of the bank.
   where  m.bank_id = _update_known.bank and m.memory_id = e.memory_id
+    and  m.memory_id = any (memory_ids)
     and  (m.proof_count < e.proof_count
           or m.superseded_by is null and m.valid_from <= e.expires_at
              and (m.valid_to is null or m.valid_to > now())

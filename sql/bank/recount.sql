@@ -15,7 +15,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   with change as (
-    select u.lexeme, sum(u.documents) as documents
+    select u.lexeme, sum(u.documents) as documents,
+           pgrecall_internal._dimension(u.lexeme) as dimension
     from   unnest(lexemes, changes) as u(lexeme, documents)
     group  by u.lexeme
     having sum(u.documents) <> 0
@@ -24,14 +25,17 @@ begin
     delete from pgrecall_internal.lexeme l
     using  change c
     where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-      and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+      and  l.dimension = c.dimension
+      -- The array keeps to the primary key, whatever is known of the bank.
+      and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
   )
   update pgrecall_internal.lexeme l
   set    document_count = l.document_count + c.documents
   from   change c
   where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-    and  l.dimension = pgrecall_internal._dimension(c.lexeme)
+    and  l.dimension = c.dimension
+    and  l.dimension = any (array(select x.dimension from change x))
     and  l.document_count + c.documents > 0;
 end;
 $$;
@@ -65,12 +69,14 @@ begin
     delete from pgrecall_internal.entity_count c
     using  gone g
     where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+      and  c.entity_id = any (array(select x.entity_id from gone x))
       and  c.mention_count <= g.mentions
   )
   update pgrecall_internal.entity_count c
   set    mention_count = c.mention_count - g.mentions
   from   gone g
   where  c.bank_id = _recount_mentions.bank and c.entity_id = g.entity_id
+    and  c.entity_id = any (array(select x.entity_id from gone x))
     and  c.mention_count > g.mentions;
 end;
 $$;

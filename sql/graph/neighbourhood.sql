@@ -80,8 +80,9 @@ begin
          e.to_id, null::text, null::bigint, e.weight,
          case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
-  where  exists (
-           select from pgrecall.memory m
+  -- Not exists(): a join could read all memories of a bank that was never analysed.
+  where  (
+           select true from pgrecall.memory m
            where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
              and  m.valid_from <= _hop.as_of
              and  (m.valid_to is null or m.valid_to > _hop.as_of));

@@ -165,8 +165,9 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-    and  exists (
-           select from pgrecall.memory m
+    -- Not exists(): as in _hop().
+    and  (
+           select true from pgrecall.memory m
            where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
              and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation precedes a mention, and a newer fact precedes an older one.

@@ -58,8 +58,10 @@ create or replace function pgrecall_internal._link_memories(bank text, memory_id
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin

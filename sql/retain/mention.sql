@@ -306,16 +306,19 @@ begin
     from   named n
     join   candidate c on c.alias = n.alias
   ),
-  kind_found as (
+  kind_found as materialized (
+    select distinct on (j.entity_id) j.entity_id, j.kind
+    from   judged j
+    where  j.has_no_kind and j.kind_class is not null and not j.is_ambiguous
+    order  by j.entity_id, j.n
+  ),
+  kind_stored as (
     update pgrecall.entity e
     set    kind = t.kind
-    from (
-      select distinct on (j.entity_id) j.entity_id, j.kind
-      from   judged j
-      where  j.has_no_kind and j.kind_class is not null and not j.is_ambiguous
-      order  by j.entity_id, j.n
-    ) as t
+    from   kind_found t
+    -- The array keeps to the primary key, whatever is known of the bank.
     where  e.bank_id = _store_certain_mentions.bank and e.entity_id = t.entity_id
+      and  e.entity_id = any (array(select x.entity_id from kind_found x))
   ),
   stored as (
     insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)

@@ -15,10 +15,7 @@ returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
--- One lookup each; without statistics the planner would read the whole bank.
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
   update pgrecall.memory m
@@ -29,7 +26,9 @@ begin
                            _end_memories.correction_id, e.successor_id,
                            case when e.successor_id is null then memory_ids end)
   from   unnest(memory_ids, ends, successors) as e(memory_id, ends_at, successor_id)
-  where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id;
+  -- The array keeps to the primary key, whatever is known of the bank.
+  where  m.bank_id = _end_memories.bank and m.memory_id = e.memory_id
+    and  m.memory_id = any (memory_ids);
 end;
 $$;
 comment on function pgrecall_internal._end_memories is

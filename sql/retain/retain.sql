@@ -259,10 +259,14 @@ begin
          limit  1)
         union all
         (select m.memory_id, 2 as place
-         from   pgrecall.memory m
-         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
-           and  m.valid_to is not null
-           and  (m.valid_to > now() or m.valid_to = f.expires_at
+         from (
+           select x.memory_id, x.valid_from, x.valid_to, x.superseded_by, x.corrections
+           from   pgrecall.memory x
+           where  x.bank_id = _memory_ids.bank and x.content_hash = f.content_hash
+             and  x.valid_to is not null
+           offset 0  -- found by the hash, not by the order
+         ) as m
+         where  (m.valid_to > now() or m.valid_to = f.expires_at
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'
@@ -290,8 +294,6 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
   if not exists (
@@ -312,7 +314,9 @@ begin
     from   unnest(facts) as f
     group  by 1
   ) as e
+  -- The array keeps to the primary key, whatever is known of the bank.
   where  m.bank_id = _update_known.bank and m.memory_id = e.memory_id
+    and  m.memory_id = any (memory_ids)
     and  (m.proof_count < e.proof_count
           or m.superseded_by is null and m.valid_from <= e.expires_at
              and (m.valid_to is null or m.valid_to > now())

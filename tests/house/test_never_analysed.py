@@ -1,0 +1,129 @@
+"""What a call reads does not grow with a bank that the planner knows nothing of.
+
+A bulk load is over before autovacuum looks at its tables, and until then every index that begins
+with the bank looks equally good. Counted are the blocks and index entries that a call reads, in a
+bank of 250 facts and in one of eight times as many, on a server that nobody has tuned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, column, create, retain, value
+
+FACTS, FACTOR = 250, 8
+MOST = 2  # times as much: a tree is one level higher
+BATCH = 250
+READ = """
+select sum(pg_stat_get_xact_blocks_fetched(c.oid) + pg_stat_get_xact_tuples_returned(c.oid))::bigint
+from   pg_class c
+where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  and  c.relkind in ('r', 'i')
+"""
+
+
+def fact(n: int) -> dict[str, Any]:
+    return {
+        "text": f"note{n} of subject{n % 97} in room{n}",
+        "occurred": f"2026-01-{1 + n // 1000:02} {n // 60 % 24:02}:{n % 60:02}",
+        "mentioned_at": f"2026-02-{1 + n // 1000:02} {n // 60 % 24:02}:{n % 60:02}",
+        "entities": [f"Person{n}", f"Person{n + 1}", f"Group{n // 10}"],
+        "relations": [{"from": f"Person{n}", "kind": "lives in", "to": f"Town{n // 10}"}],
+        "fact_key": f"key{n}",
+        "source_id": f"source{n}",
+        "embedding": [n % 7, 1],
+    }
+
+
+def retains(**changes: Any) -> tuple[str, dict[str, Any]]:
+    return "retain", {"facts": [{**fact(9_999), **changes}], "model": "m"}
+
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a new fact": retains(),
+    "a known fact": retains(**fact(7)),
+    "a known fact that expires": retains(**{**fact(7), "expires_at": "2100-01-01"}),
+    "a fact of no time": retains(occurred=None, mentioned_at=None),
+    "a known name": retains(entities=["Person7"]),
+    "a known key": retains(fact_key="key7"),
+    "a replaced fact": ("retain", {**retains(fact_key="key7")[1], "replace": "key"}),
+    "a replaced relation": (
+        "retain",
+        {
+            **retains(relations=[{"from": "Person7", "kind": "lives in", "to": "Rome"}])[1],
+            "replace": "relation",
+        },
+    ),
+    "a cause": retains(links=[{"kind": "causes", "to_key": "key7"}]),
+    "a message": ("retain_messages", {"messages": [{"text": "Hello", "session": "s"}]}),
+    "another text": ("update_memory", {"memory_id": 7, "changes": '{"text": "elsewhere"}'}),
+    "an end": ("supersede", {"memory_id": 7}),
+    "a loss": ("forget", {"memory_ids": [7]}),
+    "a loss of a source": ("forget_where", {"source_id": "source7"}),
+    "a vector": ("embed_store", {"embeddings": [], "model": "m"}),
+    "another name": ("rename_entity", {"entity_id": 7, "name": "Ana"}),
+    "one entity of two": ("merge_entities", {"entity_id": 7, "others": [9]}),
+    "two entities of one": ("split_entity", {"entity_id": 7, "memory_ids": [7], "name": "Ana"}),
+    "details": ("memory_details", {"memory_id": 7}),
+    "history": ("memory_history", {"memory_id": 7}),
+    "a page": ("list_memories", {"entity": "Person7"}),
+    "names": ("query_entities", {"query": "Does Person7 know Person8?"}),
+    "a neighbourhood": ("neighbourhood", {"entity_id": 7}),
+    "a path": ("path", {"entity_a": 7, "entity_b": 9}),
+    "a walk": ("entity_walk", {"query": "Where does Person7 live?"}),
+}
+
+
+def read(connection: Connection, function: str, arguments: dict[str, Any]) -> int:
+    """The blocks and entries that a call reads, the second time a session makes it."""
+    counts = []
+    for _ in range(2):
+        with connection.transaction(force_rollback=True):
+            before = value(connection, READ)
+            call(connection, function, bank="b", **arguments)
+            counts.append(value(connection, READ) - before)
+    return int(counts[-1])
+
+
+def fill(connection: Connection, numbers: Sequence[int]) -> None:
+    for start in range(0, len(numbers), BATCH):
+        retain(connection, [fact(n) for n in numbers[start : start + BATCH]], model="m")
+
+
+@pytest.mark.slow
+def test_no_call_reads_more_of_a_larger_bank(connection: Connection) -> None:
+    connection.execute("set local random_page_cost = 4")
+    create(connection, embedding_model="m", embedding_dimensions=2)
+    fill(connection, range(FACTS))
+    seventh = {
+        "memory_id": value(
+            connection, "select memory_id from pgrecall.memory where fact_key = 'key7'"
+        ),
+        "entity_id": value(
+            connection, "select entity_id from pgrecall.entity where name = 'Person7'"
+        ),
+        "others": column(
+            connection, "select entity_id from pgrecall.entity where name = 'Person9'"
+        ),
+    }
+    seventh |= {
+        "memory_ids": [seventh["memory_id"]],
+        "entity_a": seventh["entity_id"],
+        "entity_b": seventh["others"][0],
+        "embeddings": json.dumps([{"memory_id": seventh["memory_id"], "embedding": [0, 1]}]),
+    }
+    calls = {
+        name: (function, {k: seventh.get(k, v) for k, v in arguments.items()})
+        for name, (function, arguments) in CALLS.items()
+    }
+    small = {name: read(connection, *each) for name, each in calls.items()}
+
+    fill(connection, range(FACTS, FACTS * FACTOR))
+    large = {name: read(connection, *each) for name, each in calls.items()}
+
+    grown = {n: (small[n], large[n]) for n in small if large[n] > MOST * small[n]}
+    assert grown == {}
