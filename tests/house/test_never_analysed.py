@@ -96,6 +96,8 @@ def fill(connection: Connection, numbers: Sequence[int]) -> None:
 
 @pytest.mark.slow
 def test_no_call_reads_more_of_a_larger_bank(connection: Connection) -> None:
+    if connection.info.server_version < 170000:
+        pytest.skip("before 17 the planner takes an array for ten searches, and reads the bank")
     connection.execute("set local random_page_cost = 4")
     create(connection, embedding_model="m", embedding_dimensions=2)
     fill(connection, range(FACTS))
