@@ -267,6 +267,7 @@ class Run:
         self.prefix = "smoke_" if options.smoke else ""
         self.figures: harness.Figures = {}
         self.not_run: dict[str, str] = {}
+        self._left_out: set[str] = set()
         self.versions: dict[str, Any] = {}
         self.commit = harness.commit()
         self._earlier = self._read_earlier()
@@ -313,6 +314,10 @@ class Run:
             )
 
     def leave_out(self, name: str, why: str) -> None:
+        self._say_why(name, why)
+        self._left_out.add(name)
+
+    def _say_why(self, name: str, why: str) -> None:
         print(f"{name} cannot run: {why}", flush=True)
         self.not_run[name] = why
 
@@ -328,7 +333,7 @@ class Run:
         running: dict[str, Process] = {}
         try:
             for name in self._pythons:
-                if name in self.not_run:
+                if name in self._left_out:
                     continue
                 try:
                     running[name] = self._started(name, one)
@@ -537,8 +542,8 @@ class Run:
                         "burst", questions=questions, clients=clients, burst_seconds=BURST_SECONDS
                     )
                 except PeerError as error:
-                    self.leave_out(name, f"{clients} clients: {error}")
-                    running.pop(name).end()
+                    self._say_why(name, f"{clients} clients: {error}")
+                    running.pop(name).end()  # other sets start it again
                     continue
                 rates[name].append(got["asked"] / got["seconds"])
         ours = median(rates[OURS]) if OURS in running else None
