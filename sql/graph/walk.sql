@@ -71,52 +71,66 @@ begin
     limit  16
   ),
   walk as (
-    select s.id, 0 as steps, s.mass, 0 as words, '{}'::text[] as kinds, null::halfvec as meaning,
-           s.mass as score, s.way, null::bigint as memory_id
+    select s.id, 0 as steps, s.mass, 0 as words, '{}'::text[] as kinds, s.mass as score, s.way,
+           null::bigint as memory_id
     from   start s
     union all
-    select e.id, w.steps + 1, e.mass, e.words, e.kinds, e.meaning,
-           e.mass * 4 ^ bit_count(e.words::bit(32)) * 0.6 ^ w.steps
-           * case when e.meaning is null then 1
-                  else 80 * greatest(pgrecall_internal._similarity(
-                         1 - (e.meaning <=> request.embedding), (request.bank).low_cosine,
-                         (request.bank).high_cosine), 0) ^ 6 end,
-           concat_ws(E'\x1f', w.way, e.label || ':' || e.memory_id, 'e' || e.id), e.memory_id
-    from   (select x.* from walk x where x.steps < 3 order by x.score desc limit 16) as w
+    select u.id, w.steps + 1, w.mass * u.share / g.count, g.words, g.kinds,
+           w.mass * u.share / g.count * g.worth,
+           concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id
+    from (
+      select x.*, (select sum(k.embedding) from kind k where k.kind = any (x.kinds)) as meaning
+      from   (select y.* from walk y where y.steps < 3
+              order by y.score desc, y.memory_id desc limit 16) as x
+    ) as w
     cross  join lateral (
-      select r.id, r.memory_id, r.label, f.bit <> 0 or k.kind is not null as is_likely,
-             w.mass * r.confidence / count(*) over (partition by r.label)
-             -- A relation that had ended by then counts less.
-             * case when is_former or r.valid_to > request.as_of is not false then 1 else 0.3 end
-               as mass,
-             w.words | (f.bit & -f.bit) as words,
-             case when r.kind = any (w.kinds) then w.kinds else w.kinds || r.kind end as kinds,
-             case when r.kind = any (w.kinds) then w.meaning
-                  else coalesce(w.meaning + k.embedding, k.embedding, w.meaning) end as meaning
+      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds,
+             4 ^ bit_count(p.words::bit(32)) * 0.6 ^ w.steps
+             * case when p.meaning is null then 1
+                    else 80 * greatest(pgrecall_internal._similarity(
+                           1 - (p.meaning <=> request.embedding), (request.bank).low_cosine,
+                           (request.bank).high_cosine), 0) ^ 6 end as worth
       from (
-        (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
-                o.valid_to, lower(replace(o.kind, ' ', '_')) as kind, '>' as way
-         from   pgrecall.relation o
-         where  o.bank_id = bank and o.from_id between w.id and w.id
-         order  by o.from_id desc, o.relation_id desc
-         limit  100)
-        union all
-        (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from,
-                i.valid_to, lower(replace(i.kind, ' ', '_')), '<'
-         from   pgrecall.relation i
-         where  i.bank_id = bank and i.to_id between w.id and w.id
-         order  by i.to_id desc, i.relation_id desc
-         limit  100)
-      ) as r
+        select r.label, lower(replace(substr(r.label, 2), ' ', '_')) as kind, count(*) as count,
+               array_agg(r.id) as ids, array_agg(r.memory_id) as memory_ids,
+               -- A relation that had ended by then counts less.
+               array_agg(r.confidence * case
+                 when is_former or r.valid_to > request.as_of is not false then 1
+                 else 0.3 end) as shares
+        from (
+          (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
+                  o.valid_to
+           from   pgrecall.relation o
+           where  o.bank_id = bank and o.from_id between w.id and w.id
+           order  by o.from_id desc, o.relation_id desc
+           limit  100)
+          union all
+          (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from, i.valid_to
+           from   pgrecall.relation i
+           where  i.bank_id = bank and i.to_id between w.id and w.id
+           order  by i.to_id desc, i.relation_id desc
+           limit  100)
+        ) as r
+        where  r.valid_from is null or r.valid_from <= request.as_of
+        group  by r.label
+      ) as l
+      left   join kind k on k.kind = l.kind
       cross  join lateral (
-        select coalesce(bits[array_position(keys, r.kind || r.way)], 0) & ~w.words as bit
+        select coalesce(bits[array_position(keys, l.kind || left(l.label, 1))], 0) & ~w.words as bit
       ) as f
-      left   join kind k on k.kind = r.kind
-      where  (r.valid_from is null or r.valid_from <= request.as_of)
-    ) as e
-    where  e.is_likely
-      -- No entity twice.
-      and  position('e' || e.id || E'\x1f' in w.way || E'\x1f') = 0
+      cross  join lateral (
+        select w.words | (f.bit & -f.bit) as words,
+               case when l.kind = any (w.kinds) then w.kinds else w.kinds || l.kind end as kinds,
+               case when l.kind = any (w.kinds) then w.meaning
+                    else coalesce(w.meaning + k.embedding, k.embedding, w.meaning) end as meaning
+        offset 0
+      ) as p
+      where  f.bit <> 0 or k.kind is not null
+      offset 0  -- What a path is worth is computed once for all relations of a label.
+    ) as g
+    cross  join lateral unnest(g.ids, g.memory_ids, g.shares) as u(id, memory_id, share)
+    -- No entity twice.
+    where  position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
   )
   select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
          array_agg(t.score order by t.score desc, t.memory_id desc),
