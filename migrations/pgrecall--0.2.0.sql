@@ -996,7 +996,7 @@ create type pgrecall.arm_hit as (
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
-'in the query; null where it does not. via: the path that led there, as one text of ids in a JSON '
+'in the query, or that a path leads to it from one that does; null where neither. via: the path that led there, as one text of ids in a JSON '
 'string, which hybrid_recall() resolves into the object that a row of its answer has; null where '
 'there is none. background: for arms that compare embeddings, the similarity that a quarter of the '
 'bank reaches; null: not known.';
@@ -4567,9 +4567,9 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
-       'How much more a memory counts if it mentions an entity that the query names: its '
-       'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
-       'common it is; from rare names the graph leads on.',
+       'How much more a memory counts if it mentions an entity that the query names, or if the '
+       'graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
+       'confidence in the entity * how common it is.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
@@ -7269,18 +7269,32 @@ begin
                   limit  1), false)
       ) as m
       group  by m.memory_id
+    ),
+    origin as (
+      select o.element, max(o.confidence) as confidence
+      from (
+        select 'e' || e.entity_id, e.confidence from entity e
+        union all
+        select 'f' || n.memory_id, n.confidence from named n
+      ) as o(element, confidence)
+      group  by o.element
     )
-    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
+    select (h.arm, h.memory_id, h.rank, h.score, greatest(n.confidence, o.confidence)::real, h.via,
             h.background)::pgrecall.arm_hit
     from   hit h
     left   join named n on n.memory_id = h.memory_id
+    -- A path is about whom its origin names; what was only said before or after need not be.
+    left   join origin o
+      on   o.element = split_part(h.via #>> '{}', E'\x1f', 1)
+           and h.via #>> '{}' !~ E'f[0-9]+\x1ff'
     order  by h.place
   );
 end;
 $$;
 comment on function pgrecall_internal._named_hits is
-'The hits, each with the confidence that its memory mentions an entity named in the query, times '
-'how common the entity is: 1 - its rarity.';
+'The hits, each with the confidence that its memory mentions an entity named in the query, or that '
+'a path of mentions, relations and causes leads to it from one that does, times how common the '
+'entity is: 1 - its rarity.';
 
 create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)

@@ -69,9 +69,9 @@ class SqlOptions(TypedDict, total=False):
             characters.
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
-        named_boost: How much more a memory counts if it mentions an entity that the query names:
-            its contributions are multiplied by 1 + named_boost * the confidence in the entity * how
-            common it is; from rare names the graph leads on. Range: 0 to 10. Default: the bank's,
+        named_boost: How much more a memory counts if it mentions an entity that the query names, or
+            if the graph leads to it from there: the contributions are multiplied by 1 + named_boost
+            * the confidence in the entity * how common it is. Range: 0 to 10. Default: the bank's,
             else 0.5.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.

@@ -100,18 +100,32 @@ begin
                   limit  1), false)
       ) as m
       group  by m.memory_id
+    ),
+    origin as (
+      select o.element, max(o.confidence) as confidence
+      from (
+        select 'e' || e.entity_id, e.confidence from entity e
+        union all
+        select 'f' || n.memory_id, n.confidence from named n
+      ) as o(element, confidence)
+      group  by o.element
     )
-    select (h.arm, h.memory_id, h.rank, h.score, n.confidence, h.via,
+    select (h.arm, h.memory_id, h.rank, h.score, greatest(n.confidence, o.confidence)::real, h.via,
             h.background)::pgrecall.arm_hit
     from   hit h
     left   join named n on n.memory_id = h.memory_id
+    -- A path is about whom its origin names; what was only said before or after need not be.
+    left   join origin o
+      on   o.element = split_part(h.via #>> '{}', E'\x1f', 1)
+           and h.via #>> '{}' !~ E'f[0-9]+\x1ff'
     order  by h.place
   );
 end;
 $$;
 comment on function pgrecall_internal._named_hits is
-'The hits, each with the confidence that its memory mentions an entity named in the query, times '
-'how common the entity is: 1 - its rarity.';
+'The hits, each with the confidence that its memory mentions an entity named in the query, or that '
+'a path of mentions, relations and causes leads to it from one that does, times how common the '
+'entity is: 1 - its rarity.';
 
 create or replace function pgrecall_internal._lowered_weights(
   weights jsonb, hits pgrecall.arm_hit[], doubt double precision)

@@ -106,9 +106,9 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '0.5', '0 to 10',
-       'How much more a memory counts if it mentions an entity that the query names: its '
-       'contributions are multiplied by 1 + named_boost * the confidence in the entity * how '
-       'common it is; from rare names the graph leads on.',
+       'How much more a memory counts if it mentions an entity that the query names, or if the '
+       'graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
+       'confidence in the entity * how common it is.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '

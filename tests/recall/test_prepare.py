@@ -84,6 +84,26 @@ def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, bo
     assert [row.score for row in rows] == [row.arms["lexical"]["contribution"] for row in rows]
 
 
+def test_what_a_path_leads_to_is_about_whom_its_origin_names(connection: Connection) -> None:
+    create(connection)
+    met, sails, owns, next_day = retain(
+        connection,
+        [
+            {"text": "the talk", "entities": ["Ana", "Bo"], "occurred": "2026-01-05T12:00Z"},
+            {"text": "a cutter", "entities": ["Bo"]},
+            {"text": "a yard", "relations": [{"from": "Bo", "kind": "owns", "to": "the yard"}]},
+            {"text": "some rain", "occurred": "2026-01-05T13:00Z"},
+        ],
+    )
+
+    hits = call(connection, "arm_hits", bank="b", query="What about Ana's talk?")
+
+    named = {row.memory_id: row.named for row in hits if row.arm == "graph"}
+    assert named[met] == pytest.approx(1 - log(1 + 3.5 / 1.5) / log(10))
+    assert named[sails] == named[owns] == named[met]
+    assert named[next_day] is None  # said an hour later, perhaps of something else
+
+
 def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) -> None:
     create(connection, settings={"named_boost": 1})
     first, second = retain(
