@@ -996,10 +996,10 @@ create type pgrecall.arm_hit as (
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
-'in the query, or that a path leads to it from one that does; null where neither. via: the path that led there, as one text of ids in a JSON '
-'string, which hybrid_recall() resolves into the object that a row of its answer has; null where '
-'there is none. background: for arms that compare embeddings, the similarity that a quarter of the '
-'bank reaches; null: not known.';
+'in the query, or that a path leads to it from one that does; null where neither. via: the path '
+'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
+'object that a row of its answer has; null where there is none. background: for arms that compare '
+'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
