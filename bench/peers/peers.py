@@ -560,7 +560,8 @@ class Run:
             found = self._judged(one, running)
             if found is None:
                 return
-            for name, rows in found.items():
+            for name in running:  # those that answered all questions
+                rows = found[name]
                 ndcg, recall, _ = (fmean(column) for column in zip(*rows, strict=True))
                 asked = len(rows)
                 self.keep(name, one.name, {"ndcg10": ndcg, "recall10": recall, "questions": asked})
@@ -660,6 +661,7 @@ def read_sets(options: argparse.Namespace) -> list[Set]:
 def embed(folder: Path, given: Sequence[Set], models: Iterable[str]) -> None:
     facts = {fact.text for one in given for bank in one.banks.values() for fact in bank}
     questions = {question.text for one in given for question in one.questions}
+    questions |= {" ".join(text.split()) for text in questions}  # Mem0 joins spaces
     for model in dict.fromkeys(models):
         embedder = MODELS[model](threads=1)
         path = folder / f"{model}.sqlite"

@@ -180,6 +180,12 @@ def latency_plot(result: Result) -> str:
     return lines_plot(result, named, "server_ms", "facts in the bank", SERVER_MS)
 
 
+def banks_plot(result: Result) -> str:
+    """Return a plot of processor time against banks."""
+    named = {axis: int(axis.removeprefix("banks")) for axis in axes(result) if "banks" in axis}
+    return lines_plot(result, named, "server_ms", f"banks of {OF_A_BANK} facts", SERVER_MS)
+
+
 def throughput_plot(result: Result) -> str:
     """Return a plot of recalls a second against clients."""
     smallest = min(sizes(result))
@@ -215,6 +221,7 @@ def quality_plot(result: Result) -> str:
 
 PLOTS = {
     "latency": latency_plot,
+    "banks": banks_plot,
     "throughput": throughput_plot,
     "quality": quality_plot,
 }
