@@ -674,6 +674,8 @@ create index if not exists relation_bank_id_from_id_kind_relation_id_idx
   on pgrecall.relation (bank_id, from_id, kind, relation_id);
 create index if not exists relation_bank_id_to_id_relation_id_idx
   on pgrecall.relation (bank_id, to_id, relation_id);
+create index if not exists entity_alias_entity_id_bank_id_idx
+  on pgrecall.entity_alias (entity_id, bank_id);
 -- Names are compared in Unicode form NFKC too.
 insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
 select n.bank_id, n.alias, n.entity_id, n.confidence
@@ -711,6 +713,7 @@ alter index pgrecall.memory_bank_id_fact_type_occurred_new_idx
   rename to memory_bank_id_fact_type_occurred_idx;
 drop index pgrecall.relation_bank_id_from_id_idx;
 drop index pgrecall.relation_bank_id_to_id_idx;
+drop index pgrecall.entity_alias_bank_id_entity_id_idx;
 
 -- What is private moves to a schema of its own.
 alter table pgrecall.statistics set schema pgrecall_internal;

@@ -583,7 +583,9 @@ comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normali
 comment on column pgrecall.entity_alias.confidence is
 'Confidence that the name means this entity, 0 to 1.';
 
-create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id);
+-- Not by the bank first: where the planner does not know a bank, all indexes that begin with it are
+-- alike, and it would read all aliases of the bank for one.
+create index entity_alias_entity_id_bank_id_idx on pgrecall.entity_alias (entity_id, bank_id);
 
 create table pgrecall.mention (
   bank_id   text not null,
@@ -10562,8 +10564,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  gone     bigint[];
-  affected bigint[];
+  gone         bigint[];
+  affected     bigint[];
+  relation_ids bigint[];
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -10598,15 +10601,19 @@ begin
   set confidence = greatest(k.confidence, excluded.confidence);
 
   -- Relations between the merged entities, and duplicates within a fact, are deleted.
+  relation_ids := array(
+    select r.relation_id from pgrecall.relation r
+    where  r.bank_id = merge_entities.bank and r.from_id = any (gone || merge_entities.entity_id)
+    union
+    select r.relation_id from pgrecall.relation r
+    where  r.bank_id = merge_entities.bank and r.to_id = any (gone || merge_entities.entity_id));
   with edge as (
     select r.relation_id, r.kind, r.memory_id, r.confidence,
            case when r.from_id = any (gone) then merge_entities.entity_id else r.from_id end
              as from_id,
            case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end as to_id
     from   pgrecall.relation r
-    where  r.bank_id = merge_entities.bank
-      and  (r.from_id = any (gone || merge_entities.entity_id)
-            or r.to_id = any (gone || merge_entities.entity_id))
+    where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
   ),
   copy as (
     select e.relation_id, e.from_id = e.to_id as is_loop,
@@ -10615,14 +10622,15 @@ begin
     from   edge e
   )
   delete from pgrecall.relation r
-  using  copy c
-  where  r.bank_id = merge_entities.bank and r.relation_id = c.relation_id
-    and  (c.is_loop or c.n > 1);
+  where  r.bank_id = merge_entities.bank
+    and  r.relation_id = any (array(
+           select c.relation_id from copy c where c.is_loop or c.n > 1));
   update pgrecall.relation r
   set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
                         else r.from_id end,
          to_id   = case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end
-  where  r.bank_id = merge_entities.bank and (r.from_id = any (gone) or r.to_id = any (gone));
+  where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
+    and  (r.from_id = any (gone) or r.to_id = any (gone));
 
   update pgrecall.entity e
   set    kind = (
@@ -13847,8 +13855,12 @@ begin
   return query
   select u.n::integer - 1, u.id,
          u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
-         exists (select from pgrecall.embedding e
-                 where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text')
+         -- The range and the order keep to the primary key, whatever is known of the bank.
+         coalesce((select true from pgrecall.embedding e
+                   where  e.bank_id = retain.bank and e.memory_id between u.id and u.id
+                     and  e.kind = 'text'
+                   order  by e.memory_id
+                   limit  1), false)
   from   unnest(memory_ids) with ordinality as u(id, n)
   order  by u.n;
 end;

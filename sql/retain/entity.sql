@@ -13,8 +13,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  gone     bigint[];
-  affected bigint[];
+  gone         bigint[];
+  affected     bigint[];
+  relation_ids bigint[];
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_entity(bank, entity_id);
@@ -49,15 +50,19 @@ begin
   set confidence = greatest(k.confidence, excluded.confidence);
 
   -- Relations between the merged entities, and duplicates within a fact, are deleted.
+  relation_ids := array(
+    select r.relation_id from pgrecall.relation r
+    where  r.bank_id = merge_entities.bank and r.from_id = any (gone || merge_entities.entity_id)
+    union
+    select r.relation_id from pgrecall.relation r
+    where  r.bank_id = merge_entities.bank and r.to_id = any (gone || merge_entities.entity_id));
   with edge as (
     select r.relation_id, r.kind, r.memory_id, r.confidence,
            case when r.from_id = any (gone) then merge_entities.entity_id else r.from_id end
              as from_id,
            case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end as to_id
     from   pgrecall.relation r
-    where  r.bank_id = merge_entities.bank
-      and  (r.from_id = any (gone || merge_entities.entity_id)
-            or r.to_id = any (gone || merge_entities.entity_id))
+    where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
   ),
   copy as (
     select e.relation_id, e.from_id = e.to_id as is_loop,
@@ -66,14 +71,15 @@ begin
     from   edge e
   )
   delete from pgrecall.relation r
-  using  copy c
-  where  r.bank_id = merge_entities.bank and r.relation_id = c.relation_id
-    and  (c.is_loop or c.n > 1);
+  where  r.bank_id = merge_entities.bank
+    and  r.relation_id = any (array(
+           select c.relation_id from copy c where c.is_loop or c.n > 1));
   update pgrecall.relation r
   set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
                         else r.from_id end,
          to_id   = case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end
-  where  r.bank_id = merge_entities.bank and (r.from_id = any (gone) or r.to_id = any (gone));
+  where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
+    and  (r.from_id = any (gone) or r.to_id = any (gone));
 
   update pgrecall.entity e
   set    kind = (

@@ -463,8 +463,12 @@ begin
   return query
   select u.n::integer - 1, u.id,
          u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
-         exists (select from pgrecall.embedding e
-                 where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text')
+         -- The range and the order keep to the primary key, whatever is known of the bank.
+         coalesce((select true from pgrecall.embedding e
+                   where  e.bank_id = retain.bank and e.memory_id between u.id and u.id
+                     and  e.kind = 'text'
+                   order  by e.memory_id
+                   limit  1), false)
   from   unnest(memory_ids) with ordinality as u(id, n)
   order  by u.n;
 end;

@@ -39,7 +39,9 @@ comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normali
 comment on column pgrecall.entity_alias.confidence is
 'Confidence that the name means this entity, 0 to 1.';
 
-create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id);
+-- Not by the bank first: where the planner does not know a bank, all indexes that begin with it are
+-- alike, and it would read all aliases of the bank for one.
+create index entity_alias_entity_id_bank_id_idx on pgrecall.entity_alias (entity_id, bank_id);
 
 create table pgrecall.mention (
   bank_id   text not null,
