@@ -7271,24 +7271,20 @@ begin
                   limit  1), false)
       ) as m
       group  by m.memory_id
-    ),
-    origin as (
-      select o.element, max(o.confidence) as confidence
-      from (
-        select 'e' || e.entity_id, e.confidence from entity e
-        union all
-        select 'f' || n.memory_id, n.confidence from named n
-      ) as o(element, confidence)
-      group  by o.element
     )
-    select (h.arm, h.memory_id, h.rank, h.score, greatest(n.confidence, o.confidence)::real, h.via,
-            h.background)::pgrecall.arm_hit
+    select (h.arm, h.memory_id, h.rank, h.score,
+            greatest(n.confidence, f.confidence, (
+              select max(e.confidence) from entity e where 'e' || e.entity_id = o.element))::real,
+            h.via, h.background)::pgrecall.arm_hit
     from   hit h
     left   join named n on n.memory_id = h.memory_id
     -- A path is about whom its origin names; what was only said before or after need not be.
-    left   join origin o
-      on   o.element = split_part(h.via #>> '{}', E'\x1f', 1)
-           and h.via #>> '{}' !~ E'f[0-9]+\x1ff'
+    cross  join lateral (
+      select case when h.via #>> '{}' !~ E'f[0-9]+\x1ff'
+                  then split_part(h.via #>> '{}', E'\x1f', 1) end as element
+    ) as o
+    left   join named f
+      on   f.memory_id = case when o.element like 'f%' then substr(o.element, 2)::bigint end
     order  by h.place
   );
 end;
@@ -9536,8 +9532,10 @@ begin
            concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id
     from (
       select x.*, (select sum(k.embedding) from kind k where k.kind = any (x.kinds)) as meaning
-      from   (select y.* from walk y where y.steps < 3
-              order by y.score desc, y.memory_id desc limit 16) as x
+      from   walk x
+      where  x.steps < 3
+      order  by x.score desc, x.memory_id desc
+      limit  16
     ) as w
     cross  join lateral (
       select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds,

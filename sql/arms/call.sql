@@ -100,24 +100,20 @@ begin
                   limit  1), false)
       ) as m
       group  by m.memory_id
-    ),
-    origin as (
-      select o.element, max(o.confidence) as confidence
-      from (
-        select 'e' || e.entity_id, e.confidence from entity e
-        union all
-        select 'f' || n.memory_id, n.confidence from named n
-      ) as o(element, confidence)
-      group  by o.element
     )
-    select (h.arm, h.memory_id, h.rank, h.score, greatest(n.confidence, o.confidence)::real, h.via,
-            h.background)::pgrecall.arm_hit
+    select (h.arm, h.memory_id, h.rank, h.score,
+            greatest(n.confidence, f.confidence, (
+              select max(e.confidence) from entity e where 'e' || e.entity_id = o.element))::real,
+            h.via, h.background)::pgrecall.arm_hit
     from   hit h
     left   join named n on n.memory_id = h.memory_id
     -- A path is about whom its origin names; what was only said before or after need not be.
-    left   join origin o
-      on   o.element = split_part(h.via #>> '{}', E'\x1f', 1)
-           and h.via #>> '{}' !~ E'f[0-9]+\x1ff'
+    cross  join lateral (
+      select case when h.via #>> '{}' !~ E'f[0-9]+\x1ff'
+                  then split_part(h.via #>> '{}', E'\x1f', 1) end as element
+    ) as o
+    left   join named f
+      on   f.memory_id = case when o.element like 'f%' then substr(o.element, 2)::bigint end
     order  by h.place
   );
 end;

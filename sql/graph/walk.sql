@@ -80,8 +80,10 @@ begin
            concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id
     from (
       select x.*, (select sum(k.embedding) from kind k where k.kind = any (x.kinds)) as meaning
-      from   (select y.* from walk y where y.steps < 3
-              order by y.score desc, y.memory_id desc limit 16) as x
+      from   walk x
+      where  x.steps < 3
+      order  by x.score desc, x.memory_id desc
+      limit  16
     ) as w
     cross  join lateral (
       select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds,
