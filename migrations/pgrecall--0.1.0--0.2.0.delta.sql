@@ -591,7 +591,7 @@ create table pgrecall.attached_row (
 );
 
 create index attached_row_bank_id_relation_idx
-  on pgrecall.attached_row (bank_id, relation, key, memory_id);
+  on pgrecall.attached_row (bank_id, relation, key, memory_id) where relation is not null;
 
 create table pgrecall.attached_change (
   bank_id   text not null,
@@ -607,7 +607,7 @@ create table pgrecall.attached_change (
 );
 
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id);
+  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;
 
 create type pgrecall_internal.attached_fact as (
   key       text,
@@ -669,13 +669,28 @@ create index if not exists memory_bank_id_fact_type_occurred_new_idx
   where occurred is not null;
 -- The newest relations of an entity are read without reading all of them.
 create index if not exists relation_bank_id_from_id_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, relation_id);
+  on pgrecall.relation (bank_id, from_id, relation_id) where from_id is not null;
 create index if not exists relation_bank_id_from_id_kind_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, kind, relation_id);
+  on pgrecall.relation (bank_id, from_id, kind, relation_id) where from_id is not null;
 create index if not exists relation_bank_id_to_id_relation_id_idx
-  on pgrecall.relation (bank_id, to_id, relation_id);
-create index if not exists entity_alias_entity_id_bank_id_idx
-  on pgrecall.entity_alias (entity_id, bank_id);
+  on pgrecall.relation (bank_id, to_id, relation_id) where to_id is not null;
+-- Only the primary key lists all rows of a bank.
+create unique index if not exists relation_bank_id_memory_id_new_key
+  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id) where memory_id is not null;
+create index if not exists entity_alias_bank_id_entity_id_new_idx
+  on pgrecall.entity_alias (bank_id, entity_id) where entity_id is not null;
+create index if not exists mention_bank_id_memory_id_new_idx
+  on pgrecall.mention (bank_id, memory_id, entity_id) where memory_id is not null;
+create index if not exists link_bank_id_to_id_new_idx
+  on pgrecall.link (bank_id, to_id, kind) where to_id is not null;
+create unique index if not exists message_bank_id_content_hash_new_key
+  on pgrecall.message (bank_id, content_hash) where content_hash is not null;
+create index if not exists message_bank_id_session_id_new_idx
+  on pgrecall.message (bank_id, session_id, sent_at) where session_id is not null;
+create index if not exists session_bank_id_ended_at_idx
+  on pgrecall.session (bank_id, ended_at) where ended_at is not null;
+create index embedding_bank_id_fact_type_model_new_idx
+  on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
 -- Names are compared in Unicode form NFKC too.
 insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
 select n.bank_id, n.alias, n.entity_id, n.confidence
@@ -713,7 +728,24 @@ alter index pgrecall.memory_bank_id_fact_type_occurred_new_idx
   rename to memory_bank_id_fact_type_occurred_idx;
 drop index pgrecall.relation_bank_id_from_id_idx;
 drop index pgrecall.relation_bank_id_to_id_idx;
+drop index pgrecall.relation_bank_id_memory_id_key;
+alter index pgrecall.relation_bank_id_memory_id_new_key rename to relation_bank_id_memory_id_key;
 drop index pgrecall.entity_alias_bank_id_entity_id_idx;
+alter index pgrecall.entity_alias_bank_id_entity_id_new_idx
+  rename to entity_alias_bank_id_entity_id_idx;
+drop index pgrecall.mention_bank_id_memory_id_idx;
+alter index pgrecall.mention_bank_id_memory_id_new_idx rename to mention_bank_id_memory_id_idx;
+drop index pgrecall.link_bank_id_to_id_idx;
+alter index pgrecall.link_bank_id_to_id_new_idx rename to link_bank_id_to_id_idx;
+drop index pgrecall.message_bank_id_content_hash_key;
+alter index pgrecall.message_bank_id_content_hash_new_key
+  rename to message_bank_id_content_hash_key;
+drop index pgrecall.message_bank_id_session_id_idx;
+alter index pgrecall.message_bank_id_session_id_new_idx rename to message_bank_id_session_id_idx;
+drop index pgrecall.session_bank_id_started_at_idx;
+drop index pgrecall.embedding_bank_id_fact_type_model_idx;
+alter index pgrecall.embedding_bank_id_fact_type_model_new_idx
+  rename to embedding_bank_id_fact_type_model_idx;
 
 -- What is private moves to a schema of its own.
 alter table pgrecall.statistics set schema pgrecall_internal;
@@ -729,6 +761,13 @@ begin
     select i.inhrelid from pg_inherits i where i.inhparent = 'pgrecall.embedding'::regclass
   loop
     execute format('alter table %s set schema pgrecall_internal', part);
+  end loop;
+  for part in
+    select i.inhrelid from pg_inherits i
+    where  i.inhparent = 'pgrecall.embedding_bank_id_fact_type_model_idx'::regclass
+  loop
+    execute format('alter index %s rename to %I', part,
+                   regexp_replace(part::text, '^.*\.(.*idx)1$', '\1'));
   end loop;
 end;
 $$;

@@ -9,6 +9,11 @@
 -- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. pgvector is created
 -- where it is missing and the role may. Installs and upgrades wait for one another. Nothing is
 -- created when a check fails, and every failure has the code RC012 and a hint.
+--
+-- All indexes that begin with the bank look equally good to a planner that knows nothing of a bank,
+-- or plans for one of average size. So only the primary key of a table lists all rows of a bank;
+-- any other such index is partial, by "is not null" where nothing else limits it, and is considered
+-- only where a search implies its predicate, as a comparison of that column does.
 
 -- First of all: where others may create functions in a schema on the caller's path, one whose
 -- arguments fit better would be called instead of PostgreSQL's own, with the caller's rights.
@@ -453,8 +458,6 @@ create index memory_bank_id_fact_key_idx
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;
--- Partial, so that a lookup by id does not use it instead of the primary key: without statistics of
--- a bank every index of all facts that begins with the bank looks equally good to the planner.
 create index memory_bank_id_fact_type_occurred_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;
@@ -520,7 +523,7 @@ alter table pgrecall.embedding alter column embedding set storage main;
 alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
-  on pgrecall.embedding (bank_id, fact_type, model);
+  on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
 
 -- To choose the number: set pgrecall.partitions = 128; before running the script.
 do $$
@@ -583,9 +586,8 @@ comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normali
 comment on column pgrecall.entity_alias.confidence is
 'Confidence that the name means this entity, 0 to 1.';
 
--- Not by the bank first: where the planner does not know a bank, all indexes that begin with it are
--- alike, and it would read all aliases of the bank for one.
-create index entity_alias_entity_id_bank_id_idx on pgrecall.entity_alias (entity_id, bank_id);
+create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id)
+  where entity_id is not null;
 
 create table pgrecall.mention (
   bank_id   text not null,
@@ -608,7 +610,8 @@ comment on column pgrecall.mention.fact_type is
 comment on column pgrecall.mention.confidence is
 'Confidence that the fact means this entity and not another one of the same name, 0 to 1.';
 
-create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id);
+create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id)
+  where memory_id is not null;
 
 create table pgrecall.relation (
   bank_id     text not null,
@@ -645,13 +648,13 @@ comment on column pgrecall.relation.valid_from is
 comment on column pgrecall.relation.valid_to is 'The relation ended here. Null: it still holds.';
 
 create unique index relation_bank_id_memory_id_key
-  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id);
+  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id) where memory_id is not null;
 create index relation_bank_id_from_id_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, relation_id);
+  on pgrecall.relation (bank_id, from_id, relation_id) where from_id is not null;
 create index relation_bank_id_from_id_kind_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, kind, relation_id);
+  on pgrecall.relation (bank_id, from_id, kind, relation_id) where from_id is not null;
 create index relation_bank_id_to_id_relation_id_idx
-  on pgrecall.relation (bank_id, to_id, relation_id);
+  on pgrecall.relation (bank_id, to_id, relation_id) where to_id is not null;
 
 create table pgrecall_internal.name_lock (
   bank_id text not null,
@@ -699,7 +702,8 @@ comment on column pgrecall.link.kind is
 comment on column pgrecall.link.weight is
 'temporal: 1 at the same time, 0 a day apart. causal: confidence, 0 to 1.';
 
-create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind);
+create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind)
+  where to_id is not null;
 
 -- state/message.sql
 -- Sessions and raw messages.
@@ -725,7 +729,8 @@ comment on table pgrecall.session is
 'Conversations with their start and end, for questions such as "since we last talked".';
 comment on column pgrecall.session.ended_at is 'Null: not over yet.';
 
-create index session_bank_id_started_at_idx on pgrecall.session (bank_id, started_at);
+create index session_bank_id_ended_at_idx on pgrecall.session (bank_id, ended_at)
+  where ended_at is not null;
 
 create table pgrecall.message (
   bank_id         text not null,
@@ -756,8 +761,10 @@ comment on column pgrecall.message.lexical_length is 'Number of lexemes, repeate
 comment on column pgrecall.message.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
 
-create unique index message_bank_id_content_hash_key on pgrecall.message (bank_id, content_hash);
-create index message_bank_id_session_id_idx on pgrecall.message (bank_id, session_id, sent_at);
+create unique index message_bank_id_content_hash_key on pgrecall.message (bank_id, content_hash)
+  where content_hash is not null;
+create index message_bank_id_session_id_idx on pgrecall.message (bank_id, session_id, sent_at)
+  where session_id is not null;
 create index message_lexical_keys_idx on pgrecall.message
   using gin (pgrecall_internal._lexical_keys(bank_id, 'message', lexical_weights))
   with (fastupdate = off);
@@ -836,7 +843,7 @@ comment on column pgrecall.attached_row.row_hash is
 'SHA-256 of the fact made from the row: a row that gives the same fact again is left alone.';
 
 create index attached_row_bank_id_relation_idx
-  on pgrecall.attached_row (bank_id, relation, key, memory_id);
+  on pgrecall.attached_row (bank_id, relation, key, memory_id) where relation is not null;
 
 create table pgrecall.attached_change (
   bank_id   text not null,
@@ -862,7 +869,7 @@ comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id);
+  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;
 
 -- state/statistics.sql
 -- Statistics of the documents of a bank, for BM25 and for vocabulary_drift().
@@ -7796,6 +7803,7 @@ begin
       select e.fact_type, e.model, e.embedding
       from   pgrecall.embedding e
       where  e.bank_id = bank.bank_id
+        and  e.fact_type >= t.fact_type  -- what the index needs to be considered
         and  (e.fact_type, e.model) >= (t.fact_type, coalesce(bank.embedding_model, ''))
       order  by e.fact_type, e.model
       limit  100
@@ -11868,7 +11876,7 @@ begin
              locked, i.text, null, null, coalesce(average, 20)) as x
     -- As in _store_memories().
     order  by i.content_hash
-    on conflict (bank_id, content_hash) do nothing
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
     returning t.message_id
   )
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
@@ -19452,7 +19460,7 @@ begin
   with recursive pair as (
     (select e.fact_type, e.model, vector_dims(e.embedding) as dimensions
      from   pgrecall.embedding e
-     where  e.bank_id = bank.bank_id
+     where  e.bank_id = bank.bank_id and e.fact_type >= ''
      order  by e.fact_type, e.model
      limit  1)
     union all
@@ -19461,7 +19469,8 @@ begin
     cross  join lateral (
       select e.fact_type, e.model, vector_dims(e.embedding)
       from   pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and (e.fact_type, e.model) > (p.fact_type, p.model)
+      where  e.bank_id = bank.bank_id and e.fact_type >= p.fact_type
+        and  (e.fact_type, e.model) > (p.fact_type, p.model)
       order  by e.fact_type, e.model
       limit  1
     ) as n

@@ -301,6 +301,7 @@ begin
       select e.fact_type, e.model, e.embedding
       from   pgrecall.embedding e
       where  e.bank_id = bank.bank_id
+        and  e.fact_type >= t.fact_type  -- what the index needs to be considered
         and  (e.fact_type, e.model) >= (t.fact_type, coalesce(bank.embedding_model, ''))
       order  by e.fact_type, e.model
       limit  100

@@ -82,7 +82,7 @@ begin
   with recursive pair as (
     (select e.fact_type, e.model, vector_dims(e.embedding) as dimensions
      from   pgrecall.embedding e
-     where  e.bank_id = bank.bank_id
+     where  e.bank_id = bank.bank_id and e.fact_type >= ''
      order  by e.fact_type, e.model
      limit  1)
     union all
@@ -91,7 +91,8 @@ begin
     cross  join lateral (
       select e.fact_type, e.model, vector_dims(e.embedding)
       from   pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and (e.fact_type, e.model) > (p.fact_type, p.model)
+      where  e.bank_id = bank.bank_id and e.fact_type >= p.fact_type
+        and  (e.fact_type, e.model) > (p.fact_type, p.model)
       order  by e.fact_type, e.model
       limit  1
     ) as n

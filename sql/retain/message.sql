@@ -218,7 +218,7 @@ begin
              locked, i.text, null, null, coalesce(average, 20)) as x
     -- As in _store_memories().
     order  by i.content_hash
-    on conflict (bank_id, content_hash) do nothing
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
     returning t.message_id
   )
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;

@@ -71,7 +71,7 @@ comment on column pgrecall.attached_row.row_hash is
 'SHA-256 of the fact made from the row: a row that gives the same fact again is left alone.';
 
 create index attached_row_bank_id_relation_idx
-  on pgrecall.attached_row (bank_id, relation, key, memory_id);
+  on pgrecall.attached_row (bank_id, relation, key, memory_id) where relation is not null;
 
 create table pgrecall.attached_change (
   bank_id   text not null,
@@ -97,4 +97,4 @@ comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id);
+  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;

@@ -49,7 +49,7 @@ alter table pgrecall.embedding alter column embedding set storage main;
 alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
-  on pgrecall.embedding (bank_id, fact_type, model);
+  on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
 
 -- To choose the number: set pgrecall.partitions = 128; before running the script.
 do $$

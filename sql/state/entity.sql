@@ -39,9 +39,8 @@ comment on column pgrecall.entity_alias.alias is 'Normalised by pgrecall.normali
 comment on column pgrecall.entity_alias.confidence is
 'Confidence that the name means this entity, 0 to 1.';
 
--- Not by the bank first: where the planner does not know a bank, all indexes that begin with it are
--- alike, and it would read all aliases of the bank for one.
-create index entity_alias_entity_id_bank_id_idx on pgrecall.entity_alias (entity_id, bank_id);
+create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id)
+  where entity_id is not null;
 
 create table pgrecall.mention (
   bank_id   text not null,
@@ -64,7 +63,8 @@ comment on column pgrecall.mention.fact_type is
 comment on column pgrecall.mention.confidence is
 'Confidence that the fact means this entity and not another one of the same name, 0 to 1.';
 
-create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id);
+create index mention_bank_id_memory_id_idx on pgrecall.mention (bank_id, memory_id, entity_id)
+  where memory_id is not null;
 
 create table pgrecall.relation (
   bank_id     text not null,
@@ -101,13 +101,13 @@ comment on column pgrecall.relation.valid_from is
 comment on column pgrecall.relation.valid_to is 'The relation ended here. Null: it still holds.';
 
 create unique index relation_bank_id_memory_id_key
-  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id);
+  on pgrecall.relation (bank_id, memory_id, from_id, kind, to_id) where memory_id is not null;
 create index relation_bank_id_from_id_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, relation_id);
+  on pgrecall.relation (bank_id, from_id, relation_id) where from_id is not null;
 create index relation_bank_id_from_id_kind_relation_id_idx
-  on pgrecall.relation (bank_id, from_id, kind, relation_id);
+  on pgrecall.relation (bank_id, from_id, kind, relation_id) where from_id is not null;
 create index relation_bank_id_to_id_relation_id_idx
-  on pgrecall.relation (bank_id, to_id, relation_id);
+  on pgrecall.relation (bank_id, to_id, relation_id) where to_id is not null;
 
 create table pgrecall_internal.name_lock (
   bank_id text not null,

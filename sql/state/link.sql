@@ -31,4 +31,5 @@ comment on column pgrecall.link.kind is
 comment on column pgrecall.link.weight is
 'temporal: 1 at the same time, 0 a day apart. causal: confidence, 0 to 1.';
 
-create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind);
+create index link_bank_id_to_id_idx on pgrecall.link (bank_id, to_id, kind)
+  where to_id is not null;

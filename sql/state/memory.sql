@@ -145,8 +145,6 @@ create index memory_bank_id_fact_key_idx
   where fact_key is not null;
 create index memory_bank_id_source_id_idx on pgrecall.memory (bank_id, source_id)
   where source_id is not null;
--- Partial, so that a lookup by id does not use it instead of the primary key: without statistics of
--- a bank every index of all facts that begins with the bank looks equally good to the planner.
 create index memory_bank_id_fact_type_occurred_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;

@@ -21,7 +21,8 @@ comment on table pgrecall.session is
 'Conversations with their start and end, for questions such as "since we last talked".';
 comment on column pgrecall.session.ended_at is 'Null: not over yet.';
 
-create index session_bank_id_started_at_idx on pgrecall.session (bank_id, started_at);
+create index session_bank_id_ended_at_idx on pgrecall.session (bank_id, ended_at)
+  where ended_at is not null;
 
 create table pgrecall.message (
   bank_id         text not null,
@@ -52,8 +53,10 @@ comment on column pgrecall.message.lexical_length is 'Number of lexemes, repeate
 comment on column pgrecall.message.lexical_weights is
 'BM25 weight per lexeme without the IDF; dimension = hash of the lexeme.';
 
-create unique index message_bank_id_content_hash_key on pgrecall.message (bank_id, content_hash);
-create index message_bank_id_session_id_idx on pgrecall.message (bank_id, session_id, sent_at);
+create unique index message_bank_id_content_hash_key on pgrecall.message (bank_id, content_hash)
+  where content_hash is not null;
+create index message_bank_id_session_id_idx on pgrecall.message (bank_id, session_id, sent_at)
+  where session_id is not null;
 create index message_lexical_keys_idx on pgrecall.message
   using gin (pgrecall_internal._lexical_keys(bank_id, 'message', lexical_weights))
   with (fastupdate = off);

@@ -6,6 +6,11 @@
 -- psql -1 -f, pgrecall migrate, or pgrecall_setup.install() of the extension. pgvector is created
 -- where it is missing and the role may. Installs and upgrades wait for one another. Nothing is
 -- created when a check fails, and every failure has the code RC012 and a hint.
+--
+-- All indexes that begin with the bank look equally good to a planner that knows nothing of a bank,
+-- or plans for one of average size. So only the primary key of a table lists all rows of a bank;
+-- any other such index is partial, by "is not null" where nothing else limits it, and is considered
+-- only where a search implies its predicate, as a comparison of that column does.
 
 -- First of all: where others may create functions in a schema on the caller's path, one whose
 -- arguments fit better would be called instead of PostgreSQL's own, with the caller's rights.

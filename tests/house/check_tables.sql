@@ -49,6 +49,13 @@ and    not exists (
        )
 
 union all
+select 'lets only the primary key list a whole bank', i.indexrelid::regclass::text
+from   pg_index i
+join   tables t on t.oid = i.indrelid
+join   pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
+where  a.attname = 'bank_id' and not i.indisprimary and i.indpred is null
+
+union all
 select 'references rows of the same bank', o.name
 from   constraints o
 where  o.contype = 'f'

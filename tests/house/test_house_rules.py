@@ -103,6 +103,13 @@ def test_a_table_that_breaks_the_rules_is_named(connection: psycopg.Connection) 
     }
 
 
+def test_a_second_index_that_lists_a_whole_bank_is_named(connection: psycopg.Connection) -> None:
+    connection.execute("create index sloppy on pgrecall.memory (bank_id, text)")
+
+    assert ("lets only the primary key list a whole bank", "pgrecall.sloppy") in broken_rules(
+        connection, "check_tables.sql")
+
+
 @pytest.mark.parametrize("path", all_sql(), ids=by_name)
 def test_sql_is_read_by_another_parser(path: Path) -> None:
     assert parsed(path)
