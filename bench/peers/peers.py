@@ -83,6 +83,8 @@ class Peer:
         extension: What it needs on the server and no package registry has.
         model: The model whose vectors it gets.
         checkout: A built checkout of pgrecall at another commit, for its driver and schema.
+        part: How many facts of a bank are loaded at a time, where it takes hours: the next run
+            goes on where one ended. None: all of them.
 
     """
 
@@ -94,6 +96,7 @@ class Peer:
     extension: str | None = None
     model: str = "all-MiniLM-L6-v2"
     checkout: Path | None = None
+    part: int | None = None
 
     def key(self, one: Set) -> str:
         """Return a text that changes whenever this peer or the set does."""
@@ -176,6 +179,7 @@ PEERS = {
             "tokenizers",
             "psycopg[binary]==3.3.9",
         ],
+        part=1000,
     ),
 }
 
@@ -349,19 +353,19 @@ class Run:
         database = self._database(name, one)
         key = PEERS[name].key(one)
         known = self.state.rows.get(database, {})
-        is_loaded = known.get("key") == key
-        if not is_loaded:
+        if known.get("key") != key or known.get("is_torn"):
             self._drop(database)
             self._execute(f'create database "{database}"')
+            known = {"key": key, "parts": 0, "seconds": 0.0, "facts": 0, "spent": 0.0}
+            known["empty"] = self._bytes(database)
         process = self._process(name, one)
         try:
             self.versions[name] = process.tell("setup")["versions"]
-            if not is_loaded:
-                known = {"key": key, **self._load(process, database, one)}
-                self.state.keep(database, known)
+            if "figures" not in known:
+                self._load(process, name, one, known)
         except PeerError:
             process.end()
-            if not is_loaded:
+            if known.get("is_torn"):
                 self._drop(database)  # its connections may still be busy
             raise
         self.keep(name, one.name, known["figures"])
@@ -374,28 +378,42 @@ class Run:
         with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
-    def _load(self, process: Process, database: str, one: Set) -> dict[str, Any]:
-        empty = self._bytes(database)
-        spent = self.server.processor_seconds()
-        seconds, facts = 0.0, 0
-        for bank, rows in one.banks.items():
+    def _load(self, process: Process, name: str, one: Set, known: dict[str, Any]) -> None:
+        """Load what is not loaded yet."""
+        database = self._database(name, one)
+        most = PEERS[name].part or max(map(len, one.banks.values()))
+        parts = [
+            (bank, rows[start : start + most])
+            for bank, rows in one.banks.items()
+            for start in range(0, len(rows), most)
+        ]
+        for bank, rows in parts[known["parts"] :]:
+            if self.is_over():
+                raise PeerError(f"{known['facts']:,} facts are loaded; the next run goes on")
+            self.state.keep(database, {**known, "is_torn": True})
+            known["is_torn"] = True
             path = self.folder / "facts.jsonl"
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
+            spent = self.server.processor_seconds()
             loaded = process.tell("load", self._load_seconds(), bank=bank, path=str(path))
-            seconds += loaded["seconds"]
-            facts += loaded["facts"]
-        seconds += process.tell("finish", self._load_seconds())["seconds"]
-        spent = self.server.processor_seconds() - spent
+            known["spent"] += self.server.processor_seconds() - spent
+            known["seconds"] += loaded["seconds"]
+            known["facts"] += loaded["facts"]
+            known["parts"] += 1
+            del known["is_torn"]
+            self.state.keep(database, known)
+        spent = self.server.processor_seconds()
+        seconds = known["seconds"] + process.tell("finish", self._load_seconds())["seconds"]
+        spent = known["spent"] + self.server.processor_seconds() - spent
         with psycopg.connect(self.server.url(database), autocommit=True) as connection:
             connection.execute("vacuum analyze")  # as autovacuum would soon do
-        return {
-            "figures": {
-                "load_per_s": facts / seconds,
-                "load_server_ms": spent / facts * 1000,
-                "megabytes": (self._bytes(database) - empty) / 1e6,
-            }
+        known["figures"] = {
+            "load_per_s": known["facts"] / seconds,
+            "load_server_ms": spent / known["facts"] * 1000,
+            "megabytes": (self._bytes(database) - known["empty"]) / 1e6,
         }
+        self.state.keep(database, known)
 
     def _bytes(self, database: str) -> int:
         with psycopg.connect(self.server.url("postgres")) as connection:
