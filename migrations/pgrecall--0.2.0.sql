@@ -10608,11 +10608,15 @@ begin
 
   -- Relations between the merged entities, and duplicates within a fact, are deleted.
   relation_ids := array(
-    select r.relation_id from pgrecall.relation r
-    where  r.bank_id = merge_entities.bank and r.from_id = any (gone || merge_entities.entity_id)
-    union
-    select r.relation_id from pgrecall.relation r
-    where  r.bank_id = merge_entities.bank and r.to_id = any (gone || merge_entities.entity_id));
+    select distinct r.relation_id
+    from   unnest(gone || merge_entities.entity_id) as g(id)
+    cross  join lateral (
+      select f.relation_id from pgrecall.relation f
+      where  f.bank_id = merge_entities.bank and f.from_id = g.id
+      union  all
+      select t.relation_id from pgrecall.relation t
+      where  t.bank_id = merge_entities.bank and t.to_id = g.id
+    ) as r);
   with edge as (
     select r.relation_id, r.kind, r.memory_id, r.confidence,
            case when r.from_id = any (gone) then merge_entities.entity_id else r.from_id end
@@ -14011,8 +14015,11 @@ begin
          m.superseded_by,
          array(select e.name
                from   pgrecall.mention x
-               join   pgrecall.entity e
-                 on   e.bank_id = stored_memories.bank and e.entity_id = x.entity_id
+               cross  join lateral (
+                 select n.name from pgrecall.entity n
+                 where  n.bank_id = stored_memories.bank and n.entity_id = x.entity_id
+                 limit  1
+               ) as e
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
@@ -14051,11 +14058,14 @@ begin
       select y.memory_id
       from   unnest($6) as e(entity_id)
       cross  join lateral (
-        select m.memory_id
+        select x.memory_id
         from   pgrecall.mention x
-        join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = x.memory_id
         where  x.bank_id = $1 and x.entity_id = e.entity_id and x.fact_type = {fact_type}
-          and  ' || replace(rest, 'm.memory_id', 'x.memory_id') || ') as y';
+          and  x.memory_id < $5
+          and  (select true from pgrecall.memory m
+                where m.bank_id = $1 and m.memory_id = x.memory_id and ' || visible || ')
+        order  by x.memory_id desc
+        limit  $4) as y';
   elsif during is not null then
     branch := '
       (select m.memory_id
@@ -14506,10 +14516,11 @@ begin
   end if;
   return query
   with counted as (
-    select e.entity_id, e.name, e.kind, e.created_at, coalesce(c.mention_count, 0) as mentions
+    select e.entity_id, e.name, e.kind, e.created_at,
+           coalesce((select c.mention_count from pgrecall_internal.entity_count c
+                     where  c.bank_id = list_entities.bank and c.entity_id = e.entity_id), 0)
+             as mentions
     from   pgrecall.entity e
-    left   join pgrecall_internal.entity_count c
-      on   c.bank_id = list_entities.bank and c.entity_id = e.entity_id
     where  e.bank_id = list_entities.bank
       and  (list_entities.kind is null or e.kind = list_entities.kind)
       and  (list_entities.entity_ids is null or e.entity_id = any (list_entities.entity_ids))
@@ -14568,10 +14579,15 @@ begin
               'from_id', r.from_id, 'from', f.name, 'kind', r.kind, 'to_id', r.to_id,
               'to', t.name, 'confidence', r.confidence, 'valid_from', r.valid_from,
               'valid_to', r.valid_to) order by r.relation_id), '[]')
-     from   pgrecall.relation r
+     from (
+       -- Found before they are sorted: the primary key has their order, but leads through the bank.
+       select x.*
+       from   pgrecall.relation x
+       where  x.bank_id = memory_details.bank and x.memory_id = memory_details.memory_id
+       offset 0
+     ) as r
      join   pgrecall.entity f on f.bank_id = memory_details.bank and f.entity_id = r.from_id
-     join   pgrecall.entity t on t.bank_id = memory_details.bank and t.entity_id = r.to_id
-     where  r.bank_id = memory_details.bank and r.memory_id = memory_details.memory_id),
+     join   pgrecall.entity t on t.bank_id = memory_details.bank and t.entity_id = r.to_id),
     (select coalesce(jsonb_agg(jsonb_build_object(
               'model', x.model, 'kind', x.kind, 'dimensions', vector_dims(x.embedding),
               'text', x.text) order by x.model, x.kind desc, x.ordinal), '[]')
@@ -15202,14 +15218,19 @@ begin
            (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
     select bank.bank_id, x.from_id, x.kind, x.to_id, version.memory_id, x.confidence,
            x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id
-      and  (not changes ? 'text'
-            or x.from_id = any (mentioned) and x.to_id = any (mentioned)
-               and (pgrecall_internal._is_kind_in(
-                      x.kind, bank.text_search_config::regconfig, words)
-                    or not pgrecall_internal._is_kind_in(
-                      x.kind, bank.text_search_config::regconfig, former_words)))
+    from (
+      -- Found before they are sorted: the primary key has their order, but leads through the bank.
+      select y.*
+      from   pgrecall.relation y
+      where  y.bank_id = bank.bank_id and y.memory_id = former.memory_id
+      offset 0
+    ) as x
+    where  not changes ? 'text'
+           or x.from_id = any (mentioned) and x.to_id = any (mentioned)
+              and (pgrecall_internal._is_kind_in(
+                     x.kind, bank.text_search_config::regconfig, words)
+                   or not pgrecall_internal._is_kind_in(
+                     x.kind, bank.text_search_config::regconfig, former_words))
     order  by x.relation_id
     on conflict do nothing;
   end if;
@@ -15242,7 +15263,7 @@ begin
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.from_id = _copy_parts.from_id
     and  x.kind <> 'temporal' and not changes ? 'links'
-    and  x.to_id <> _copy_parts.to_id
+    and  x.to_id is distinct from _copy_parts.to_id  -- <> would let the index on to_id be used
   union  all
   select bank.bank_id, x.from_id, x.kind, _copy_parts.to_id as to_id, x.weight
   from   pgrecall.link x
@@ -15345,14 +15366,18 @@ begin
     order  by e.name);
   updated.ended_relations := array(
     select concat_ws(' ', f.name, x.kind, t.name)
-    from   pgrecall.relation x
+    from (
+      select z.*
+      from   pgrecall.relation z
+      where  z.bank_id = update_memory.bank and z.memory_id = update_memory.memory_id
+        and  coalesce((
+               select false from pgrecall.relation y
+               where  y.bank_id = update_memory.bank and y.memory_id = new_id
+                 and  y.from_id = z.from_id and y.kind = z.kind and y.to_id = z.to_id), true)
+      offset 0
+    ) as x
     join   pgrecall.entity f on f.bank_id = update_memory.bank and f.entity_id = x.from_id
     join   pgrecall.entity t on t.bank_id = update_memory.bank and t.entity_id = x.to_id
-    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
-      and  not exists (
-             select from pgrecall.relation y
-             where  y.bank_id = update_memory.bank and y.memory_id = new_id
-               and  y.from_id = x.from_id and y.kind = x.kind and y.to_id = x.to_id)
     order  by x.relation_id);
   return next updated;
 end;
@@ -16720,14 +16745,20 @@ begin
                m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
                f.score, f.arms, f.place, m.written_by, m.created_at
         from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-        join   pgrecall.memory m
-          on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+        cross  join lateral (
+          select x.* from pgrecall.memory x
+          where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
+          limit  1
+        ) as m
         union all
         select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
                '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
         from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-        join   pgrecall.message t
-          on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+        cross  join lateral (
+          select x.* from pgrecall.message x
+          where  x.bank_id = (request.bank).bank_id and x.message_id = f.memory_id
+          limit  1
+        ) as t
       ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
              occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
              stored_at)

@@ -304,14 +304,20 @@ begin
                m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
                f.score, f.arms, f.place, m.written_by, m.created_at
         from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-        join   pgrecall.memory m
-          on   m.bank_id = (request.bank).bank_id and m.memory_id = f.memory_id
+        cross  join lateral (
+          select x.* from pgrecall.memory x
+          where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
+          limit  1
+        ) as m
         union all
         select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
                '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
         from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
-        join   pgrecall.message t
-          on   t.bank_id = (request.bank).bank_id and t.message_id = f.memory_id
+        cross  join lateral (
+          select x.* from pgrecall.message x
+          where  x.bank_id = (request.bank).bank_id and x.message_id = f.memory_id
+          limit  1
+        ) as t
       ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
              occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
              stored_at)

@@ -51,11 +51,15 @@ begin
 
   -- Relations between the merged entities, and duplicates within a fact, are deleted.
   relation_ids := array(
-    select r.relation_id from pgrecall.relation r
-    where  r.bank_id = merge_entities.bank and r.from_id = any (gone || merge_entities.entity_id)
-    union
-    select r.relation_id from pgrecall.relation r
-    where  r.bank_id = merge_entities.bank and r.to_id = any (gone || merge_entities.entity_id));
+    select distinct r.relation_id
+    from   unnest(gone || merge_entities.entity_id) as g(id)
+    cross  join lateral (
+      select f.relation_id from pgrecall.relation f
+      where  f.bank_id = merge_entities.bank and f.from_id = g.id
+      union  all
+      select t.relation_id from pgrecall.relation t
+      where  t.bank_id = merge_entities.bank and t.to_id = g.id
+    ) as r);
   with edge as (
     select r.relation_id, r.kind, r.memory_id, r.confidence,
            case when r.from_id = any (gone) then merge_entities.entity_id else r.from_id end

@@ -19,8 +19,11 @@ begin
          m.superseded_by,
          array(select e.name
                from   pgrecall.mention x
-               join   pgrecall.entity e
-                 on   e.bank_id = stored_memories.bank and e.entity_id = x.entity_id
+               cross  join lateral (
+                 select n.name from pgrecall.entity n
+                 where  n.bank_id = stored_memories.bank and n.entity_id = x.entity_id
+                 limit  1
+               ) as e
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
@@ -59,11 +62,14 @@ begin
       select y.memory_id
       from   unnest($6) as e(entity_id)
       cross  join lateral (
-        select m.memory_id
+        select x.memory_id
         from   pgrecall.mention x
-        join   pgrecall.memory m on m.bank_id = $1 and m.memory_id = x.memory_id
         where  x.bank_id = $1 and x.entity_id = e.entity_id and x.fact_type = {fact_type}
-          and  ' || replace(rest, 'm.memory_id', 'x.memory_id') || ') as y';
+          and  x.memory_id < $5
+          and  (select true from pgrecall.memory m
+                where m.bank_id = $1 and m.memory_id = x.memory_id and ' || visible || ')
+        order  by x.memory_id desc
+        limit  $4) as y';
   elsif during is not null then
     branch := '
       (select m.memory_id

@@ -62,10 +62,11 @@ begin
   end if;
   return query
   with counted as (
-    select e.entity_id, e.name, e.kind, e.created_at, coalesce(c.mention_count, 0) as mentions
+    select e.entity_id, e.name, e.kind, e.created_at,
+           coalesce((select c.mention_count from pgrecall_internal.entity_count c
+                     where  c.bank_id = list_entities.bank and c.entity_id = e.entity_id), 0)
+             as mentions
     from   pgrecall.entity e
-    left   join pgrecall_internal.entity_count c
-      on   c.bank_id = list_entities.bank and c.entity_id = e.entity_id
     where  e.bank_id = list_entities.bank
       and  (list_entities.kind is null or e.kind = list_entities.kind)
       and  (list_entities.entity_ids is null or e.entity_id = any (list_entities.entity_ids))
@@ -124,10 +125,15 @@ begin
               'from_id', r.from_id, 'from', f.name, 'kind', r.kind, 'to_id', r.to_id,
               'to', t.name, 'confidence', r.confidence, 'valid_from', r.valid_from,
               'valid_to', r.valid_to) order by r.relation_id), '[]')
-     from   pgrecall.relation r
+     from (
+       -- Found before they are sorted: the primary key has their order, but leads through the bank.
+       select x.*
+       from   pgrecall.relation x
+       where  x.bank_id = memory_details.bank and x.memory_id = memory_details.memory_id
+       offset 0
+     ) as r
      join   pgrecall.entity f on f.bank_id = memory_details.bank and f.entity_id = r.from_id
-     join   pgrecall.entity t on t.bank_id = memory_details.bank and t.entity_id = r.to_id
-     where  r.bank_id = memory_details.bank and r.memory_id = memory_details.memory_id),
+     join   pgrecall.entity t on t.bank_id = memory_details.bank and t.entity_id = r.to_id),
     (select coalesce(jsonb_agg(jsonb_build_object(
               'model', x.model, 'kind', x.kind, 'dimensions', vector_dims(x.embedding),
               'text', x.text) order by x.model, x.kind desc, x.ordinal), '[]')

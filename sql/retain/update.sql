@@ -122,14 +122,19 @@ begin
            (bank_id, from_id, kind, to_id, memory_id, confidence, valid_from, valid_to)
     select bank.bank_id, x.from_id, x.kind, x.to_id, version.memory_id, x.confidence,
            x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id
-      and  (not changes ? 'text'
-            or x.from_id = any (mentioned) and x.to_id = any (mentioned)
-               and (pgrecall_internal._is_kind_in(
-                      x.kind, bank.text_search_config::regconfig, words)
-                    or not pgrecall_internal._is_kind_in(
-                      x.kind, bank.text_search_config::regconfig, former_words)))
+    from (
+      -- Found before they are sorted: the primary key has their order, but leads through the bank.
+      select y.*
+      from   pgrecall.relation y
+      where  y.bank_id = bank.bank_id and y.memory_id = former.memory_id
+      offset 0
+    ) as x
+    where  not changes ? 'text'
+           or x.from_id = any (mentioned) and x.to_id = any (mentioned)
+              and (pgrecall_internal._is_kind_in(
+                     x.kind, bank.text_search_config::regconfig, words)
+                   or not pgrecall_internal._is_kind_in(
+                     x.kind, bank.text_search_config::regconfig, former_words))
     order  by x.relation_id
     on conflict do nothing;
   end if;
@@ -162,7 +167,7 @@ begin
   from   pgrecall.link x
   where  x.bank_id = bank.bank_id and x.from_id = _copy_parts.from_id
     and  x.kind <> 'temporal' and not changes ? 'links'
-    and  x.to_id <> _copy_parts.to_id
+    and  x.to_id is distinct from _copy_parts.to_id  -- <> would let the index on to_id be used
   union  all
   select bank.bank_id, x.from_id, x.kind, _copy_parts.to_id as to_id, x.weight
   from   pgrecall.link x
@@ -265,14 +270,18 @@ begin
     order  by e.name);
   updated.ended_relations := array(
     select concat_ws(' ', f.name, x.kind, t.name)
-    from   pgrecall.relation x
+    from (
+      select z.*
+      from   pgrecall.relation z
+      where  z.bank_id = update_memory.bank and z.memory_id = update_memory.memory_id
+        and  coalesce((
+               select false from pgrecall.relation y
+               where  y.bank_id = update_memory.bank and y.memory_id = new_id
+                 and  y.from_id = z.from_id and y.kind = z.kind and y.to_id = z.to_id), true)
+      offset 0
+    ) as x
     join   pgrecall.entity f on f.bank_id = update_memory.bank and f.entity_id = x.from_id
     join   pgrecall.entity t on t.bank_id = update_memory.bank and t.entity_id = x.to_id
-    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
-      and  not exists (
-             select from pgrecall.relation y
-             where  y.bank_id = update_memory.bank and y.memory_id = new_id
-               and  y.from_id = x.from_id and y.kind = x.kind and y.to_id = x.to_id)
     order  by x.relation_id);
   return next updated;
 end;

@@ -107,7 +107,8 @@ def test_a_second_index_that_lists_a_whole_bank_is_named(connection: psycopg.Con
     connection.execute("create index sloppy on pgrecall.memory (bank_id, text)")
 
     assert ("lets only the primary key list a whole bank", "pgrecall.sloppy") in broken_rules(
-        connection, "check_tables.sql")
+        connection, "check_tables.sql"
+    )
 
 
 @pytest.mark.parametrize("path", all_sql(), ids=by_name)
