@@ -2044,8 +2044,9 @@ comment on column pgrecall.recall_log.left_out is
 -- An arm is one file in arms/, or the room graph/, with a worker
 -- pgrecall_internal._ARM_arm(request, before, is_planned), which returns
 -- pgrecall_internal.arm_result, and one row here. The code that plans, runs, weights and reports
--- arms (recall/run.sql) loops over the rows in the order of place and calls the worker by the name
--- of the arm; the row decides when it is skipped without a call.
+-- arms (recall/run.sql) loops over the rows in the order of place, and calls the workers through
+-- _arm_result(), which is composed of the rows; the row decides when an arm is skipped without a
+-- call.
 --
 -- place matters where an arm takes seeds from the hits of others: the graph and source arms come
 -- after these.
@@ -16151,6 +16152,27 @@ comment on function pgrecall_internal._skip_reason is
 'Why an arm is left out without being called, by its row of the registry. Null: it is called. '
 'known: the reason of arms that compare embeddings, where the model knows few of the words.';
 
+-- Composed of the rows of the registry: to plan a call by name, anew for each arm, takes a tenth of
+-- a recall.
+do $$
+begin
+  execute (
+    select format(
+      'create or replace '
+      'function pgrecall_internal._arm_result('
+      '  arm text, request pgrecall_internal.request, before pgrecall.arm_hit[],'
+      '  is_planned boolean) '
+      'returns pgrecall_internal.arm_result '
+      'language sql stable parallel unsafe '
+      'return case arm %s end',
+      string_agg(format('when %L then pgrecall_internal.%I(request, before, is_planned)',
+                        a.arm, format('_%s_arm', a.arm)), ' ' order by a.place))
+    from   pgrecall.arms() as a);
+end;
+$$;
+comment on function pgrecall_internal._arm_result is
+'What the worker of an arm returns, pgrecall_internal._ARM_arm(); inlined.';
+
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
   out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
@@ -16218,10 +16240,7 @@ begin
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          -- The same as _call_arm(). A call of that function for each arm would cost more.
-          execute format('select * from pgrecall_internal.%I($1, $2, $3)', format('_%s_arm', arm))
-          into    result
-          using   request, hits, is_planned;
+          result := pgrecall_internal._arm_result(arm, request, hits, is_planned);
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then

@@ -3,8 +3,9 @@
 -- An arm is one file in arms/, or the room graph/, with a worker
 -- pgrecall_internal._ARM_arm(request, before, is_planned), which returns
 -- pgrecall_internal.arm_result, and one row here. The code that plans, runs, weights and reports
--- arms (recall/run.sql) loops over the rows in the order of place and calls the worker by the name
--- of the arm; the row decides when it is skipped without a call.
+-- arms (recall/run.sql) loops over the rows in the order of place, and calls the workers through
+-- _arm_result(), which is composed of the rows; the row decides when an arm is skipped without a
+-- call.
 --
 -- place matters where an arm takes seeds from the hits of others: the graph and source arms come
 -- after these.

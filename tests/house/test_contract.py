@@ -887,8 +887,8 @@ def test_an_arm_is_added_by_a_file_and_a_row(
     server: Server, empty_database: str, copied: Path
 ) -> None:
     (copied / "arms" / "newest.sql").write_text(NEWEST)
-    with (copied / build.ORDER).open("a") as order:
-        order.write("arms/newest.sql\n")
+    order = copied / build.ORDER
+    order.write_text(order.read_text().replace("graph/", "arms/newest.sql\ngraph/", 1))
     registry = (copied / "values" / "arm.sql").read_text(encoding="utf-8")
     last = max(int(place) for place in re.findall(r"\('\w+', (\d+), ", registry))
     assert last >= 8
