@@ -6506,8 +6506,7 @@ begin
         and  (select count(*)
               from (
                 select from pgrecall.mention m
-                where  m.bank_id = bank.bank_id
-                  and  m.entity_id between n.entity_id and n.entity_id
+                where  m.bank_id = bank.bank_id and m.entity_id = n.entity_id
                 limit  rare + 1
               ) as bounded) > rare
         -- A name in lower case ("pricing model") is part of the subject: it stays.
@@ -6560,13 +6559,11 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- Called in a from clause, so that it is inlined. The range makes the planner use the primary
-  -- key.
+  -- Called in a from clause, so that it is inlined.
   select count(*)
   from (
     select from pgrecall.mention m
-    where  m.bank_id = _mentions.bank
-      and  m.entity_id between _mentions.entity_id and _mentions.entity_id
+    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
     limit  1000
   ) as bounded;
 end;
@@ -7267,7 +7264,7 @@ begin
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id
-          and  x.entity_id between e.entity_id and e.entity_id
+          and  x.entity_id = e.entity_id
         union  all
         select h.memory_id
         from   (select distinct x.memory_id from hit x) as h
@@ -9759,7 +9756,7 @@ begin
         (select m.memory_id, false, null, null::bigint, false, false, 1::double precision
          from   pgrecall.mention m
          where  n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.entity_id between n.id and n.id
+           and  m.bank_id = bank and m.entity_id = n.id
          limit  n.most)
         union all
         (select m.entity_id, true, null, null, false, false, 1
@@ -11361,10 +11358,8 @@ begin
       select distinct on (n.alias) n.name, n.kind,
              min(n.position) over (partition by n.alias) as position
       from   named n
-      -- The range and the order keep to the primary key, whatever is known of the bank.
       where  (select true from pgrecall.entity_alias a
-              where  a.bank_id = _store_entities.bank and a.alias between n.alias and n.alias
-              order  by a.alias
+              where  a.bank_id = _store_entities.bank and a.alias = n.alias
               limit  1) is null
         and  not exists (
                select from first_alias a
@@ -11384,8 +11379,7 @@ begin
     cross  join lateral (
       select x.entity_id, x.alias
       from   pgrecall.entity_alias x
-      where  x.bank_id = _store_entities.bank and x.alias between d.alias and d.alias
-      order  by x.alias
+      where  x.bank_id = _store_entities.bank and x.alias = d.alias
       offset 0
     ) as a
     cross  join lateral (
@@ -11441,9 +11435,7 @@ begin
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
         ) as e
-        -- The range and the order keep to the primary key, whatever is known of the bank.
-        where  b.bank_id = _store_certain_mentions.bank and b.alias between d.alias and d.alias
-        order  by b.alias
+        where  b.bank_id = _store_certain_mentions.bank and b.alias = d.alias
         limit  2
       ) as x
     ) as c
@@ -11620,8 +11612,7 @@ begin
     from (
       select k.entity_id, k.confidence
       from   pgrecall.entity_alias k
-      where  k.bank_id = _store_relations.bank and k.alias between r.from_alias and r.from_alias
-      order  by k.alias
+      where  k.bank_id = _store_relations.bank and k.alias = r.from_alias
       offset 0
     ) as a
     cross  join lateral (
@@ -11639,8 +11630,7 @@ begin
     from (
       select k.entity_id, k.confidence
       from   pgrecall.entity_alias k
-      where  k.bank_id = _store_relations.bank and k.alias between r.to_alias and r.to_alias
-      order  by k.alias
+      where  k.bank_id = _store_relations.bank and k.alias = r.to_alias
       offset 0
     ) as a
     cross  join lateral (
@@ -13553,10 +13543,9 @@ begin
               where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
               limit  1
             ) as x
-            where  b.bank_id = _lock_names.bank and b.alias between n.alias and n.alias
+            where  b.bank_id = _lock_names.bank and b.alias = n.alias
               and  not pgrecall_internal._kinds_differ(
                          pgrecall_internal._kind_class(x.kind), n.kind_class)
-            order  by b.alias
             limit  1) is null
     union
     select hashtextextended(
@@ -13866,11 +13855,8 @@ begin
   return query
   select u.n::integer - 1, u.id,
          u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
-         -- The range and the order keep to the primary key, whatever is known of the bank.
          coalesce((select true from pgrecall.embedding e
-                   where  e.bank_id = retain.bank and e.memory_id between u.id and u.id
-                     and  e.kind = 'text'
-                   order  by e.memory_id
+                   where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
   from   unnest(memory_ids) with ordinality as u(id, n)
   order  by u.n;

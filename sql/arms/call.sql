@@ -88,7 +88,7 @@ begin
         select x.memory_id
         from   pgrecall.mention x
         where  e.count <= most and x.bank_id = (request.bank).bank_id
-          and  x.entity_id between e.entity_id and e.entity_id
+          and  x.entity_id = e.entity_id
         union  all
         select h.memory_id
         from   (select distinct x.memory_id from hit x) as h

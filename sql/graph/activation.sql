@@ -138,7 +138,7 @@ begin
         (select m.memory_id, false, null, null::bigint, false, false, 1::double precision
          from   pgrecall.mention m
          where  n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.entity_id between n.id and n.id
+           and  m.bank_id = bank and m.entity_id = n.id
          limit  n.most)
         union all
         (select m.entity_id, true, null, null, false, false, 1

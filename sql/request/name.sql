@@ -219,8 +219,7 @@ begin
         and  (select count(*)
               from (
                 select from pgrecall.mention m
-                where  m.bank_id = bank.bank_id
-                  and  m.entity_id between n.entity_id and n.entity_id
+                where  m.bank_id = bank.bank_id and m.entity_id = n.entity_id
                 limit  rare + 1
               ) as bounded) > rare
         -- A name in lower case ("pricing model") is part of the subject: it stays.
@@ -273,13 +272,11 @@ create or replace function pgrecall_internal._mentions(bank text, entity_id bigi
 returns table (count bigint)
 language sql stable parallel safe rows 1
 begin atomic
-  -- Called in a from clause, so that it is inlined. The range makes the planner use the primary
-  -- key.
+  -- Called in a from clause, so that it is inlined.
   select count(*)
   from (
     select from pgrecall.mention m
-    where  m.bank_id = _mentions.bank
-      and  m.entity_id between _mentions.entity_id and _mentions.entity_id
+    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
     limit  1000
   ) as bounded;
 end;

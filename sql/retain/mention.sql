@@ -208,10 +208,8 @@ begin
       select distinct on (n.alias) n.name, n.kind,
              min(n.position) over (partition by n.alias) as position
       from   named n
-      -- The range and the order keep to the primary key, whatever is known of the bank.
       where  (select true from pgrecall.entity_alias a
-              where  a.bank_id = _store_entities.bank and a.alias between n.alias and n.alias
-              order  by a.alias
+              where  a.bank_id = _store_entities.bank and a.alias = n.alias
               limit  1) is null
         and  not exists (
                select from first_alias a
@@ -231,8 +229,7 @@ begin
     cross  join lateral (
       select x.entity_id, x.alias
       from   pgrecall.entity_alias x
-      where  x.bank_id = _store_entities.bank and x.alias between d.alias and d.alias
-      order  by x.alias
+      where  x.bank_id = _store_entities.bank and x.alias = d.alias
       offset 0
     ) as a
     cross  join lateral (
@@ -288,9 +285,7 @@ begin
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
         ) as e
-        -- The range and the order keep to the primary key, whatever is known of the bank.
-        where  b.bank_id = _store_certain_mentions.bank and b.alias between d.alias and d.alias
-        order  by b.alias
+        where  b.bank_id = _store_certain_mentions.bank and b.alias = d.alias
         limit  2
       ) as x
     ) as c
@@ -467,8 +462,7 @@ begin
     from (
       select k.entity_id, k.confidence
       from   pgrecall.entity_alias k
-      where  k.bank_id = _store_relations.bank and k.alias between r.from_alias and r.from_alias
-      order  by k.alias
+      where  k.bank_id = _store_relations.bank and k.alias = r.from_alias
       offset 0
     ) as a
     cross  join lateral (
@@ -486,8 +480,7 @@ begin
     from (
       select k.entity_id, k.confidence
       from   pgrecall.entity_alias k
-      where  k.bank_id = _store_relations.bank and k.alias between r.to_alias and r.to_alias
-      order  by k.alias
+      where  k.bank_id = _store_relations.bank and k.alias = r.to_alias
       offset 0
     ) as a
     cross  join lateral (

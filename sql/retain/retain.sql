@@ -150,10 +150,9 @@ begin
               where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
               limit  1
             ) as x
-            where  b.bank_id = _lock_names.bank and b.alias between n.alias and n.alias
+            where  b.bank_id = _lock_names.bank and b.alias = n.alias
               and  not pgrecall_internal._kinds_differ(
                          pgrecall_internal._kind_class(x.kind), n.kind_class)
-            order  by b.alias
             limit  1) is null
     union
     select hashtextextended(
@@ -463,11 +462,8 @@ begin
   return query
   select u.n::integer - 1, u.id,
          u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
-         -- The range and the order keep to the primary key, whatever is known of the bank.
          coalesce((select true from pgrecall.embedding e
-                   where  e.bank_id = retain.bank and e.memory_id between u.id and u.id
-                     and  e.kind = 'text'
-                   order  by e.memory_id
+                   where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
   from   unnest(memory_ids) with ordinality as u(id, n)
   order  by u.n;
