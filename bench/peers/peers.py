@@ -390,8 +390,8 @@ class Run:
         for bank, rows in parts[known["parts"] :]:
             if self.is_over():
                 raise PeerError(f"{known['facts']:,} facts are loaded; the next run goes on")
-            self.state.keep(database, {**known, "is_torn": True})
-            known["is_torn"] = True
+            known["is_torn"] = True  # until all of the part is there
+            self.state.keep(database, known)
             path = self.folder / "facts.jsonl"
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
