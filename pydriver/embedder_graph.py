@@ -136,14 +136,23 @@ class JoinedGraph(Graph):
     prefix = "minilm_"
 
     def dense(self, x: str, name: str, size: int, width: int) -> str:
-        """Add a linear layer whose weights and inputs have eight bits."""
+        """Add a linear layer whose weights and inputs have eight bits.
+
+        Each row of a feed-forward layer's input is divided by its greatest element before it is
+        quantised: a few tokens have elements far beyond those of all others.
+        """
         parts = (
             self.weight(f"{name}.weight", width, size, kind=TensorProto.INT8),
             self.weight(f"{name}.scale", size),
             self.weight(f"{name}.zero", size, kind=TensorProto.INT8),
-            self.weight(f"{name}.bias", size),
         )
-        return self.run("DynamicQuantizeMatMul", x, *parts, domain=FUSED)
+        bias = self.weight(f"{name}.bias", size)
+        if "attention" in name:
+            return self.run("DynamicQuantizeMatMul", x, *parts, bias, domain=FUSED)
+        greatest = self.run("ReduceMax", self.run("Abs", x), f"{self.prefix}last", keepdims=1)
+        unit = self.run("Div", x, greatest)
+        product = self.run("DynamicQuantizeMatMul", unit, *parts, domain=FUSED)
+        return self.run("Add", self.run("Mul", product, greatest), bias)
 
     def attention(self, query: str, key: str, value: str) -> str:
         """Add what each token takes from all others, as one operation."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 import pytest
-from numpy import array
+from numpy import array, float32, linalg
 
 from pgrecall import (
     EmbedderUnavailable,
@@ -23,7 +23,7 @@ from pgrecall import (
     PackagedEmbedder,
     SentenceTransformerEmbedder,
 )
-from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, packaged_model
+from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, embed_as, packaged_model
 from pgrecall.inference import embedders
 from pgrecall.inference.embedders import SmallEmbedder
 from pgrecall.inference.late_interaction import stored_tokens
@@ -366,3 +366,62 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="has 2,147,483,649 bytes, more than 2,147,483,648"):
         bounded(file)
+
+
+ROWS = (
+    "Melanie painted a lake sunrise last year.",
+    "The harbour office closed its northern quay in the spring of 2021, after an inspection had "
+    "found cracks in eleven of its forty piers; ferries have left from the fish market since.",
+    "I've started a pottery class on Thursdays, it helps me to relax after work!",
+)
+
+
+def test_eight_bits_say_what_the_weights_say() -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    tokenizers = pytest.importorskip("tokenizers")
+    path = embedders.PACKAGED / "model.onnx"
+    tokenizer = tokenizers.Tokenizer.from_file(str(path.with_name("tokenizer.json")))
+    sessions = [
+        onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        for graph in (path.read_bytes(), exact(path))
+    ]
+
+    for text in ROWS:
+        ids = [tokenizer.encode(f"passage: {text}").ids]
+        quantised, floating = (session.run(None, {"input_ids": ids})[0][0] for session in sessions)
+
+        assert quantised @ floating > 0.996  # 0.991 where an input is quantised as a whole
+
+
+def test_the_half_of_minilm_is_what_minilm_says() -> None:
+    for joined, minilm in zip(
+        embed_as(PackagedEmbedder(), "document", ROWS), MiniLMEmbedder().embed(ROWS), strict=True
+    ):
+        half = array(joined)[len(minilm) :]
+
+        assert half @ array(minilm) / linalg.norm(half) > 0.996  # as a whole 0.993
+
+
+def exact(path: Path) -> bytes:
+    """Read a model with its quantised layers in floating point."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(path)
+    given = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type != "DynamicQuantizeMatMul":
+            nodes.append(node)
+            continue
+        x, matrix, scale, zero, *bias = node.input
+        weights = (given.pop(matrix).astype(float32) - given.pop(zero)) * given.pop(scale)
+        given[matrix] = weights.astype(float32)
+        product = f"{matrix}_product" if bias else node.output[0]
+        nodes.append(onnx.helper.make_node("MatMul", [x, matrix], [product]))
+        if bias:
+            nodes.append(onnx.helper.make_node("Add", [product, *bias], node.output))
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(value, name) for name, value in given.items()
+    )
+    return bytes(model.SerializeToString())
