@@ -532,7 +532,7 @@ def test_relation_questions_are_answered_by_the_graph_alone(connection: Connecti
         found[question] = []
         for arm, arguments in arms.items():
             rows = call(
-                connection, f"{arm}_arm", bank="b", depth=13, as_of="2026-06-30", **arguments
+                connection, f"{arm}_arm", bank="b", depth=12, as_of="2026-06-30", **arguments
             )
             texts = connection.execute(
                 "select text from pgrecall.memory where memory_id = any(%s)", [ids(rows)]
