@@ -691,6 +691,8 @@ create index if not exists session_bank_id_ended_at_idx
   on pgrecall.session (bank_id, ended_at) where ended_at is not null;
 create index embedding_bank_id_fact_type_model_new_idx
   on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
+create index embedding_bank_id_text_idx
+  on pgrecall.embedding (bank_id, text) where fact_type = '';
 -- Names are compared in Unicode form NFKC too.
 insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
 select n.bank_id, n.alias, n.entity_id, n.confidence

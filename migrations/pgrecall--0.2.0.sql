@@ -524,6 +524,8 @@ alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
   on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
+create index embedding_bank_id_text_idx
+  on pgrecall.embedding (bank_id, text) where fact_type = '';
 
 -- To choose the number: set pgrecall.partitions = 128; before running the script.
 do $$
@@ -9466,7 +9468,9 @@ comment on function pgrecall_internal._asked_edges is
 -- once. A path is near if its kinds together cover the question, whatever their words and order; a
 -- superfluous kind leads away from it. Where a question asks for no relation, no path is near. An
 -- edge that a word of the lexicon (word.sql) asks for counts four times, once per path for each
--- word. Without embeddings only such edges are followed.
+-- word. Without embeddings only such edges are followed. The meaning of a kind is looked up where a
+-- path comes to it, so that a walk costs the same in a bank with any number of kinds, and a path
+-- that is hardly near is not followed.
 --
 -- The sixteen best ends are followed further, up to three relations far, so that a walk reads a
 -- bounded number of relations in any bank. Each start counts separately: the score of what two
@@ -9491,23 +9495,7 @@ begin
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
     return;
   end if;
-  with recursive kind as materialized (
-    select replace(x.text, ' ', '_') as kind, x.embedding
-    from (
-      -- Only the index on fact types provides this order: the primary key leads through all facts.
-      select y.text, y.embedding, y.kind
-      from   pgrecall.embedding y
-      where  y.bank_id = bank and y.fact_type between '' and ''
-        and  y.model = coalesce((request.bank).embedding_model, '')
-        and  request.embedding is not null
-      order  by y.fact_type
-      offset 0
-    ) as x
-    where  x.kind = 'usage'
-    order  by x.embedding <=> request.embedding
-    limit  32
-  ),
-  start as materialized (
+  with recursive start as materialized (
     select e.id, sum(e.mass) as mass, (array_agg(e.way order by e.mass desc))[1] as way
     from (
       select u.id, u.mass, 'e' || u.id as way from unnest(entity_ids, entity_masses) as u(id, mass)
@@ -9523,28 +9511,29 @@ begin
       ) as m
       where  h.mass >= 0.25
     ) as e
-    where  keys <> '{}' or exists (select from kind)
+    where  keys <> '{}' or request.embedding is not null
     group  by e.id
     order  by 2 desc
     limit  16
   ),
   walk as (
     select s.id, 0 as steps, s.mass, 0 as words, '{}'::text[] as kinds, s.mass as score, s.way,
-           null::bigint as memory_id
+           null::bigint as memory_id, null::halfvec as meaning
     from   start s
     union all
     select u.id, w.steps + 1, w.mass * u.share / g.count, g.words, g.kinds,
            w.mass * u.share / g.count * g.worth,
-           concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id
+           concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id,
+           g.meaning
     from (
-      select x.*, (select sum(k.embedding) from kind k where k.kind = any (x.kinds)) as meaning
+      select *
       from   walk x
       where  x.steps < 3
       order  by x.score desc, x.memory_id desc
       limit  16
     ) as w
     cross  join lateral (
-      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds,
+      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
              4 ^ bit_count(p.words::bit(32)) * 0.6 ^ w.steps
              * case when p.meaning is null then 1
                     else 80 * greatest(pgrecall_internal._similarity(
@@ -9574,7 +9563,18 @@ begin
         where  r.valid_from is null or r.valid_from <= request.as_of
         group  by r.label
       ) as l
-      left   join kind k on k.kind = l.kind
+      left   join lateral (
+        select y.embedding
+        from   (select replace(l.kind, '_', ' ')) as n(words)
+        join   pgrecall.embedding y
+          -- Only the index on words provides this order.
+          on   y.bank_id = bank and y.fact_type = ''
+          and  y.model = coalesce((request.bank).embedding_model, '')
+          and  y.kind = 'usage' and y.text between n.words and n.words
+        where  request.embedding is not null
+        order  by y.text
+        limit  1
+      ) as k on true
       cross  join lateral (
         select coalesce(bits[array_position(keys, l.kind || left(l.label, 1))], 0) & ~w.words as bit
       ) as f
@@ -9585,12 +9585,12 @@ begin
                     else coalesce(w.meaning + k.embedding, k.embedding, w.meaning) end as meaning
         offset 0
       ) as p
-      where  f.bit <> 0 or k.kind is not null
+      where  f.bit <> 0 or k.embedding is not null
       offset 0  -- What a path is worth is computed once for all relations of a label.
     ) as g
     cross  join lateral unnest(g.ids, g.memory_ids, g.shares) as u(id, memory_id, share)
     -- No entity twice.
-    where  position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
+    where  g.worth >= 0.02 and position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
   )
   select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
          array_agg(t.score order by t.score desc, t.memory_id desc),
@@ -12115,34 +12115,23 @@ comment on function pgrecall.forget_messages is
 -- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
 -- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of
 -- embedding at one of the facts that state the kind, of fact type '', so that dumps, transfers,
--- policies and calibration know them. At most 500 kinds of a bank are considered, those of its
--- latest 5,000 relations that most facts state, which bounds what a recall reads.
-create or replace function pgrecall_internal._kinds_stated(bank text)
-returns table (words text, memory_id bigint, memory_ids bigint[])
-language plpgsql stable parallel safe rows 20
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return query
-  select lower(replace(r.kind, '_', ' ')), max(r.memory_id),
-         (array_agg(r.memory_id order by r.memory_id desc))[1:50]
-  from (
-    select x.kind, x.memory_id
-    from   pgrecall.relation x
-    where  x.bank_id = _kinds_stated.bank
-    order  by x.relation_id desc
-    limit  5000
-  ) as r
-  group  by 1
-  order  by count(*) desc, 1
-  limit  500;
+-- policies and calibration know them. Whenever facts with new kinds come, the 500 kinds that most
+-- of the latest 5,000 relations are of get such vectors, which bounds what a caller embeds.
+create or replace function pgrecall_internal._latest_relations(bank text)
+returns table (kind text, memory_id bigint)
+language sql stable parallel safe rows 5000
+begin atomic
+  select r.kind, r.memory_id
+  from   pgrecall.relation r
+  where  r.bank_id = _latest_relations.bank
+  order  by r.relation_id desc
+  limit  5000;
 end;
-$$;
-comment on function pgrecall_internal._kinds_stated is
-'The kinds of relations of a bank as words, with the latest fact that states each, and up to 50.';
+comment on function pgrecall_internal._latest_relations is
+'The kinds of the latest 5,000 relations of a bank, each with the fact that states it.';
 
-create or replace function pgrecall_internal._refresh_usage(bank pgrecall.bank, model text)
+create or replace function pgrecall_internal._refresh_usage(
+  bank pgrecall.bank, model text, words text[] default null)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -12155,7 +12144,12 @@ begin
          coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec, s.embedding),
          s.text
   from   pgrecall.embedding s
-  left   join pgrecall_internal._kinds_stated(bank.bank_id) as k on k.words = s.text
+  left   join (
+    select lower(replace(r.kind, '_', ' ')) as words,
+           (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
+    from   pgrecall_internal._latest_relations(bank.bank_id) as r
+    group  by 1
+  ) as k on k.words = s.text
   left   join lateral (
     select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
     from   pgrecall.embedding e
@@ -12164,14 +12158,22 @@ begin
   ) as f on true
   where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
     and  s.kind = 'relation'
+    and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
+    -- A kind that is no longer stated keeps its meaning.
+    and  (f.mean is not null
+          or not exists (
+               select from pgrecall.embedding x
+               where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
+                 and  x.kind = 'usage' and x.ordinal = s.ordinal))
   on conflict on constraint embedding_pkey do update set embedding = excluded.embedding;
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
-'Computes what kinds of relations mean in a model''s embeddings, from their words and the facts '
-'that state them now.';
+'Computes what kinds of relations mean in a model''s embeddings, from their words and up to 50 of '
+'the facts that state them. words: of which kinds; null: of all.';
 
-create or replace function pgrecall.relations_pending(bank text, model text default null)
+create or replace function pgrecall.relations_pending(
+  bank text, model text default null, memory_ids bigint[] default null)
 returns setof pgrecall.pending_text
 language plpgsql stable parallel safe rows 20
 set search_path from current
@@ -12180,12 +12182,32 @@ as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
 begin
-  if model <> searched.embedding_model then
+  if model <> searched.embedding_model
+     or memory_ids is not null and not exists (
+          select
+          from   unnest(memory_ids) as u(id)
+          join   pgrecall.relation r on r.bank_id = relations_pending.bank and r.memory_id = u.id
+          where  not exists (
+                   select from pgrecall.embedding e
+                   where  e.bank_id = relations_pending.bank and e.fact_type = ''
+                     and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'relation'
+                     and  e.text = lower(replace(r.kind, '_', ' '))))
+  then
     return;
   end if;
   return query
   select k.memory_id, 'relation'::text, 0::smallint, k.words, null::text
-  from   pgrecall_internal._kinds_stated(relations_pending.bank) as k
+  from (
+    select lower(replace(r.kind, '_', ' ')) as words, max(r.latest) as memory_id
+    from (
+      select x.kind, max(x.memory_id) as latest
+      from   pgrecall_internal._latest_relations(relations_pending.bank) as x
+      group  by x.kind
+      order  by count(*) desc, x.kind collate "C"
+      limit  500
+    ) as r
+    group  by 1
+  ) as k
   where  not exists (
            select from pgrecall.embedding e
            where  e.bank_id = relations_pending.bank and e.fact_type = ''
@@ -12197,7 +12219,7 @@ $$;
 comment on function pgrecall.relations_pending is
 'The kinds of relations without an embedding of the bank''s model, as words, each at a fact that '
 'states it. Pass embeddings of them to embed_store(). None where model is another one than that of '
-'the bank. Errors: RC001.';
+'the bank, nor where all kinds that the facts memory_ids state have embeddings. Errors: RC001.';
 
 create or replace function pgrecall_internal._store_relation_words(
   bank pgrecall.bank, memory_ids bigint[], words text[], embeddings halfvec[])
@@ -12237,7 +12259,7 @@ begin
     returning 1
   )
   select count(*) into stored from stored;
-  perform pgrecall_internal._refresh_usage(bank, named);
+  perform pgrecall_internal._refresh_usage(bank, named, words);
   return stored;
 end;
 $$;

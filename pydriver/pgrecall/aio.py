@@ -529,15 +529,24 @@ class AsyncRecall:
                     progress(len(chunk))
             rows = await self._run(batch.call(bank, link, replace))
             if batch.has_relations:
-                await self._embed_relations(settings, bank, strict)
+                memory_ids = [row.memory_id for row in rows]
+                await self._embed_relations(settings, bank, strict, memory_ids)
             return rows
 
-    async def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
+    async def _embed_relations(
+        self,
+        settings: Settings,
+        bank: str,
+        is_strict: bool,
+        memory_ids: list[int] | None = None,
+    ) -> None:
         """Embed the words of relations without an embedding, by which questions find relations."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
-        texts = await self._run(calls.retain.relations_pending(bank, model=model))
+        texts = await self._run(
+            calls.retain.relations_pending(bank, model=model, memory_ids=memory_ids)
+        )
         vectors = await _compute(relation_vectors, settings.embedder, texts, is_strict)
         if vectors:
             await self._run(

@@ -527,15 +527,22 @@ class Recall:
                     progress(len(chunk))
             rows = self._run(batch.call(bank, link, replace))
             if batch.has_relations:
-                self._embed_relations(settings, bank, strict)
+                memory_ids = [row.memory_id for row in rows]
+                self._embed_relations(settings, bank, strict, memory_ids)
             return rows
 
-    def _embed_relations(self, settings: Settings, bank: str, is_strict: bool) -> None:
+    def _embed_relations(
+        self,
+        settings: Settings,
+        bank: str,
+        is_strict: bool,
+        memory_ids: list[int] | None = None,
+    ) -> None:
         """Embed the words of relations without an embedding, by which questions find relations."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
-        texts = self._run(calls.retain.relations_pending(bank, model=model))
+        texts = self._run(calls.retain.relations_pending(bank, model=model, memory_ids=memory_ids))
         vectors = _compute(relation_vectors, settings.embedder, texts, is_strict)
         if vectors:
             self._run(calls.retain.embed_store(bank, model=model, texts=texts, vectors=vectors))

@@ -8,7 +8,9 @@
 -- once. A path is near if its kinds together cover the question, whatever their words and order; a
 -- superfluous kind leads away from it. Where a question asks for no relation, no path is near. An
 -- edge that a word of the lexicon (word.sql) asks for counts four times, once per path for each
--- word. Without embeddings only such edges are followed.
+-- word. Without embeddings only such edges are followed. The meaning of a kind is looked up where a
+-- path comes to it, so that a walk costs the same in a bank with any number of kinds, and a path
+-- that is hardly near is not followed.
 --
 -- The sixteen best ends are followed further, up to three relations far, so that a walk reads a
 -- bounded number of relations in any bank. Each start counts separately: the score of what two
@@ -33,23 +35,7 @@ begin
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
     return;
   end if;
-  with recursive kind as materialized (
-    select replace(x.text, ' ', '_') as kind, x.embedding
-    from (
-      -- Only the index on fact types provides this order: the primary key leads through all facts.
-      select y.text, y.embedding, y.kind
-      from   pgrecall.embedding y
-      where  y.bank_id = bank and y.fact_type between '' and ''
-        and  y.model = coalesce((request.bank).embedding_model, '')
-        and  request.embedding is not null
-      order  by y.fact_type
-      offset 0
-    ) as x
-    where  x.kind = 'usage'
-    order  by x.embedding <=> request.embedding
-    limit  32
-  ),
-  start as materialized (
+  with recursive start as materialized (
     select e.id, sum(e.mass) as mass, (array_agg(e.way order by e.mass desc))[1] as way
     from (
       select u.id, u.mass, 'e' || u.id as way from unnest(entity_ids, entity_masses) as u(id, mass)
@@ -65,28 +51,29 @@ begin
       ) as m
       where  h.mass >= 0.25
     ) as e
-    where  keys <> '{}' or exists (select from kind)
+    where  keys <> '{}' or request.embedding is not null
     group  by e.id
     order  by 2 desc
     limit  16
   ),
   walk as (
     select s.id, 0 as steps, s.mass, 0 as words, '{}'::text[] as kinds, s.mass as score, s.way,
-           null::bigint as memory_id
+           null::bigint as memory_id, null::halfvec as meaning
     from   start s
     union all
     select u.id, w.steps + 1, w.mass * u.share / g.count, g.words, g.kinds,
            w.mass * u.share / g.count * g.worth,
-           concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id
+           concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id,
+           g.meaning
     from (
-      select x.*, (select sum(k.embedding) from kind k where k.kind = any (x.kinds)) as meaning
+      select *
       from   walk x
       where  x.steps < 3
       order  by x.score desc, x.memory_id desc
       limit  16
     ) as w
     cross  join lateral (
-      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds,
+      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
              4 ^ bit_count(p.words::bit(32)) * 0.6 ^ w.steps
              * case when p.meaning is null then 1
                     else 80 * greatest(pgrecall_internal._similarity(
@@ -116,7 +103,18 @@ begin
         where  r.valid_from is null or r.valid_from <= request.as_of
         group  by r.label
       ) as l
-      left   join kind k on k.kind = l.kind
+      left   join lateral (
+        select y.embedding
+        from   (select replace(l.kind, '_', ' ')) as n(words)
+        join   pgrecall.embedding y
+          -- Only the index on words provides this order.
+          on   y.bank_id = bank and y.fact_type = ''
+          and  y.model = coalesce((request.bank).embedding_model, '')
+          and  y.kind = 'usage' and y.text between n.words and n.words
+        where  request.embedding is not null
+        order  by y.text
+        limit  1
+      ) as k on true
       cross  join lateral (
         select coalesce(bits[array_position(keys, l.kind || left(l.label, 1))], 0) & ~w.words as bit
       ) as f
@@ -127,12 +125,12 @@ begin
                     else coalesce(w.meaning + k.embedding, k.embedding, w.meaning) end as meaning
         offset 0
       ) as p
-      where  f.bit <> 0 or k.kind is not null
+      where  f.bit <> 0 or k.embedding is not null
       offset 0  -- What a path is worth is computed once for all relations of a label.
     ) as g
     cross  join lateral unnest(g.ids, g.memory_ids, g.shares) as u(id, memory_id, share)
     -- No entity twice.
-    where  position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
+    where  g.worth >= 0.02 and position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
   )
   select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
          array_agg(t.score order by t.score desc, t.memory_id desc),

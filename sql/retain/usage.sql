@@ -11,34 +11,23 @@
 -- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
 -- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of
 -- embedding at one of the facts that state the kind, of fact type '', so that dumps, transfers,
--- policies and calibration know them. At most 500 kinds of a bank are considered, those of its
--- latest 5,000 relations that most facts state, which bounds what a recall reads.
-create or replace function pgrecall_internal._kinds_stated(bank text)
-returns table (words text, memory_id bigint, memory_ids bigint[])
-language plpgsql stable parallel safe rows 20
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return query
-  select lower(replace(r.kind, '_', ' ')), max(r.memory_id),
-         (array_agg(r.memory_id order by r.memory_id desc))[1:50]
-  from (
-    select x.kind, x.memory_id
-    from   pgrecall.relation x
-    where  x.bank_id = _kinds_stated.bank
-    order  by x.relation_id desc
-    limit  5000
-  ) as r
-  group  by 1
-  order  by count(*) desc, 1
-  limit  500;
+-- policies and calibration know them. Whenever facts with new kinds come, the 500 kinds that most
+-- of the latest 5,000 relations are of get such vectors, which bounds what a caller embeds.
+create or replace function pgrecall_internal._latest_relations(bank text)
+returns table (kind text, memory_id bigint)
+language sql stable parallel safe rows 5000
+begin atomic
+  select r.kind, r.memory_id
+  from   pgrecall.relation r
+  where  r.bank_id = _latest_relations.bank
+  order  by r.relation_id desc
+  limit  5000;
 end;
-$$;
-comment on function pgrecall_internal._kinds_stated is
-'The kinds of relations of a bank as words, with the latest fact that states each, and up to 50.';
+comment on function pgrecall_internal._latest_relations is
+'The kinds of the latest 5,000 relations of a bank, each with the fact that states it.';
 
-create or replace function pgrecall_internal._refresh_usage(bank pgrecall.bank, model text)
+create or replace function pgrecall_internal._refresh_usage(
+  bank pgrecall.bank, model text, words text[] default null)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -51,7 +40,12 @@ begin
          coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec, s.embedding),
          s.text
   from   pgrecall.embedding s
-  left   join pgrecall_internal._kinds_stated(bank.bank_id) as k on k.words = s.text
+  left   join (
+    select lower(replace(r.kind, '_', ' ')) as words,
+           (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
+    from   pgrecall_internal._latest_relations(bank.bank_id) as r
+    group  by 1
+  ) as k on k.words = s.text
   left   join lateral (
     select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
     from   pgrecall.embedding e
@@ -60,14 +54,22 @@ begin
   ) as f on true
   where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
     and  s.kind = 'relation'
+    and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
+    -- A kind that is no longer stated keeps its meaning.
+    and  (f.mean is not null
+          or not exists (
+               select from pgrecall.embedding x
+               where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
+                 and  x.kind = 'usage' and x.ordinal = s.ordinal))
   on conflict on constraint embedding_pkey do update set embedding = excluded.embedding;
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
-'Computes what kinds of relations mean in a model''s embeddings, from their words and the facts '
-'that state them now.';
+'Computes what kinds of relations mean in a model''s embeddings, from their words and up to 50 of '
+'the facts that state them. words: of which kinds; null: of all.';
 
-create or replace function pgrecall.relations_pending(bank text, model text default null)
+create or replace function pgrecall.relations_pending(
+  bank text, model text default null, memory_ids bigint[] default null)
 returns setof pgrecall.pending_text
 language plpgsql stable parallel safe rows 20
 set search_path from current
@@ -76,12 +78,32 @@ as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
 begin
-  if model <> searched.embedding_model then
+  if model <> searched.embedding_model
+     or memory_ids is not null and not exists (
+          select
+          from   unnest(memory_ids) as u(id)
+          join   pgrecall.relation r on r.bank_id = relations_pending.bank and r.memory_id = u.id
+          where  not exists (
+                   select from pgrecall.embedding e
+                   where  e.bank_id = relations_pending.bank and e.fact_type = ''
+                     and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'relation'
+                     and  e.text = lower(replace(r.kind, '_', ' '))))
+  then
     return;
   end if;
   return query
   select k.memory_id, 'relation'::text, 0::smallint, k.words, null::text
-  from   pgrecall_internal._kinds_stated(relations_pending.bank) as k
+  from (
+    select lower(replace(r.kind, '_', ' ')) as words, max(r.latest) as memory_id
+    from (
+      select x.kind, max(x.memory_id) as latest
+      from   pgrecall_internal._latest_relations(relations_pending.bank) as x
+      group  by x.kind
+      order  by count(*) desc, x.kind collate "C"
+      limit  500
+    ) as r
+    group  by 1
+  ) as k
   where  not exists (
            select from pgrecall.embedding e
            where  e.bank_id = relations_pending.bank and e.fact_type = ''
@@ -93,7 +115,7 @@ $$;
 comment on function pgrecall.relations_pending is
 'The kinds of relations without an embedding of the bank''s model, as words, each at a fact that '
 'states it. Pass embeddings of them to embed_store(). None where model is another one than that of '
-'the bank. Errors: RC001.';
+'the bank, nor where all kinds that the facts memory_ids state have embeddings. Errors: RC001.';
 
 create or replace function pgrecall_internal._store_relation_words(
   bank pgrecall.bank, memory_ids bigint[], words text[], embeddings halfvec[])
@@ -133,7 +155,7 @@ begin
     returning 1
   )
   select count(*) into stored from stored;
-  perform pgrecall_internal._refresh_usage(bank, named);
+  perform pgrecall_internal._refresh_usage(bank, named, words);
   return stored;
 end;
 $$;

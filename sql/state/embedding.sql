@@ -50,6 +50,8 @@ alter table pgrecall.embedding alter column tokens set storage external;
 
 create index embedding_bank_id_fact_type_model_idx
   on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
+create index embedding_bank_id_text_idx
+  on pgrecall.embedding (bank_id, text) where fact_type = '';
 
 -- To choose the number: set pgrecall.partitions = 128; before running the script.
 do $$

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,6 +24,18 @@ def stating(text: str, start: str, kind: str, end: str) -> dict[str, Any]:
     return {"text": text, "relations": [relation], "embedding": NOTHING}
 
 
+def embed_words(connection: Connection, vector_of: Callable[[str], list[float]]) -> int:
+    """Store the embeddings of the words of relations that are pending; return how many."""
+    given = [
+        {**row._asdict(), "embedding": vector_of(row.text)}
+        for row in call(connection, "relations_pending", bank="b")
+    ]
+    stored: int = value(
+        connection, "select pgrecall.embed_store('b', %s, 'made')", json.dumps(given)
+    )
+    return stored
+
+
 @pytest.fixture
 def keepers(connection: Connection) -> Connection:
     """Bo signs off for Ana and keeps a heron; others keep and sign off, and Ana does more."""
@@ -37,17 +50,7 @@ def keepers(connection: Connection) -> Connection:
     ]
     retain(connection, facts, model="made")
     words = {"signs off by": SIGNS, "keeps": KEEPS, "lunches with": OTHER, "cycles with": OTHER}
-    pending = call(connection, "relations_pending", bank="b")
-    given = [
-        {
-            "memory_id": row.memory_id,
-            "kind": row.kind,
-            "text": row.text,
-            "embedding": words[row.text],
-        }
-        for row in pending
-    ]
-    assert value(connection, "select pgrecall.embed_store('b', %s, 'made')", json.dumps(given)) == 4
+    assert embed_words(connection, words.__getitem__) == 4
     return connection
 
 
@@ -98,7 +101,7 @@ def test_without_what_kinds_mean_a_chain_is_not_told_from_others(keepers: Connec
 def test_a_walk_is_planned_only_where_a_bank_has_a_relation(connection: Connection) -> None:
     plans = (
         "select count(*) from pg_backend_memory_contexts"
-        " where name = 'CachedPlan' and ident like 'with recursive kind%'"
+        " where name = 'CachedPlan' and ident like 'with recursive start%'"
     )
     create(connection)
     retain(connection, [{"text": f"boat {n}", "entities": ["Ana"]} for n in range(3)])
@@ -119,12 +122,7 @@ def test_what_kinds_mean_is_read_without_the_embeddings_of_facts(connection: Con
         for n in range(600)
     ]
     retain(connection, facts, model="made", link="deferred")
-    pending = call(connection, "relations_pending", bank="b")
-    given = [
-        {"memory_id": row.memory_id, "kind": row.kind, "text": row.text, "embedding": long}
-        for row in pending
-    ]
-    connection.execute("select pgrecall.embed_store('b', %s, 'made')", [json.dumps(given)])
+    embed_words(connection, lambda words: long)
     connection.execute("analyze pgrecall.embedding")
 
     with counted_scans(connection) as scans:
@@ -201,3 +199,63 @@ def test_time_decides_among_facts_that_state_the_same_relation(connection: Conne
             options={"prefer": prefer},
         )  # fmt: skip
         assert first in rows[0].text
+
+
+def test_a_walk_reads_the_meanings_of_the_kinds_that_it_meets(connection: Connection) -> None:
+    create(connection)
+    facts = [stating(f"note {n}", f"Bo {n}", f"kind {n}", f"name {n}") for n in range(300)]
+    retain(connection, [*facts, stating("Ana is here.", "Ana", "keeps", "a heron")], model="made")
+    embed_words(connection, lambda words: KEEPS if words == "keeps" else OTHER)
+
+    with counted_scans(connection) as scans:
+        assert found(connection, "zug zwang of Ana", KEEPS) == ["Ana is here."]
+
+    index = re.compile(r"embedding_\d+_bank_id_text_idx")
+    assert 1 <= sum(count for name, count in scans.items() if index.fullmatch(name)) <= 4
+
+
+def test_only_kinds_new_to_a_bank_are_listed_after_a_retain(connection: Connection) -> None:
+    create(connection)
+    [first, second] = retain(
+        connection,
+        [stating("Ana keeps a heron.", "Ana", "keeps", "a heron"),
+         stating("Bo keeps a crane.", "Bo", "Keeps", "a crane")],
+        model="made",
+    )  # fmt: skip
+    embed_words(connection, lambda words: KEEPS)
+    retain(connection, [stating("Ana has a boat.", "Ana", "owns", "a boat")], model="made")
+
+    def listed(*memory_ids: int) -> list[str]:
+        pending = call(connection, "relations_pending", bank="b", memory_ids=list(memory_ids))
+        return [row.text for row in pending]
+
+    [third] = retain(connection, [stating("Cy has a car.", "Cy", "owns", "a car")], model="made")
+    assert listed(first, second) == []
+    assert listed(second, third) == ["owns"]
+
+
+def test_what_a_kind_means_is_computed_for_new_words_alone(keepers: Connection) -> None:
+    computed = "select xmin::text || ctid::text from pgrecall.embedding where kind = 'usage'"
+    before = {row for (row,) in keepers.execute(computed)}
+    memory_id = value(keepers, "select min(memory_id) from pgrecall.memory")
+    new = {"memory_id": memory_id, "kind": "relation", "text": "owns", "embedding": OTHER}
+
+    keepers.execute("select pgrecall.embed_store('b', %s, 'made')", [json.dumps([new])])
+
+    after = {row for (row,) in keepers.execute(computed)}
+    assert before < after
+    assert len(after) == len(before) + 1 == 5
+
+
+def test_a_kind_that_is_no_longer_stated_keeps_its_meaning(connection: Connection) -> None:
+    create(connection)
+    fact = stating("Ana keeps a heron.", "Ana", "keeps", "a heron")
+    retain(connection, [{**fact, "embedding": OTHER}], model="made")
+    embed_words(connection, lambda words: KEEPS)
+    meaning = "select embedding::text from pgrecall.embedding where kind = 'usage'"
+    before = value(connection, meaning)
+
+    connection.execute("delete from pgrecall.relation")
+    connection.execute("select pgrecall_internal._refresh_usage(b, 'made') from pgrecall.bank b")
+
+    assert value(connection, meaning) == before

@@ -88,9 +88,12 @@ def embed_pending(
     )
 
 
-def relations_pending(bank: str, *, model: str) -> Call[PendingText, list[PendingText]]:
-    """List the words of relations without an embedding."""
-    return call_records(PendingText, "relations_pending", {"bank": bank, "model": model})
+def relations_pending(
+    bank: str, *, model: str, memory_ids: list[int] | None
+) -> Call[PendingText, list[PendingText]]:
+    """List the words of relations without an embedding; none if these facts state no such one."""
+    needed = {"bank": bank, "model": model}
+    return call_records(PendingText, "relations_pending", needed, memory_ids=memory_ids)
 
 
 def tokens_pending(
