@@ -691,8 +691,6 @@ create index if not exists session_bank_id_ended_at_idx
   on pgrecall.session (bank_id, ended_at) where ended_at is not null;
 create index embedding_bank_id_fact_type_model_new_idx
   on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
-create index embedding_bank_id_text_idx
-  on pgrecall.embedding (bank_id, text) where fact_type = '';
 -- Names are compared in Unicode form NFKC too.
 insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
 select n.bank_id, n.alias, n.entity_id, n.confidence
@@ -860,6 +858,8 @@ alter table pgrecall.bank add constraint bank_next_check
 alter table pgrecall.embedding add column text text;
 alter table pgrecall.embedding add column tokens bytea;
 alter table pgrecall.embedding alter column tokens set storage external;
+create index embedding_bank_id_text_idx
+  on pgrecall.embedding (bank_id, text) where fact_type = '';
 
 -- A bank may be searched by pg_textsearch.
 alter table pgrecall.bank add column lexical_backend text not null default 'sparsevec';

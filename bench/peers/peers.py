@@ -452,6 +452,8 @@ class Run:
         """Ask every question of all peers in turn, then let several clients ask in turn."""
         questions = [asdict(question) for question in one.questions]
         with self.peers(one) as running:
+            if not running:
+                return
             for name in list(running):
                 self._first(one, running, name, questions[0])
             for question in questions[:10]:  # caches, plans, connections

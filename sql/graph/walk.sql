@@ -129,8 +129,9 @@ begin
       offset 0  -- What a path is worth is computed once for all relations of a label.
     ) as g
     cross  join lateral unnest(g.ids, g.memory_ids, g.shares) as u(id, memory_id, share)
-    -- No entity twice.
-    where  g.worth >= 0.02 and position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
+    where  (g.worth >= 0.002 or g.words <> w.words)
+      -- No entity twice.
+      and  position('e' || u.id || E'\x1f' in w.way || E'\x1f') = 0
   )
   select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
          array_agg(t.score order by t.score desc, t.memory_id desc),
