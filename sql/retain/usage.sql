@@ -44,6 +44,8 @@ begin
     select lower(replace(r.kind, '_', ' ')) as words,
            (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
     from   pgrecall_internal._latest_relations(bank.bank_id) as r
+    where  _refresh_usage.words is null
+       or  lower(replace(r.kind, '_', ' ')) = any (_refresh_usage.words)
     group  by 1
   ) as k on k.words = s.text
   left   join lateral (
