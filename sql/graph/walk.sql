@@ -15,6 +15,13 @@
 -- The sixteen best ends are followed further, up to three relations far, so that a walk reads a
 -- bounded number of relations in any bank. Each start counts separately: the score of what two
 -- named entities lead to is the sum of both.
+create or replace function pgrecall_internal._words_of_kind(kind text)
+returns text
+language sql immutable parallel safe
+return lower(replace(kind, '_', ' '));
+comment on function pgrecall_internal._words_of_kind is
+'A kind of relations as words: "reports to" for reports_to; inlined.';
+
 create or replace function pgrecall_internal._walked(
   request pgrecall_internal.request, keys text[], bits integer[],
   hit_ids bigint[], hit_masses double precision[],
@@ -105,7 +112,7 @@ begin
       ) as l
       left   join lateral (
         select y.embedding
-        from   (select replace(l.kind, '_', ' ')) as n(words)
+        from   (select pgrecall_internal._words_of_kind(l.kind)) as n(words)
         join   pgrecall.embedding y
           -- Only the index on words provides this order.
           on   y.bank_id = bank and y.fact_type = ''

@@ -13,6 +13,18 @@
 -- embedding at one of the facts that state the kind, of fact type '', so that dumps, transfers,
 -- policies and calibration know them. Whenever facts with new kinds come, the 500 kinds that most
 -- of the latest 5,000 relations are of get such vectors, which bounds what a caller embeds.
+create or replace function pgrecall_internal._embedded_words(bank text, model text)
+returns table (words text)
+language sql stable parallel safe rows 500
+begin atomic
+  select e.text
+  from   pgrecall.embedding e
+  where  e.bank_id = _embedded_words.bank and e.fact_type = ''
+    and  e.model = _embedded_words.model and e.kind = 'relation';
+end;
+comment on function pgrecall_internal._embedded_words is
+'The words of kinds of relations that have embeddings of a model.';
+
 create or replace function pgrecall_internal._latest_relations(bank text)
 returns table (kind text, memory_id bigint)
 language sql stable parallel safe rows 5000
@@ -41,11 +53,11 @@ begin
          s.text
   from   pgrecall.embedding s
   left   join (
-    select lower(replace(r.kind, '_', ' ')) as words,
+    select pgrecall_internal._words_of_kind(r.kind) as words,
            (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
     from   pgrecall_internal._latest_relations(bank.bank_id) as r
     where  _refresh_usage.words is null
-       or  lower(replace(r.kind, '_', ' ')) = any (_refresh_usage.words)
+       or  pgrecall_internal._words_of_kind(r.kind) = any (_refresh_usage.words)
     group  by 1
   ) as k on k.words = s.text
   left   join lateral (
@@ -86,17 +98,17 @@ begin
           from   unnest(memory_ids) as u(id)
           join   pgrecall.relation r on r.bank_id = relations_pending.bank and r.memory_id = u.id
           where  not exists (
-                   select from pgrecall.embedding e
-                   where  e.bank_id = relations_pending.bank and e.fact_type = ''
-                     and  e.model = coalesce(searched.embedding_model, '') and e.kind = 'relation'
-                     and  e.text = lower(replace(r.kind, '_', ' '))))
+                   select
+                   from   pgrecall_internal._embedded_words(
+                            relations_pending.bank, coalesce(searched.embedding_model, '')) as e
+                   where  e.words = pgrecall_internal._words_of_kind(r.kind)))
   then
     return;
   end if;
   return query
   select k.memory_id, 'relation'::text, 0::smallint, k.words, null::text
   from (
-    select lower(replace(r.kind, '_', ' ')) as words, max(r.latest) as memory_id
+    select pgrecall_internal._words_of_kind(r.kind) as words, max(r.latest) as memory_id
     from (
       select x.kind, max(x.memory_id) as latest
       from   pgrecall_internal._latest_relations(relations_pending.bank) as x
@@ -107,10 +119,10 @@ begin
     group  by 1
   ) as k
   where  not exists (
-           select from pgrecall.embedding e
-           where  e.bank_id = relations_pending.bank and e.fact_type = ''
-             and  e.model = coalesce(searched.embedding_model, '')
-             and  e.kind = 'relation' and e.text = k.words)
+           select
+           from   pgrecall_internal._embedded_words(
+                    relations_pending.bank, coalesce(searched.embedding_model, '')) as e
+           where  e.words = k.words)
   order  by k.memory_id, k.words;
 end;
 $$;
@@ -136,10 +148,8 @@ begin
     where  exists (select from pgrecall.memory m
                    where  m.bank_id = bank.bank_id and m.memory_id = u.memory_id)
       and  not exists (
-             select from pgrecall.embedding e
-             where  e.bank_id = bank.bank_id and e.fact_type = ''
-               and  e.model = named
-               and  e.kind = 'relation' and e.text = u.words)
+             select from pgrecall_internal._embedded_words(bank.bank_id, named) as e
+             where  e.words = u.words)
     order  by u.words
   ),
   stored as (

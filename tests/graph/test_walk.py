@@ -259,3 +259,34 @@ def test_a_kind_that_is_no_longer_stated_keeps_its_meaning(connection: Connectio
     connection.execute("select pgrecall_internal._refresh_usage(b, 'made') from pgrecall.bank b")
 
     assert value(connection, meaning) == before
+
+
+@pytest.mark.parametrize(
+    ("query", "is_near", "is_followed"),
+    [
+        ("zug zwang of Ana", True, True),
+        ("zug zwang of Ana", False, False),
+        ("the home of the mentor of the boss of Ana", False, True),
+    ],
+)
+def test_a_path_that_is_hardly_near_is_followed_only_where_words_ask_for_it(
+    connection: Connection, query: str, is_near: bool, is_followed: bool
+) -> None:
+    create(connection)
+    facts = [
+        {**stating(f"note {n}", start, kind, end), "embedding": OTHER}
+        for n, (start, kind, end) in enumerate([
+            ("Ana", "reports_to", "Bo"), ("Bo", "mentored_by", "Cy"), ("Cy", "lives_in", "Porto"),
+        ])
+    ]  # fmt: skip
+    home = retain(connection, facts, model="made")[-1]
+    embed_words(connection, lambda words: OTHER)
+
+    rows = call(
+        connection, "arm_hits", bank="b", query=query, model="made",
+        embedding=OTHER if is_near else [0, 0, 0.1, 1], options={"arms": ["graph"]},
+    )  # fmt: skip
+
+    # Three relations are further than activation spreads.
+    path = str([row.via for row in rows if row.memory_id == home])
+    assert all(kind in path for kind in ("reports_to", "mentored_by", "lives_in")) == is_followed
