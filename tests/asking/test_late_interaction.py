@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +129,35 @@ def test_what_is_stored_compares_as_what_was_made() -> None:
     assert [one or 0.0 for one in found] == pytest.approx(
         [max(0.0, one) for one in exact], abs=0.06
     )
+
+
+# How often each other thread was given a processor, before and after fifty texts are compared.
+WOKEN = """
+import os, time, numpy
+from pathlib import Path
+from pgrecall.inference.late_interaction import Tokens
+
+def tokens(count):
+    vectors = numpy.random.default_rng(count).standard_normal((count, 48)).astype(numpy.float32)
+    return Tokens(1, vectors, numpy.ones(count, numpy.float32))
+
+def turns():
+    tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
+    return {task.name: (task / "schedstat").read_text().split()[2] for task in tasks}
+
+texts = [tokens(60).stored()] * 50
+time.sleep(1)  # new threads look for work first
+before = turns()
+tokens(20).relevances(texts)
+print(before == turns())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say")
+def test_comparing_leaves_the_other_threads_of_the_process_asleep() -> None:
+    done = subprocess.run([sys.executable, "-c", WOKEN], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n"
 
 
 def test_a_long_text_keeps_its_heaviest_tokens_in_3072_bytes() -> None:

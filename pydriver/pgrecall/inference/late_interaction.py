@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 3072
 """Maximum size of one text's token vectors in the schema."""
 _HEADER = 2  # number of the projection, dimensions
+_ALONE = 2**18
+"""Multiplications that OpenBLAS does on the calling thread. For more it wakes the others, which
+then wait for work busily, each 20 ms long."""
 
 
 class Embedded(list[float]):
@@ -90,7 +93,10 @@ class Tokens:
         parts = [frombuffer(texts[n] or b"", uint8, offset=_HEADER) for n in places]
         sizes = [2 * len(part) // dimensions for part in parts]
         vectors = _values()[concatenate(parts)].reshape(-1, dimensions)
-        cosines = vectors @ self.vectors.T
+        rows = max(1, _ALONE // self.vectors.size)
+        cosines = concatenate(
+            [vectors[n : n + rows] @ self.vectors.T for n in range(0, len(vectors), rows)]
+        )
         cosines /= sqrt(einsum("ij,ij->i", vectors, vectors))[:, None]
         starts = cumsum([0, *sizes[:-1]])
         nearest = maximum.reduceat(cosines, starts, axis=0)
