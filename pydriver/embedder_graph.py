@@ -13,7 +13,8 @@ returns the vectors of both models side by side, each times the root of its shar
 SHARE for a question; for a passage it grows with the length, from LEAST to MOST (bench/TRIED.md):
 the one model was trained on what people say, the other on passages. Its second input, ``own``, is 1
 for each token of the text and 0 for those of its context: both models read the context, and the
-mean is that of the text's tokens alone (late chunking; Günther et al. 2024).
+mean is that of the text's tokens alone (late chunking; Günther et al. 2024). Where its third input,
+``is_whole``, is false, MiniLM does not run, which is a third of the work: its half is zero.
 """
 
 from __future__ import annotations
@@ -184,17 +185,39 @@ class JoinedGraph(Graph):
         return self.run("Where", self.run("Equal", word, question), of_question, passage)
 
     def part(self, own: str, other: str, result: str) -> ModelProto:
-        """Return the part that puts two directions side by side, of length 1 together."""
+        """Return the part that puts two directions side by side, of length 1 together.
+
+        All operations so far run only where the input is_whole is true.
+        """
         share = self.share(self.run("ReduceSum", "own", keepdims=0))
         rest = self.run("Sub", self.constant("whole", np.float32(1)), share)
         halves = [
             self.run("Mul", half, self.run("Sqrt", part))
             for half, part in ((own, rest), (other, share))
         ]
-        self._nodes.append(helper.make_node("Concat", halves, [result], axis=1))
-        own_tokens = helper.make_tensor_value_info("own", TensorProto.FLOAT, ["texts", "tokens"])
+        self.run("Concat", *halves, axis=1)
+        nothing = self.constant("nothing", np.zeros((1, WIDTH), np.float32))
+        alone = helper.make_node("Concat", ["embedding", nothing], [f"{self.prefix}alone"], axis=1)
+        branches = {
+            name: helper.make_graph(
+                nodes,
+                name,
+                [],
+                [
+                    helper.make_tensor_value_info(
+                        nodes[-1].output[0], TensorProto.FLOAT, ["texts", 2 * WIDTH]
+                    )
+                ],
+            )
+            for name, nodes in (("then_branch", self._nodes), ("else_branch", [alone]))
+        }
+        chosen = helper.make_node("If", ["is_whole"], [result], **branches)
+        inputs = [
+            helper.make_tensor_value_info("own", TensorProto.FLOAT, ["texts", "tokens"]),
+            helper.make_tensor_value_info("is_whole", TensorProto.BOOL, []),
+        ]
         output = helper.make_tensor_value_info(result, TensorProto.FLOAT, ["texts", 2 * WIDTH])
-        graph = helper.make_graph(self._nodes, "joined", [own_tokens], [output], self._tensors)
+        graph = helper.make_graph([chosen], "joined", inputs, [output], self._tensors)
         # Operators and versions are those of the model before it.
         return ModelProto(graph=graph)
 

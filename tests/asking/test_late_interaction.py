@@ -17,7 +17,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from pgrecall import ArmHit, FunctionReranker, Hit, InvalidFact, Recall, RecallReport, calls
-from pgrecall.embedders import DEFAULT_EMBEDDER
+from pgrecall.embedders import DEFAULT_EMBEDDER, PackagedEmbedder
 from pgrecall.inference.late_interaction import MOST_BYTES, Embedded, Tokens
 from pgrecall.rows import Reranked
 from toys import make_hit, toy_embed
@@ -567,3 +567,43 @@ def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_f
 
     assert embedded == [[QUESTION]]
     assert all(hit.rerank_score is not None for hit in report.hits)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_where_a_name_is_left_out_half_of_the_model_reads_the_question_for_its_tokens(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    read: list[tuple[str, bool]] = []
+    inputs = PackagedEmbedder._inputs
+
+    def noted(self: PackagedEmbedder, tokenizer: Any, one: Any) -> dict[str, Any]:
+        read.append((one.text, one.is_whole))
+        return inputs(self, tokenizer, one)
+
+    recall = Recall(connection, reranker="late-interaction")
+    recall.create_bank("b")
+    recall.retain("b", [{"text": text, "entities": ["Atlas"]} for text in FACTS])
+    monkeypatch.setattr(PackagedEmbedder, "_inputs", noted)
+
+    if at_once:
+        recall.recall_many("b", [QUESTION])
+    else:
+        recall.recall("b", QUESTION)
+
+    assert sorted(read) == [("query: Who leads Atlas?", False), ("query: Who leads?", True)]
+
+
+def test_token_vectors_are_the_same_if_nothing_else_is_read() -> None:
+    prompted = "query: Who leads Atlas?"
+    embedder = PackagedEmbedder()
+
+    whole, half = embedder.submit_some_for_tokens([prompted] * 2, [False, True]).result().found
+
+    assert isinstance(whole, Embedded)
+    assert isinstance(half, Embedded)
+    assert whole.tokens is not None
+    assert half.tokens is not None
+    assert half.tokens.stored() == whole.tokens.stored()
+    assert any(whole[384:])
+    assert len(half) == len(whole) == 768
+    assert not any(half[384:])

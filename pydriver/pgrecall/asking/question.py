@@ -263,7 +263,8 @@ class Question:
             for role, names in by_role(embedder, texts):
                 # Equal texts, such as a question without names, are embedded once.
                 unique = [*dict.fromkeys(texts[name] for name in names)]
-                begin = partial(self._begun_embedding, embedder, role, unique)
+                alone = {*unique} - {texts[name] for name in names if name != _TOKENS}
+                begin = partial(self._begun_embedding, embedder, role, unique, alone)
                 vectors = yield from self._waited("embed", begin, self._share())
                 read = dict(
                     zip(unique, checked(embedder.model, [*vectors], len(unique)), strict=True)
@@ -287,9 +288,11 @@ class Question:
         except Exception as error:  # the other arms still answer
             self._leave_out("embedder", "nothing was searched by embedding: ", error)
 
-    def _begun_embedding(self, embedder: Embedder, role: Role, texts: list[str]) -> Future[Any]:
+    def _begun_embedding(
+        self, embedder: Embedder, role: Role, texts: list[str], for_tokens: set[str]
+    ) -> Future[Any]:
         if isinstance(embedder, WorkedEmbedder):
-            return submit_as(embedder, role, texts)
+            return submit_as(embedder, role, texts, for_tokens)
         return self._start(lambda: [*embed_as(embedder, role, texts)])
 
     def _share(self) -> float | None:
@@ -463,13 +466,14 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     embedder = first._settings.embedder
     asked = [one for one in questions if one._embeds_query]
     late = [one._query for one in asked if one._reranking.is_late and one.is_reranked]
-    texts = [*dict.fromkeys([*(one._embedded_text for one in asked), *late])]
+    whole = [one._embedded_text for one in asked]
+    texts = [*dict.fromkeys([*whole, *late])]
     if embedder is None or not texts:
         return
     vectors: dict[str, Embedded] = {}
     failed = None
     try:
-        begin = partial(first._begun_embedding, embedder, "query", texts)
+        begin = partial(first._begun_embedding, embedder, "query", texts, {*texts} - {*whole})
         found = yield from first._waited("embed", begin, first._share())
         vectors = dict(zip(texts, checked(embedder.model, [*found], len(texts)), strict=True))
     except Exception as error:  # the other arms still answer

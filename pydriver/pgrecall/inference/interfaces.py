@@ -69,6 +69,17 @@ class WorkedEmbedder(Protocol):
         ...
 
 
+@runtime_checkable
+class HalvingEmbedder(WorkedEmbedder, Protocol):
+    """An embedder that does less for a text whose token vectors alone are wanted."""
+
+    def submit_some_for_tokens(
+        self, texts: Sequence[str], are_for_tokens: Sequence[bool]
+    ) -> Future[Reading[Vector]]:
+        """Let the worker embed texts that already have their prompts, some for tokens alone."""
+        ...
+
+
 ScoreFunction = Callable[[str, Sequence[str]], "Sequence[float] | Awaitable[Sequence[float]]"]
 """A function from a query and texts to one relevance per text, 0 to 1; may be async."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +13,7 @@ from pgrecall.errors import InvalidArgument
 from pgrecall.inference.interfaces import (
     ContextEmbedder,
     Embedder,
+    HalvingEmbedder,
     Role,
     RoleEmbedder,
     Vector,
@@ -70,11 +71,14 @@ def embed_passages(
 
 
 def submit_as(
-    embedder: WorkedEmbedder, role: Role, texts: Sequence[str]
+    embedder: WorkedEmbedder, role: Role, texts: Sequence[str], for_tokens: Collection[str] = ()
 ) -> Future[Reading[Vector]]:
-    """Let the worker embed texts in a role."""
+    """Let the worker embed texts in a role, some of them for their token vectors alone."""
     prompts = embedder.prompts if isinstance(embedder, RoleEmbedder) else {}
-    return embedder.submit(with_prompts(prompts, role, texts))
+    prompted = with_prompts(prompts, role, texts)
+    if for_tokens and isinstance(embedder, HalvingEmbedder):
+        return embedder.submit_some_for_tokens(prompted, [text in for_tokens for text in texts])
+    return embedder.submit(prompted)
 
 
 def with_prompts(prompts: Mapping[str, str], role: Role, texts: Sequence[str]) -> Sequence[str]:
