@@ -82,7 +82,7 @@ class Tokens:
             None for a text without token vectors of the same projection.
 
         """
-        from numpy import concatenate, cumsum, einsum, frombuffer, maximum, sqrt, uint8
+        from numpy import concatenate, cumsum, einsum, frombuffer, maximum, sqrt, take, uint8
 
         dimensions = self.vectors.shape[1]
         header = bytes((self.projection, dimensions))
@@ -92,7 +92,7 @@ class Tokens:
             return found
         parts = [frombuffer(texts[n] or b"", uint8, offset=_HEADER) for n in places]
         sizes = [2 * len(part) // dimensions for part in parts]
-        vectors = _values()[concatenate(parts)].reshape(-1, dimensions)
+        vectors = take(_values(), concatenate(parts), axis=0).reshape(-1, dimensions)
         rows = max(1, _ALONE // self.vectors.size)
         cosines = concatenate(
             [vectors[n : n + rows] @ self.vectors.T for n in range(0, len(vectors), rows)]
