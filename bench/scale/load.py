@@ -40,7 +40,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from queue import SimpleQueue
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -49,6 +48,7 @@ from typing import Any
 import psycopg
 from bench import conversations, harness
 from bench.conversations import Question
+from psycopg_pool import ConnectionPool
 
 from pgrecall import Recall, schema
 from pgrecall.embedders import DEFAULT_EMBEDDER
@@ -62,23 +62,13 @@ Installed = tuple[Path, str]
 """The directory of a driver, and the dsn of a database with its schema."""
 
 
-class Pool:
-    """A minimal pool: lends connections first come, first served, and commits them."""
+class Pool(ConnectionPool[psycopg.Connection[Any]]):
+    """A pool that can tell what its connections cost the server."""
 
     def __init__(self, dsn: str, size: int) -> None:
-        self._free: SimpleQueue[psycopg.Connection[Any]] = SimpleQueue()
-        self._all = [psycopg.connect(dsn) for _ in range(size)]
-        for connection in self._all:
-            self._free.put(connection)
-
-    @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[Any]]:
-        connection = self._free.get()
-        try:
-            with connection.transaction():
-                yield connection
-        finally:
-            self._free.put(connection)
+        self._all: list[psycopg.Connection[Any]] = []
+        super().__init__(dsn, min_size=size, max_size=size, configure=self._all.append, open=True)
+        self.wait()
 
     def processor_seconds(self) -> float:
         """Return the processor time of the server for these connections."""
