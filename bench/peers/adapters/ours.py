@@ -100,5 +100,6 @@ class Peer:
             reference_time=datetime.fromisoformat(asked_at) if asked_at else None,
             rerank=False,
             top_k=top_k,
+            strict=not self._vectors.is_lost,
         )
         return [hit.source_id or "" for hit in report.hits], report.timings.database
