@@ -379,7 +379,8 @@ class PackagedEmbedder(SmallEmbedder):
 
         """
         prompted = with_prompts(self.prompts, "document", texts)
-        return self._submit([*map(_Read, prompted, contexts)]).result().found
+        read = [_Read(*both) for both in zip(prompted, contexts, strict=True)]
+        return self._submit(read).result().found
 
     def submit_some_for_tokens(
         self, texts: Sequence[str], are_for_tokens: Sequence[bool]
