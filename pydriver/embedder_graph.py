@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 DIRECTORY = Path(__file__).with_name("pgrecall") / "minilm"
 
@@ -195,29 +195,25 @@ class JoinedGraph(Graph):
             self.run("Mul", half, self.run("Sqrt", part))
             for half, part in ((own, rest), (other, share))
         ]
-        self.run("Concat", *halves, axis=1)
+        both = self.run("Concat", *halves, axis=1)
         nothing = self.constant("nothing", np.zeros((1, WIDTH), np.float32))
         alone = helper.make_node("Concat", ["embedding", nothing], [f"{self.prefix}alone"], axis=1)
-        branches = {
-            name: helper.make_graph(
-                nodes,
-                name,
-                [],
-                [
-                    helper.make_tensor_value_info(
-                        nodes[-1].output[0], TensorProto.FLOAT, ["texts", 2 * WIDTH]
-                    )
-                ],
-            )
-            for name, nodes in (("then_branch", self._nodes), ("else_branch", [alone]))
-        }
-        chosen = helper.make_node("If", ["is_whole"], [result], **branches)
+
+        def vector(name: str) -> ValueInfoProto:
+            return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", 2 * WIDTH])
+
+        chosen = helper.make_node(
+            "If",
+            ["is_whole"],
+            [result],
+            then_branch=helper.make_graph(self._nodes, "then_branch", [], [vector(both)]),
+            else_branch=helper.make_graph([alone], "else_branch", [], [vector(alone.output[0])]),
+        )
         inputs = [
             helper.make_tensor_value_info("own", TensorProto.FLOAT, ["texts", "tokens"]),
             helper.make_tensor_value_info("is_whole", TensorProto.BOOL, []),
         ]
-        output = helper.make_tensor_value_info(result, TensorProto.FLOAT, ["texts", 2 * WIDTH])
-        graph = helper.make_graph([chosen], "joined", inputs, [output], self._tensors)
+        graph = helper.make_graph([chosen], "joined", inputs, [vector(result)], self._tensors)
         # Operators and versions are those of the model before it.
         return ModelProto(graph=graph)
 
