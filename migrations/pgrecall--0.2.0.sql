@@ -4600,7 +4600,7 @@ begin atomic
        100, 100000000, null, true),
       ('ef_search', 'integer', null, '1 to 1000',
        'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: '
-       'twice depth, or five times with vector_search binary or leading.',
+       'depth, or five times with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
@@ -7504,11 +7504,11 @@ comment on function pgrecall.key_arm is
 --
 -- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
 -- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
--- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
--- needed (twice as many, by signs or leading elements five times, 100 at least), because ended
--- memories, and several questions of one memory, take places. Where a filter leaves too few, the
--- search is exact, up to option exact_limit. A memory with anticipated questions counts once, by
--- its best vector.
+-- bank and a fact type; then that index is used where it is cheaper. It yields as many memories as
+-- needed that pass the filter and have not ended (by signs or leading elements five times as many,
+-- 100 at least); where it gives up before, the search is exact, up to option exact_limit. An exact
+-- search without a filter reads twice as many as needed, because ended memories take places. A
+-- memory with anticipated questions counts once, by its best vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -7584,13 +7584,9 @@ declare
   low         double precision := bank.low_cosine;
   high        double precision := bank.high_cosine;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
-  -- Leaves room for ended memories, which are removed afterwards; with a filter, the search itself
-  -- leaves them out. Candidates by signs or leading elements are compared again.
-  fetched     bigint := greatest(100, depth * case
-    when bank.vector_search <> 'full' then 5
-    when filter is null then 2
-    else 1
-  end);
+  -- Candidates by signs or leading elements are compared again.
+  fetched     bigint := greatest(
+    100, depth * case bank.vector_search when 'full' then 1 else 5 end);
   indexed     record;
   elements    bigint;
   unused      text;
@@ -7627,8 +7623,9 @@ begin
   if hnsw_types <> '{}' then
     perform set_config('hnsw.ef_search',
                        coalesce(request.options ->> 'ef_search', least(1000, fetched)::text), true),
-            set_config('hnsw.max_scan_tuples',
-                       greatest(fetched, least(20000, elements / 20))::text, true);
+            set_config('hnsw.max_scan_tuples', case
+              when filter is null then 20000  -- passes what has ended, which is not most
+              else greatest(fetched, least(20000, elements / 20)) end::text, true);
   end if;
 
   -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
@@ -7639,7 +7636,7 @@ begin
       from   pgrecall.embedding e
       where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6
       order  by 2
-      limit  $7
+      limit  2 * $7
     $sql$
   else format(
     $sql$
@@ -7663,7 +7660,9 @@ begin
       from (
         select e.memory_id, e.embedding
         from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s %4$s
+        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s
+          and  (select true from pgrecall.memory m
+                where m.bank_id = $1 and m.memory_id = e.memory_id and %4$s)
         order  by %1$s %2$s %3$s
         limit  $7
       ) as n
@@ -7671,10 +7670,7 @@ begin
     pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
     case bank.vector_search when 'binary' then '<~>' else '<=>' end,
     pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'),
-    case when filter is not null then format(
-      'and (select true from pgrecall.memory m
-            where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
-      request.visible_sql) end,
+    request.visible_sql,
     pgrecall_internal._hnsw_scope(
       'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
   ) end;
@@ -7696,15 +7692,15 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
           order  by 2
-          limit  fetched
+          limit  2 * fetched
         ) as n
         order  by 2
-        limit  fetched
+        limit  2 * fetched
       )
       select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
              (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
               from   nearest n
-              having count(*) >= fetched)
+              having count(*) >= 2 * fetched)
       into   memory_ids, scores, horizon
       from (
         select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
@@ -7725,11 +7721,10 @@ begin
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
 
       -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer gave up early; with a filter, depth rows are enough.
+      -- returned fewer than depth gave up early.
       select max(t.score) filter (where t.count >= fetched),
              array_agg(t.fact_type) filter (
-               where t.fact_type = any (hnsw_types) and t.score >= floor
-                 and t.count < case when request.filter is null then fetched else depth end)
+               where t.fact_type = any (hnsw_types) and t.score >= floor and t.count < depth)
       into   horizon, short_types
       from (
         select f.fact_type, count(*),
@@ -7757,7 +7752,7 @@ begin
         order  by 2 desc, 1 desc
       ) as f;
     end if;
-    if filter is null then
+    if filter is null and exact_types <> '{}' then
       -- The first depth memories are looked up first, which is nearly always enough.
       foreach looked_up in array array[depth, cardinality(memory_ids)] loop
         visible := array(
