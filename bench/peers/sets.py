@@ -30,6 +30,7 @@ FILES = {"entities": "musique"}  # names of files that differ from that of the s
 LANGUAGE = "xquad-en"  # the peers are set up for English
 WORLDS = ("third", range(3))
 OF_A_BANK = 100  # facts, where there are many banks
+IN_BANKS = 100_000  # sentences; further banks hold the same again
 BEGAN = datetime(2025, 1, 1, tzinfo=timezone.utc)
 
 Embed = Callable[[Sequence[str]], Iterable[Sequence[float]]]
@@ -89,6 +90,8 @@ def _sentences(
 ) -> tuple[dict[str, list[Fact]], list[Asked]]:
     made = random.Random(11)
     lines = harness.lines(harness.require(folder / "sentences.txt.xz"))
+    if len(sizes) > 1:
+        lines = cycle(islice(lines, IN_BANKS))
     banks: dict[str, list[Fact]] = {}
     for bank, facts in sizes.items():
         banks[bank] = rows = []
