@@ -5,8 +5,8 @@ A report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 * ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
 * ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
 * ``{at: floor}`` says of which commit they are, and where on another machine than ``{at: usual}``.
-* ``{table: speed}`` is that table of peers/tables.py, of results/peers.json; ``{table: worlds}`` is
-  made of the results of all wordings.
+* ``{table: speed}`` is that table of peers/tables.py, of results/peers.json; ``{table: tuned}`` the
+  same of results/peers-tuned.json; ``{table: worlds}`` is made of the results of all wordings.
 
 Nothing else may be a figure of today, so none can outlive the run that it is from.
 """
@@ -98,8 +98,12 @@ def filled(found: re.Match[str]) -> str:
 
 
 def filled_table(name: str) -> str:
-    """Return a table of peers/tables.py, or that of the worlds."""
-    return worlds() if name == "worlds" else tables.TABLES[name](read("peers"))
+    """Return a table of peers/tables.py, also on a tuned server, or that of the worlds."""
+    if name == "worlds":
+        return worlds()
+    return (
+        tables.speed(read("peers-tuned")) if name == "tuned" else tables.TABLES[name](read("peers"))
+    )
 
 
 def worlds() -> str:

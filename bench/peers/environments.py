@@ -38,8 +38,11 @@ COMMON = {
     "max_connections": "500",
     "shared_preload_libraries": "pg_textsearch",
 }
-# Settings as initdb leaves them, and those of the embedded server.
-SERVERS: Mapping[str, Mapping[str, str]] = {"stock": COMMON, "tuned": {**SETTINGS, **COMMON}}
+# Settings as initdb leaves them, and those of the embedded server with room for all data.
+SERVERS: Mapping[str, Mapping[str, str]] = {
+    "stock": COMMON,
+    "tuned": {**SETTINGS, **COMMON, "shared_buffers": "4GB"},
+}
 
 
 class CannotRunError(Exception):
