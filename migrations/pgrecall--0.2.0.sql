@@ -4600,7 +4600,7 @@ begin atomic
        100, 100000000, null, true),
       ('ef_search', 'integer', null, '1 to 1000',
        'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: '
-       'depth, or five times with vector_search binary or leading.',
+       'a fifth more than depth, or five times depth with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
@@ -7504,11 +7504,11 @@ comment on function pgrecall.key_arm is
 --
 -- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
 -- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
--- bank and a fact type; then that index is used where it is cheaper. It yields as many memories as
--- needed that pass the filter and have not ended (by signs or leading elements five times as many,
--- 100 at least); where it gives up before, the search is exact, up to option exact_limit. An exact
--- search without a filter reads twice as many as needed, because ended memories take places. A
--- memory with anticipated questions counts once, by its best vector.
+-- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
+-- needed, because ended memories, and several questions of one memory, take places: a fifth more by
+-- index, where each one costs, twice as many exactly, by signs or leading elements five times, 100
+-- at least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
+-- with anticipated questions counts once, by its best vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -7620,12 +7620,16 @@ begin
       hnsw_types := '{}';
     end if;
   end if;
+  if filter is null and bank.vector_search = 'full' then
+    -- Leaves room for ended memories, which are removed afterwards; with a filter, the search
+    -- itself leaves them out.
+    fetched := fetched * case when hnsw_types = '{}' then 2 else 1.2 end;
+  end if;
   if hnsw_types <> '{}' then
     perform set_config('hnsw.ef_search',
                        coalesce(request.options ->> 'ef_search', least(1000, fetched)::text), true),
-            set_config('hnsw.max_scan_tuples', case
-              when filter is null then 20000  -- passes what has ended, which is not most
-              else greatest(fetched, least(20000, elements / 20)) end::text, true);
+            set_config('hnsw.max_scan_tuples',
+                       greatest(fetched, least(20000, elements / 20))::text, true);
   end if;
 
   -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
@@ -7636,7 +7640,7 @@ begin
       from   pgrecall.embedding e
       where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6
       order  by 2
-      limit  2 * $7
+      limit  $7
     $sql$
   else format(
     $sql$
@@ -7660,9 +7664,7 @@ begin
       from (
         select e.memory_id, e.embedding
         from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s
-          and  (select true from pgrecall.memory m
-                where m.bank_id = $1 and m.memory_id = e.memory_id and %4$s)
+        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s %4$s
         order  by %1$s %2$s %3$s
         limit  $7
       ) as n
@@ -7670,7 +7672,10 @@ begin
     pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
     case bank.vector_search when 'binary' then '<~>' else '<=>' end,
     pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'),
-    request.visible_sql,
+    case when filter is not null then format(
+      'and (select true from pgrecall.memory m
+            where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
+      request.visible_sql) end,
     pgrecall_internal._hnsw_scope(
       'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
   ) end;
@@ -7692,15 +7697,15 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
           order  by 2
-          limit  2 * fetched
+          limit  fetched
         ) as n
         order  by 2
-        limit  2 * fetched
+        limit  fetched
       )
       select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
              (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
               from   nearest n
-              having count(*) >= 2 * fetched)
+              having count(*) >= fetched)
       into   memory_ids, scores, horizon
       from (
         select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
@@ -7721,10 +7726,11 @@ begin
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
 
       -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer than depth gave up early.
+      -- returned fewer gave up early; with a filter, depth rows are enough.
       select max(t.score) filter (where t.count >= fetched),
              array_agg(t.fact_type) filter (
-               where t.fact_type = any (hnsw_types) and t.score >= floor and t.count < depth)
+               where t.fact_type = any (hnsw_types) and t.score >= floor
+                 and t.count < case when request.filter is null then fetched else depth end)
       into   horizon, short_types
       from (
         select f.fact_type, count(*),
@@ -7752,7 +7758,7 @@ begin
         order  by 2 desc, 1 desc
       ) as f;
     end if;
-    if filter is null and exact_types <> '{}' then
+    if filter is null then
       -- The first depth memories are looked up first, which is nearly always enough.
       foreach looked_up in array array[depth, cardinality(memory_ids)] loop
         visible := array(
@@ -7777,7 +7783,7 @@ begin
     scores := scores[1:depth];
     -- Fetch more where ended memories, or many questions of one memory, took the places of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
-    fetched := 10 * fetched;
+    fetched := case when hnsw_types = '{}' then 10 else 2 end * fetched;
   end loop;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by

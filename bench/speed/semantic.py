@@ -92,11 +92,8 @@ select n.memory_id, n.embedding <=> {question} as distance, '{fact_type}' as fac
 from (
   select e.memory_id, e.embedding from pgrecall.embedding e
   where  e.bank_id = '{bank}' and e.fact_type = '{fact_type}' and e.model = 'made'
-    and  (select true from pgrecall.memory m
-          where m.bank_id = '{bank}' and m.memory_id = e.memory_id and m.valid_from <= now()
-            and (m.valid_to is null or m.valid_to > now()))
   order  by {order}
-  limit  100
+  limit  120
 ) as n
 """
 FLOOR = """

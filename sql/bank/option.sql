@@ -127,7 +127,7 @@ begin atomic
        100, 100000000, null, true),
       ('ef_search', 'integer', null, '1 to 1000',
        'Candidates that a search of an HNSW index keeps: more find more and take longer. Null: '
-       'depth, or five times with vector_search binary or leading.',
+       'a fifth more than depth, or five times depth with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
        'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
