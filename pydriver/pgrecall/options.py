@@ -40,7 +40,8 @@ class SqlOptions(TypedDict, total=False):
             and words can: in a language, say, that the embedding model does not know. Range: 0 to
             1. Default: the bank's, else 0.9.
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
-            Null: twice depth, or five times with vector_search binary or leading. Range: 1 to 1000.
+            Null: a fifth more than depth, or five times depth with vector_search binary or leading.
+            Range: 1 to 1000.
         entity: Keeps only what mentions the entity of this name; any of its names will do. For
             several entities, or other conditions too, use entity in a filter. Range: a name.
         exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
