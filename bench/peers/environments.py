@@ -122,7 +122,7 @@ class Server:
         return ended + running / 1e9
 
     def megabytes(self, database: str) -> float:
-        """Return the private memory of the connections to a database."""
+        """Return what the connections to a database hold beside shared memory."""
         with psycopg.connect(self.url("postgres")) as connection:
             rows = connection.execute(
                 "select pid from pg_stat_activity where datname = %s", [database]
@@ -131,7 +131,7 @@ class Server:
         for (pid,) in rows:
             with suppress(FileNotFoundError):  # it has ended meanwhile
                 for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                    if line.startswith("Private_"):
+                    if line.startswith("Pss_Anon"):  # Private_ has shared buffers of one process
                         total += int(line.split()[1])
         return total / 1000
 

@@ -14,7 +14,7 @@ Figures of each size, of one client and 200 questions that were asked once befor
   .processor_ms: the median of the server's processor time;
 * growth.SIZE.bytes.PART: bytes a fact of memories, words (the GIN index), embeddings, hnsw,
   mentions, links and others, with their indexes; .backend_mb: memory of the server's process that
-  it shares with no other;
+  it shares with no other, plans above all;
 * growth.SIZE.index_s: seconds that building the HNSW indexes took, where this run built them.
 
 And projected.* for 10,000,000 facts: times by the line over the logarithm of the facts (least
@@ -86,13 +86,13 @@ def fill(dsn: str, facts: int) -> tuple[str, float]:
     return dsn, took
 
 
-def private_megabytes(process: int) -> float:
-    """Return the memory that a process shares with no other; 0 where the system does not say."""
+def own_megabytes(process: int) -> float:
+    """Return the memory of a process without what is shared; 0 where the system does not say."""
     try:
         rows = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
         return 0.0
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1000
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Pss_Anon")) / 1000
 
 
 def measure(dsn: str, facts: int, count: int) -> harness.Figures:
@@ -110,7 +110,7 @@ def measure(dsn: str, facts: int, count: int) -> harness.Figures:
                     spent.append(took)
         found = {f"p{p}_ms": harness.percentile(walls, p) for p in (50, 95, 99)}
         found["processor_ms"] = median(spent)
-        found["backend_mb"] = private_megabytes(connection.info.backend_pid)
+        found["backend_mb"] = own_megabytes(connection.info.backend_pid)
         for part, size in connection.execute(PARTS.encode()).fetchall():
             found[f"bytes.{part}"] = float(size) / facts
     return found
