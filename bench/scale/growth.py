@@ -18,7 +18,7 @@ Figures of each size, of one client and 200 questions that were asked once befor
 * growth.SIZE.index_s: seconds that building the HNSW indexes took, where this run built them.
 
 And projected.* for 10,000,000 facts: times by the line over the logarithm of the facts (least
-squares), sizes by the bytes a fact of the largest bank.
+squares), gigabytes by the bytes a fact of the largest bank.
 """
 
 from __future__ import annotations
@@ -123,10 +123,8 @@ def project(found: dict[int, harness.Figures]) -> harness.Figures:
     for name in TIMES:
         line = linear_regression(logs, [one[name] for one in found.values()])
         projected[name] = line.intercept + line.slope * math.log(PROJECTED)
-    for name, size in found[max(found)].items():
-        if name.startswith("bytes."):
-            projected[f"gigabytes.{name.removeprefix('bytes.')}"] = size * PROJECTED / 1e9
-    return projected
+    sizes = [size for name, size in found[max(found)].items() if name.startswith("bytes.")]
+    return projected | {"gigabytes": sum(sizes) * PROJECTED / 1e9}
 
 
 def main() -> None:
