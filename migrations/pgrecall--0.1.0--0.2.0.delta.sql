@@ -826,7 +826,7 @@ alter table pgrecall.link add constraint link_kind_check
   check (kind in ('temporal', 'causes', 'caused_by', 'enables', 'prevents'));
 
 -- Vector indexes.
-alter table pgrecall.bank add column hnsw_threshold integer not null default 20000;
+alter table pgrecall.bank add column hnsw_threshold integer not null default 10000;
 alter table pgrecall.bank add column hnsw_m integer not null default 16;
 alter table pgrecall.bank add column hnsw_ef_construction integer not null default 64;
 alter table pgrecall.bank add column vector_search text not null default 'full';

@@ -156,7 +156,7 @@ create table pgrecall.bank (
   is_name_embedded     boolean not null default false,
   time_settings        jsonb not null default '{}',
   message_context_weight real not null default 0,
-  hnsw_threshold       integer not null default 20000,
+  hnsw_threshold       integer not null default 10000,
   hnsw_m               integer not null default 16,
   hnsw_ef_construction integer not null default 64,
   vector_search        text not null default 'full',
