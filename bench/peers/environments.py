@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 import platformdirs
 import psycopg
+from bench import harness
 from port_for import select_random
 
 from pgrecall.server import SETTINGS
@@ -127,13 +128,7 @@ class Server:
             rows = connection.execute(
                 "select pid from pg_stat_activity where datname = %s", [database]
             ).fetchall()
-        total = 0
-        for (pid,) in rows:
-            with suppress(FileNotFoundError):  # it has ended meanwhile
-                for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                    if line.startswith("Pss_Anon"):  # Private_ has shared buffers of one process
-                        total += int(line.split()[1])
-        return total / 1000
+        return sum(harness.own_megabytes(pid) for (pid,) in rows)
 
 
 class _Cluster:

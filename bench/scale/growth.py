@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 from statistics import linear_regression, median
 
 import psycopg
@@ -88,15 +87,6 @@ def fill(dsn: str, facts: int) -> tuple[str, float]:
     return dsn, took
 
 
-def own_megabytes(process: int) -> float:
-    """Return the memory of a process without what is shared; 0 where the system does not say."""
-    try:
-        rows = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Pss_Anon")) / 1000
-
-
 def measure(dsn: str, facts: int, count: int) -> harness.Figures:
     """Ask a bank, and look at what it takes."""
     walls: list[float] = []
@@ -112,7 +102,7 @@ def measure(dsn: str, facts: int, count: int) -> harness.Figures:
                     spent.append(took)
         found = {f"p{p}_ms": harness.percentile(walls, p) for p in (50, 95, 99)}
         found["processor_ms"] = median(spent)
-        found["backend_mb"] = own_megabytes(connection.info.backend_pid)
+        found["backend_mb"] = harness.own_megabytes(connection.info.backend_pid)
         for part, size in connection.execute(PARTS.encode()).fetchall():
             found[f"bytes.{part}"] = float(size) / facts
     return found
