@@ -241,8 +241,10 @@ def test_what_has_ended_does_not_displace_others_in_an_index(large: Any) -> None
             found = call(
                 connection, "semantic_arm", bank="b", embedding=query, fact_types=["world"]
             )
+        said = report(connection, embedding=query, fact_types=["world"])
         connection.rollback()
 
+    assert said.reason == f"world by {index}"
     assert scans[index] == 3  # for 120, 240 and 480 vectors
     assert len(found) == 100
     assert len({world[n] for n in living}.intersection(ids(found))) >= 95
