@@ -123,57 +123,66 @@ comment on function pgrecall_internal._named_hits is
 'a path of mentions, relations and causes leads to it from one that does, times how common the '
 'entity is: 1 - its rarity.';
 
-create or replace function pgrecall_internal._lowered_weights(
-  weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
+create or replace function pgrecall_internal._doubted_weights(
+  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
-set plan_cache_mode = force_generic_plan
 as $$
+declare
+  arm      pgrecall_internal.arm_found;
+  sureness double precision;
+  graph    double precision := 0;
+  changed  jsonb := '{}';
 begin
-  if doubt = 0 then
+  foreach arm in array arms loop
+    if arm.arm = 'lexical' and arm.best > 0 then
+      sureness := greatest(0, least(1, (1 - arm.eleventh / arm.best - 0.5) / 0.2));
+    elsif arm.is_graph then
+      graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
+    end if;
+  end loop;
+  if doubt = 0 or sureness is null then
     return weights;
   end if;
-  return (
-    with hit as materialized (
-      -- With eleven hits, the last one has the lowest score of the first eleven ranks.
-      select h.arm, max(h.score) as best, max(h.background) as background,
-             case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
-               as eleventh
-      from   unnest(hits) as h
-      group  by h.arm
-    ),
-    sure as (
-      select greatest(0, least(1, (1 - h.eleventh / h.best - 0.5) / 0.2)) as sureness
-      from   hit h
-      where  h.arm = 'lexical' and h.best > 0
-    ),
-    doubted as (
-      select h.arm,
-             coalesce((weights ->> h.arm)::double precision, 1)
-             * (1 - doubt * s.sureness * (1 - greatest(0, least(
-                 1, (1 - h.background / h.best - 0.3) / 0.3)))) as weight
-      from   sure s
-      join   hit h on h.background is not null and h.best > 0
-      union  all
+  foreach arm in array arms loop
+    if arm.background is not null and arm.best > 0 then
+      changed := changed || jsonb_build_object(
+        arm.arm,
+        coalesce((weights ->> arm.arm)::double precision, 1)
+        * (1 - doubt * sureness * (1 - greatest(0, least(
+            1, (1 - arm.background / arm.best - 0.3) / 0.3)))));
+    elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
-      select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
-      from   pgrecall.arms() as m
-      cross  join (select max((weights ->> a.arm)::double precision
-                              * least(1, h.best / a.certain_at)) as weight
-                   from   sure s, pgrecall.arms() as a
-                   join   hit h on h.arm = a.arm
-                   where  a.needs = '{names}') as g
-      where  m.finds = 'message' and g.weight > 0 and weights ? m.arm
-    )
-    select weights || coalesce(jsonb_object_agg(d.arm, d.weight), '{}') from doubted d
-  );
+      changed := changed || jsonb_build_object(
+        arm.arm, (weights ->> arm.arm)::double precision * (1 + graph));
+    end if;
+  end loop;
+  return weights || changed;
 end;
 $$;
-comment on function pgrecall_internal._lowered_weights is
+comment on function pgrecall_internal._doubted_weights is
 'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
 'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
 'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
 'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
 '(1 - certainty).';
+
+create or replace function pgrecall_internal._arms_found(hits pgrecall.arm_hit[])
+returns pgrecall_internal.arm_found[]
+language sql immutable parallel safe
+return array(
+  select (h.arm, a.finds, a.needs = '{names}', a.certain_at, h.best, h.worst, h.eleventh,
+          h.background)::pgrecall_internal.arm_found
+  from (
+    select x.arm, max(x.score) as best, min(x.score) as worst,
+           case when count(*) > 10 then min(x.score) filter (where x.rank <= 11) else 0 end
+             as eleventh,
+           max(x.background) as background
+    from   unnest(hits) as x
+    group  by x.arm
+  ) as h
+  left   join pgrecall.arms() as a on a.arm = h.arm
+);
+comment on function pgrecall_internal._arms_found is 'The arms that have any of the hits.';

@@ -68,31 +68,25 @@ begin
            and request.filter is null and not has_phrase
         then
           -- The usual search of a bank that is not large: a static statement, planned once a
-          -- session.
+          -- session. One scan reads all types.
           select array_agg(t.id order by t.score desc, t.id desc),
                  array_agg(t.score order by t.score desc, t.id desc),
                  array_agg(t.id) filter (
                    where terms.is_shared or t.id > coalesce(terms.watermark, 0))
           into   ids, scores, doubtful
           from (
-            select n.id, n.score
-            from   unnest(request.fact_types) as f(fact_type)
-            cross  join lateral (
-              select m.memory_id as id, -(m.lexical_weights <#> weights) as score
-              from   pgrecall.memory m
-              where  m.bank_id collate "C" = bank.bank_id
-                and  m.fact_type is not distinct from f.fact_type
-                and  m.valid_from <= request.as_of
-                and  (m.valid_to is null or m.valid_to > request.as_of)
-                and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
-                     && array(
-                       -- The same as _scoped_keys(), which would be called for each type.
-                       select hashint8extended(
-                                d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
-                       from   unnest(chosen.singles) as d)
-              order  by 2 desc, 1 desc
-              limit  depth
-            ) as n
+            select m.memory_id as id, -(m.lexical_weights <#> weights) as score
+            from   pgrecall.memory m
+            where  m.bank_id collate "C" = bank.bank_id
+              and  array_position(request.fact_types, m.fact_type) is not null
+              and  m.valid_from <= request.as_of
+              and  (m.valid_to is null or m.valid_to > request.as_of)
+              and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
+                   && array(
+                     -- The same as _scoped_keys(), which would be called for each type.
+                     select hashint8extended(
+                              d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
+                     from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
             order  by 2 desc, 1 desc
             limit  depth
           ) as t

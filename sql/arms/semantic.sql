@@ -96,8 +96,8 @@ declare
   distances   double precision[];
   found_types text[];
   horizon     double precision;
-  visible     bigint[];
-  looked_up   integer;
+  are_questions boolean;
+  places      integer[];
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -185,33 +185,33 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search: a static statement, planned once a session. What follows needs the
-      -- nearest of all types.
-      with nearest as materialized (
-        select n.memory_id, n.distance
-        from   unnest(request.fact_types) as t(fact_type)
-        cross  join lateral (
-          select e.memory_id, e.embedding <=> _semantic_search.embedding as distance
-          from   pgrecall.embedding e
-          where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
-          order  by 2
-          limit  fetched
-        ) as n
-        order  by 2
-        limit  fetched
-      )
-      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
-             (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
-              from   nearest n
-              having count(*) >= fetched)
-      into   memory_ids, scores, horizon
+      -- The usual search: a static statement, planned once a session. One scan reads all types.
+      select array_agg(n.memory_id),
+             array_agg(pgrecall_internal._similarity(1 - n.distance, low, high)),
+             bool_or(n.kind = 'question')
+      into   memory_ids, scores, are_questions
       from (
-        select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
-        from   nearest n
-        group  by n.memory_id
-        having pgrecall_internal._similarity(1 - min(n.distance), low, high) >= floor
-        order  by 2 desc, 1 desc
-      ) as f;
+        select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
+        from   pgrecall.embedding e
+        where  e.bank_id = bank.bank_id and e.fact_type = any (request.fact_types)
+          and  e.model = searched
+        order  by 3, 1 desc
+        limit  fetched
+      ) as n;
+      horizon := scores[fetched];
+      if are_questions or scores[cardinality(scores)] < floor then
+        select array_agg(u.id order by u.score desc, u.id desc),
+               array_agg(u.score order by u.score desc, u.id desc)
+        into   memory_ids, scores
+        from (
+          select x.id, max(x.score) as score
+          from   unnest(memory_ids, scores) as x(id, score)
+          group  by x.id
+          having max(x.score) >= floor
+        ) as u;
+      end if;
+      memory_ids := coalesce(memory_ids, '{}');
+      scores := coalesce(scores, '{}');
       short_types := '{}';
     else
       execute format(
@@ -257,24 +257,14 @@ begin
       ) as f;
     end if;
     if filter is null then
-      -- The first depth memories are looked up first, which is nearly always enough.
-      foreach looked_up in array array[depth, cardinality(memory_ids)] loop
-        visible := array(
-          select m.memory_id from pgrecall.memory m
-          where  m.bank_id = bank.bank_id and m.memory_id = any (memory_ids[1:looked_up])
-            and  m.valid_from <= request.as_of
-            and  (m.valid_to is null or m.valid_to > request.as_of)
-        );
-        exit when cardinality(visible) = least(looked_up, cardinality(memory_ids));
-      end loop;
-      if cardinality(visible) < least(depth, cardinality(memory_ids))
-         or looked_up > depth
+      places := pgrecall_internal._visible_places(request, memory_ids, depth);
+      if places[cardinality(places)] > cardinality(places)
+         or cardinality(places) < least(depth, cardinality(memory_ids))
       then
-        select coalesce(array_agg(u.id order by u.n), '{}'),
-               coalesce(array_agg(u.score order by u.n), '{}')
+        select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+               coalesce(array_agg(scores[p.place] order by p.n), '{}')
         into   memory_ids, scores
-        from   unnest(memory_ids, scores) with ordinality as u(id, score, n)
-        where  u.id = any (visible);
+        from   unnest(places) with ordinality as p(place, n);
       end if;
     end if;
     memory_ids := memory_ids[1:depth];

@@ -78,7 +78,7 @@ begin
                        array_to_string(known, ', '));
   end if;
   options := settings - pgrecall_internal._settings();
-  perform pgrecall_internal._check_options(options);
+  perform pgrecall_internal._checked_options(options);
   bank.options := jsonb_strip_nulls(bank.options || options);
   perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
   perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');

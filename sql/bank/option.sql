@@ -291,9 +291,9 @@ $$;
 comment on function pgrecall_internal._check_texts_option is
 'Raises 22023 unless value is an array of texts, no more than the option takes.';
 
-create or replace function pgrecall_internal._check_option(
+create or replace function pgrecall_internal._checked_option(
   option pgrecall.recall_option, value jsonb)
-returns void
+returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
@@ -355,49 +355,52 @@ begin
         perform pgrecall_internal._invalid_option(option.name, 'an object', value, example);
       end if;
   end case;
+  return value;
 end;
 $$;
-comment on function pgrecall_internal._check_option is
-'Raises 22023, or RC009 for an unknown arm, unless a value that is not null fits an option.';
+comment on function pgrecall_internal._checked_option is
+'The value of an option. Raises 22023, or RC009 for an unknown arm, unless it is not null and fits.';
 
-create or replace function pgrecall_internal._check_options(
-  options jsonb, what text default 'option')
-returns void
+create or replace function pgrecall_internal._checked_options(options jsonb)
+returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  given     text;
-  value     jsonb;
-  option    pgrecall.recall_option;
+  given     record;
   nearest   text;
   arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
-  perform pgrecall_internal._check_object(
-    what || 's', coalesce(options, '{}'), 'Pass ''{"diversity": 0.2}'', for example.');
-  for given, value in select e.key, e.value from jsonb_each(options) as e loop
-    select o.* into option from pgrecall.recall_options() as o where o.name = given;
-    if not found then
+  if jsonb_typeof(options) <> 'object' then
+    perform pgrecall_internal._check_object(
+      'options', options, 'Pass ''{"diversity": 0.2}'', for example.');
+  end if;
+  for given in
+    select e.key, e.value, o as option
+    from   jsonb_each(options) as e
+    left   join pgrecall.recall_options() as o on o.name = e.key
+  loop
+    if given.option is null then
       nearest := pgrecall_internal._nearest_name(
-        given, arguments || array(select o.name from pgrecall.recall_options() as o));
+        given.key, arguments || array(select o.name from pgrecall.recall_options() as o));
       raise exception using
         errcode = 'invalid_parameter_value',
-        message = format('unknown option "%s"', given),
+        message = format('unknown option "%s"', given.key),
         hint    = case
-          when what = 'option' and nearest = any (arguments)
+          when nearest = any (arguments)
             then format('Did you mean %s? It is an argument of its own: %1$s => ...', nearest)
           else format('Did you mean "%s"? select * from pgrecall.recall_options(); lists them.',
                       nearest)
         end;
-    end if;
-    if value <> 'null' then
-      perform pgrecall_internal._check_option(option, value);
+    elsif given.value <> 'null' then
+      given.value := pgrecall_internal._checked_option(given.option, given.value);
     end if;
   end loop;
+  return options;
 end;
 $$;
-comment on function pgrecall_internal._check_options is
-'Raises 22023 or RC009 unless every key is an option and every value fits it.';
+comment on function pgrecall_internal._checked_options is
+'The options. Raises 22023 or RC009 unless every key is an option and every value fits it.';
 
 create or replace function pgrecall_internal._check_recency(options jsonb)
 returns void
@@ -462,8 +465,7 @@ as $$
 declare
   given jsonb;
 begin
-  perform pgrecall_internal._check_options(options);
-  given := jsonb_strip_nulls(options);
+  given := jsonb_strip_nulls(pgrecall_internal._checked_options(options));
   given := defaults || given || jsonb_build_object(
     'weights', defaults -> 'weights' || coalesce(given -> 'weights', '{}'),
     'gates', defaults -> 'gates' || coalesce(given -> 'gates', '{}'));
@@ -475,7 +477,9 @@ begin
     given := jsonb_set(given, '{weights}', pgrecall_internal._known_weights(
       given -> 'weights', (given ->> 'known_words')::double precision));
   end if;
-  perform pgrecall_internal._check_recency(given);
+  if given ->> 'recency_half_life' is not null then
+    perform pgrecall_internal._check_recency(given);
+  end if;
   return given;
 end;
 $$;

@@ -68,9 +68,6 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
-  -- 1 for one hit, 1 / n for n alike.
-  sure       double precision := coalesce(
-    (select sum(m ^ 2) / nullif(sum(m) ^ 2, 0) from unnest(hit_masses) as m), 1);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -127,37 +124,73 @@ begin
                as u(id, is_entity, is_caused, unasked, mass, way)
       where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
     ),
+    -- The sum of the weights is computed for each node: over all sorted edges, the step took a tenth
+    -- longer.
     edge as (
+      -- Of facts. A fact keeps a share: one with a single edge passes on half.
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
-             x.is_entity, x.label, x.memory_id, x.is_asked, x.weight,
-             -- A fact keeps a share: one with a single edge passes on half. The sum is computed for
-             -- each node: over all sorted edges, the step took a tenth longer.
-             x.total + (not n.is_entity)::integer as total
+             x.is_entity, x.label, null::bigint as memory_id, x.is_asked, x.weight,
+             x.total + 1 as total
       from   node n
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
-        (select m.memory_id, false, null, null::bigint, false, false, 1::double precision
+        (select m.entity_id, true, null, false, false, 1::double precision
          from   pgrecall.mention m
-         where  n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.entity_id = n.id
-         limit  n.most)
-        union all
-        (select m.entity_id, true, null, null, false, false, 1
-         from   pgrecall.mention m
-         where  not n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.memory_id = n.id
+         where  n.unasked < steps and m.bank_id = bank and m.memory_id = n.id
          limit  100)
         union all
-        select r.id, true, r.label, r.memory_id, false, false, r.confidence
+        select l.id, false, l.label,
+               coalesce(l.label = '*' || asked.causes, false), l.label is not null,
+               l.weight * case when l.label is null then 3
+                               when l.label = '*' || asked.causes then 100
+                               when asked.causes is not null then 3
+                               else 10 * coalesce((
+                                 -- 1 for one hit, 1 / n for n alike.
+                                 select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
+                                 from   unnest(hit_masses) as m), 1) end
+        from (
+          (select o.to_id as id, o.weight,
+                  case o.kind when 'temporal' then null when 'caused_by' then '*cause'
+                              else '*effect' end as label
+           from   pgrecall.link o
+           where  o.bank_id = bank and o.from_id = n.id
+           limit  100)
+          union all
+          (select i.from_id, i.weight,
+                  case i.kind when 'temporal' then null when 'caused_by' then '*effect'
+                              else '*cause' end
+           from   pgrecall.link i
+           where  i.bank_id = bank and i.to_id = n.id
+           limit  100)
+        ) as l
+        where  l.label is not null or n.unasked < steps
+        union all
+        -- A root has nothing behind it: the mass that arrives there stays.
+        select n.id, false, 'stay', true, true, 10
+        where  asked.is_root and n.is_caused
+      ) as y(id, is_entity, label, is_caused, is_asked, weight)) as x
+      where  not n.is_entity
+      union all
+      -- Of entities.
+      select n.is_caused, n.unasked, n.mass, n.way, x.id, x.is_entity, x.label, x.memory_id, false,
+             x.weight, x.total
+      from   node n
+      cross  join lateral (select y.*, sum(y.weight) over () as total from (
+        (select m.memory_id, false, null, null::bigint, 1::double precision
+         from   pgrecall.mention m
+         where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
+         limit  n.most)
+        union all
+        select r.id, true, r.label, r.memory_id, r.confidence
         from (
           (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from
            from   pgrecall.relation o
-           where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
+           where  o.bank_id = bank and o.from_id between n.id and n.id
            order  by o.from_id desc, o.relation_id desc
            limit  n.most)
           union all
           (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from
            from   pgrecall.relation i
-           where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
+           where  i.bank_id = bank and i.to_id between n.id and n.id
            order  by i.to_id desc, i.relation_id desc
            limit  n.most)
         ) as r
@@ -167,32 +200,8 @@ begin
           limit  1
         ) as known
         where  r.valid_from is null or r.valid_from <= request.as_of
-        union all
-        select l.id, false, l.label, null,
-               coalesce(l.label = '*' || asked.causes, false), l.label is not null,
-               l.weight * case when l.label is null then 3 when asked.causes is null then 10 * sure
-                               when l.label = '*' || asked.causes then 100 else 3 end
-        from (
-          (select o.to_id as id, o.weight,
-                  case o.kind when 'temporal' then null when 'caused_by' then '*cause'
-                              else '*effect' end as label
-           from   pgrecall.link o
-           where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-           limit  100)
-          union all
-          (select i.from_id, i.weight,
-                  case i.kind when 'temporal' then null when 'caused_by' then '*effect'
-                              else '*cause' end
-           from   pgrecall.link i
-           where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-           limit  100)
-        ) as l
-        where  l.label is not null or n.unasked < steps
-        union all
-        -- A root has nothing behind it: the mass that arrives there stays.
-        select n.id, false, 'stay', null, true, true, 10
-        where  asked.is_root and not n.is_entity and n.is_caused
-      ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
+      ) as y(id, is_entity, label, memory_id, weight)) as x
+      where  n.is_entity
     )
     select array_agg(t.id), array_agg(t.is_entity), array_agg(t.is_caused),
            array_agg(t.unasked), array_agg(t.mass), array_agg(t.way),

@@ -11,22 +11,23 @@
 -- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
 -- because the arm then adds little to the arms before it.
 create or replace function pgrecall_internal._hit_masses(
-  request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
+  request pgrecall_internal.request, hits pgrecall.arm_hit[],
+  arms pgrecall_internal.arm_found[], total double precision,
   out memory_ids bigint[], out masses double precision[])
 language plpgsql immutable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  boost double precision := (request.options ->> 'named_boost')::double precision;
-  k     integer := (request.options ->> 'rrf_k')::integer;
+  boost   double precision := (request.options ->> 'named_boost')::double precision;
+  k       integer := (request.options ->> 'rrf_k')::integer;
+  weights jsonb := pgrecall_internal._doubted_weights(
+    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
 begin
   with arm as (
-    select h.arm, max(h.score) as best,
-           coalesce((weights ->> h.arm)::double precision, 1) as weight
-    from   unnest(hits) as h
-    join   pgrecall.arms() as a on a.arm = h.arm and a.finds = 'memory'
-    group  by h.arm
+    select f.arm, f.best, coalesce((weights ->> f.arm)::double precision, 1) as weight
+    from   unnest(arms) as f
+    where  f.finds = 'memory' and f.best > 0
   ),
   fused as (
     select h.memory_id,
@@ -34,7 +35,7 @@ begin
                * (1 + boost * coalesce(h.named, 0)) / (k + h.rank)) as score
     from   unnest(hits) as h
     join   arm a on a.arm = h.arm
-    where  a.best > 0 and h.score > 0 and a.weight > 0
+    where  h.score > 0 and a.weight > 0
     group  by h.memory_id
   ),
   best as (
@@ -44,14 +45,14 @@ begin
     limit  50
   )
   select array_agg(s.memory_id order by s.share desc, s.memory_id desc),
-         array_agg(s.share / s.total order by s.share desc, s.memory_id desc)
+         array_agg(total * (s.share / s.shares) order by s.share desc, s.memory_id desc)
   into   memory_ids, masses
-  from   (select b.memory_id, b.share, sum(b.share) over () as total from best b) as s;
+  from   (select b.memory_id, b.share, sum(b.share) over () as shares from best b) as s;
 end;
 $$;
 comment on function pgrecall_internal._hit_masses is
-'The 50 best hits with the mass that each starts with, 1 in total: the fifth power of the share of '
-'the best score, by score-weighted RRF.';
+'The 50 best hits with the mass that each starts with, by the fifth power of its share of the best '
+'score, by score-weighted RRF. total: the sum of the masses.';
 
 create or replace function pgrecall_internal._entity_masses(
   request pgrecall_internal.request,
@@ -101,22 +102,23 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   named_share constant double precision := 0.4;
-  seed   record := pgrecall_internal._hit_masses(
-    request, hits, pgrecall_internal._lowered_weights(
-      request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
-                                  when seed.memory_ids is null then 0
                                   else 1 - named_share * entity.sure end;
+  seed   record := pgrecall_internal._hit_masses(
+    request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
   places integer[];
 begin
+  if seed.memory_ids is null then
+    share := 0;
+  end if;
+  for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
+    entity.masses[n] := (1 - share) * entity.masses[n];
+  end loop;
   found := pgrecall_internal._activated(
-    request,
-    coalesce(seed.memory_ids, '{}'),
-    array(select share * m from unnest(seed.masses) with ordinality as u(m, n) order by n),
-    coalesce(entity.entity_ids, '{}'),
-    array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
+    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
+    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
   if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
@@ -191,6 +193,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
@@ -201,17 +204,18 @@ begin
     result.is_run := true;
     result.reason := 'entities and links may lead on from what the arms before find';
   else
-    select true, s.memory_ids, s.scores, s.vias
-    into   result.is_run, result.memory_ids, result.scores, result.vias
-    from   pgrecall_internal._graph_search(
-             request,
-             -- Alone, without the arms before it, the graph arm asks two itself.
-             case when before = '{}' and request.arms is not null
-                  then pgrecall_internal._named_hits(
-                    request,
-                    (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
-                    || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits)
-                  else before end) as s;
+    if before = '{}' and request.arms is not null then
+      -- Alone, without the arms before it, the graph arm asks two itself.
+      before := pgrecall_internal._named_hits(
+        request,
+        (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
+        || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
+    end if;
+    search := pgrecall_internal._graph_search(request, before);
+    result.is_run := true;
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
+    result.vias := search.vias;
     if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then

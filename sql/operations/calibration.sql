@@ -67,7 +67,7 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value', message = problem, hint = hint;
   end if;
-  perform pgrecall_internal._check_embedding(bank, 'calibration', null, model);
+  perform pgrecall_internal._checked_embedding(bank, 'calibration', null, model);
   perform pgrecall_internal._check_by_arm(
     'weight', coalesce(nullif(calibration -> 'weights', 'null'), '{}'), 0, 1000000);
   return jsonb_strip_nulls(jsonb_build_object(

@@ -247,6 +247,7 @@ declare
   arranged      record;
   answer        pgrecall.recalled[];
   is_doubtful   boolean;
+  has_path      boolean;
 begin
   if options -> 'gates' <> '{}' then
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
@@ -254,7 +255,8 @@ begin
   -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
+  from   pgrecall_internal._fuse(
+           hits, request.found, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(f.arms, idf_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
@@ -282,8 +284,9 @@ begin
 
   select coalesce(array_agg(a.hit order by a.rank), '{}'),
          bool_or((a.hit).fact_key is not null) or (request.bank).single_relations <> '{}'
-         or (request.bank).replace in ('relation', 'both')
-  into   answer, is_doubtful
+         or (request.bank).replace in ('relation', 'both'),
+         bool_or((a.hit).via is not null)
+  into   answer, is_doubtful, has_path
   from (
     select s.rank, (
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
@@ -327,13 +330,15 @@ begin
     ) as s
   ) as a;
   -- Facts conflict if they share a key, or a relation of which the bank allows only one.
-  return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
-              else answer end;
+  if is_doubtful then
+    answer := pgrecall_internal._with_conflicts(request, answer);
+  end if;
+  return case when has_path then pgrecall_internal._told_paths(request, answer) else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, and ordered. The '
-'weights in the request are those that _lowered_weights() returned.';
+'weights in the request are those that _doubted_weights() returned.';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -481,16 +486,14 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
-    weights := pgrecall_internal._lowered_weights(
-      request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
+    request.found := run.arms;
+    weights := pgrecall_internal._doubted_weights(
+      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
       request.options := jsonb_set(request.options, '{weights}', weights);
     end if;
     hits := pgrecall_internal._answer(request, run.hits);
-    if exists (select from unnest(hits) as h where h.via is not null) then
-      hits := pgrecall_internal._told_paths(request, hits);
-    end if;
     if (request.options ->> 'with_tokens')::boolean then
       hits := pgrecall_internal._with_tokens(request, hits);
     end if;

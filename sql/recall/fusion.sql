@@ -8,18 +8,15 @@
 --
 -- Every fused row has the contribution of each arm. The contributions add up to the score.
 create or replace function pgrecall_internal._fuse(
-  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
-  named_boost double precision default 0, kept integer default null)
+  hits pgrecall.arm_hit[], arms pgrecall_internal.arm_found[], weights jsonb, k integer,
+  fusion text, named_boost double precision default 0, kept integer default null)
 returns setof pgrecall.fused
 language sql immutable parallel safe
 begin atomic
   with arm as materialized (
-    select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight, h.worst, h.best,
-           greatest(h.best, r.certain_at) as certain
-    from   (select x.arm, min(x.score) as worst, max(x.score) as best
-            from   unnest(hits) as x
-            group  by x.arm) as h
-    left   join pgrecall.arms() as r on r.arm = h.arm
+    select f.arm, coalesce((weights ->> f.arm)::double precision, 1) as weight, f.worst, f.best,
+           greatest(f.best, f.certain_at) as certain
+    from   unnest(arms) as f
   ),
   contributed as materialized (
     select h.arm, h.memory_id, h.rank, h.score, h.via,
@@ -103,7 +100,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'rrf');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
+           'rrf');
 end;
 $$;
 comment on function pgrecall.rrf is
@@ -122,7 +121,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'score_rrf');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
+           'score_rrf');
 end;
 $$;
 comment on function pgrecall.score_rrf is
@@ -140,7 +141,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, 1);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, 1, 'linear');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, 1,
+           'linear');
 end;
 $$;
 comment on function pgrecall.linear is
@@ -178,8 +181,9 @@ declare
   unusable text;
   named    text[] := '{fusion,rrf_k,weights,gates,named_boost,doubt}';
   given    jsonb;
+  arms     pgrecall_internal.arm_found[];
 begin
-  perform pgrecall_internal._check_options(coalesce(options, '{}'));
+  perform pgrecall_internal._checked_options(coalesce(options, '{}'));
   select k into unusable from jsonb_object_keys(options) as k where k <> all (named);
   if found then
     raise exception using
@@ -195,12 +199,13 @@ begin
     select h from unnest(pgrecall_internal._checked_hits(hits)) as h
     where  (given -> 'weights' ->> h.arm)::double precision > 0
   );
+  arms := pgrecall_internal._arms_found(hits);
   return query
   select *
   from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, given -> 'gates'),
-           pgrecall_internal._lowered_weights(
-             given -> 'weights', hits, (given ->> 'doubt')::double precision),
+           pgrecall_internal._ungated(hits, given -> 'gates'), arms,
+           pgrecall_internal._doubted_weights(
+             given -> 'weights', arms, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;

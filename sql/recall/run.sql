@@ -82,20 +82,18 @@ comment on function pgrecall_internal._arm_result is
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
-  out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
+  out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[],
+  out arms pgrecall_internal.arm_found[])
 language plpgsql stable parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
-  arm     text;
-  reason  text;
-  note    text;
+  arm     record;
   -- The named entities of hits are looked up once before the first arm that needs them, then arm by
   -- arm.
   is_naming boolean := request.named <> '{}';
-  has_named boolean;
   are_named boolean;
   known   text := case
     when request.embedding is not null
@@ -122,20 +120,23 @@ begin
   loop
     hits := '{}';
     reports := '{}';
+    arms := '{}';
     are_named := false;
-    for arm, reason, note, has_named in
-      select a.arm, pgrecall_internal._skip_reason(request, a, known),
-             case when 'embedding' = any (a.needs) then known end, 'names' = any (a.needs)
+    for arm in
+      select a.arm as name, a.finds, a.certain_at, 'names' = any (a.needs) as has_named,
+             a.needs = '{names}' as is_graph,
+             pgrecall_internal._skip_reason(request, a, known) as reason,
+             case when 'embedding' = any (a.needs) then known end as note
       from   pgrecall.arms() as a
       order  by a.place
     loop
       began := clock_timestamp();
       found := '{}';
       report := null;
-      report.arm := arm;
+      report.arm := arm.name;
       report.status := 'skipped';
       report.reason := coalesce(
-        reason, case when began >= due then 'the arms before it took longer than arm_timeout' end);
+        arm.reason, case when began >= due then 'the arms before it took longer than arm_timeout' end);
       if report.reason is null then
         if is_explained then
           scans := pgrecall_internal._index_scans();
@@ -143,11 +144,14 @@ begin
         -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
         -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
         begin
-          if is_naming and has_named and not are_named then
+          if is_naming and arm.has_named and not are_named then
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          result := pgrecall_internal._arm_result(arm, request, hits, is_planned);
+          if arm.is_graph and arms <> '{}' then
+            request.found := arms;
+          end if;
+          result := pgrecall_internal._arm_result(arm.name, request, hits, is_planned);
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then
@@ -155,10 +159,14 @@ begin
             report.reason := case when request.arms is null then result.reason else 'asked for' end;
           else
             report.status := 'ran';
-            report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
+            report.reason := nullif(concat_ws('; ', request.note, result.reason, arm.note), '');
             report.hint := result.hint;
             if result.memory_ids <> '{}' then
-              found := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
+              found := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
+              arms := arms || (
+                arm.name, arm.finds, arm.is_graph, arm.certain_at, result.scores[1],
+                result.scores[cardinality(result.scores)],
+                coalesce(result.scores[11], 0), result.background)::pgrecall_internal.arm_found;
             end if;
             if are_named then
               found := pgrecall_internal._named_hits(request, found);
@@ -170,10 +178,10 @@ begin
           end if;
           report.status := 'failed';
           report.reason := sqlerrm;
-          report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm);
+          report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm.name);
           raise warning using
             errcode = '01RC1',
-            message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
+            message = format('the %s arm failed and was left out: %s', arm.name, sqlerrm),
             hint    = report.hint;
         end;
         if is_explained then
@@ -182,7 +190,7 @@ begin
           where  i.value is distinct from scans -> i.key;
         end if;
       end if;
-      if note is not null and (request.options ->> 'known_words')::double precision <= 0.35 then
+      if arm.note is not null and (request.options ->> 'known_words')::double precision <= 0.35 then
         report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
@@ -214,7 +222,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
+'Runs the arms in order; returns their hits, a report of each, and the arms that found something. Hinted types narrow the search, '
 'unless too little is found. An arm that fails is left out with warning 01RC1; an arm that would '
 'begin after arm_timeout is left out with a reason. is_planned: only reports what would run. It is '
 'longer than 100 lines because one step of its loop is one arm: a function of its own for that '

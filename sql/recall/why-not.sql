@@ -150,13 +150,13 @@ declare
   place   integer;
   likely  double precision;
 begin
-  options := jsonb_set(options, '{weights}', pgrecall_internal._lowered_weights(
-    options -> 'weights', hits, (options ->> 'doubt')::double precision));
+  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+    options -> 'weights', request.found, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (
     select u.*, count(*) over () as others
     from   pgrecall_internal._fuse(
-             pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
+             pgrecall_internal._ungated(hits, options -> 'gates'), request.found, options -> 'weights',
              (options ->> 'rrf_k')::integer, options ->> 'fusion',
              (options ->> 'named_boost')::double precision) as u
   ) as f
@@ -229,6 +229,7 @@ begin
   end if;
   run := pgrecall_internal._run(request, false);
   hits := run.hits;
+  request.found := run.arms;
   reason := case
     when kind = 'memory' then pgrecall_internal._invisible_reason(request, memory)
     when request.filter is not null then 'a filter is about memories, and it is a message'

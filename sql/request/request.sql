@@ -250,10 +250,11 @@ begin
     perform pgrecall_internal._check_text('query', query);
   end if;
   if num_nonnulls(embedding, model) > 0 then
-    perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+    request.embedding := pgrecall_internal._checked_embedding(
+      request.bank, 'embedding', embedding, model);
   end if;
   if request.hypothetical is not null then
-    perform pgrecall_internal._check_embedding(
+    request.hypothetical := pgrecall_internal._checked_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
   end if;
   if (request.bank).embedding_mean is not null then

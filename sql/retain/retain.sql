@@ -38,7 +38,7 @@ begin
   ) as e(place, embedding)
   where  e.embedding is not null
   limit  1;
-  perform pgrecall_internal._check_embedding(bank, 'facts', null, model);
+  perform pgrecall_internal._checked_embedding(bank, 'facts', null, model);
   if first_json is null then
     return bank;
   end if;

@@ -289,6 +289,20 @@ comment on type pgrecall_internal.terms is
 'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
 'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
 
+create type pgrecall_internal.arm_found as (
+  arm        text,
+  finds      text,
+  is_graph   boolean,
+  certain_at double precision,
+  best       double precision,
+  worst      double precision,
+  eleventh   double precision,
+  background double precision
+);
+comment on type pgrecall_internal.arm_found is
+'An arm that found something: what its row of the registry says, its best and its worst score, the '
+'lowest among the ranks up to 11 (0: it has no more than ten hits), and its background.';
+
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
   options       jsonb,
@@ -311,14 +325,16 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  note          text
+  note          text,
+  found         pgrecall_internal.arm_found[]
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
 'value. fact_types: those to search now; all_types: those to search when that finds too little. '
 'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
 'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
-'searches for words. note: how the types were narrowed or widened.';
+'searches for words. note: how the types were narrowed or widened. found: the arms that found '
+'something so far; null in an arm that is called alone.';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,

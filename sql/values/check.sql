@@ -121,9 +121,9 @@ comment on function pgrecall.to_embedding is
 'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, '
 'NaN, infinite or all zero.';
 
-create or replace function pgrecall_internal._check_embedding(
+create or replace function pgrecall_internal._checked_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)
-returns void
+returns halfvec
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
@@ -144,7 +144,7 @@ begin
         else format('Embed the %s with "%s".', name, bank.embedding_model) end;
   end if;
   if embedding is null then
-    return;
+    return null;
   end if;
   if vector_dims(embedding) <> bank.embedding_dimensions then
     raise exception using
@@ -160,10 +160,11 @@ begin
       message = format('%s: unusable embedding: all elements are zero', name),
       hint    = 'Pass the finite numbers that the embedding model returned.';
   end if;
+  return embedding;
 end;
 $$;
-comment on function pgrecall_internal._check_embedding is
-'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
+comment on function pgrecall_internal._checked_embedding is
+'The embedding. Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
 
 create or replace function pgrecall_internal._centred(
   bank pgrecall.bank, name text, embedding halfvec)
