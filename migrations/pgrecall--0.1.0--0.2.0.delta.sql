@@ -163,7 +163,8 @@ create type pgrecall_internal.named_entity as (
   matched    text,
   confidence real,
   starts_at  integer,
-  ends_at    integer
+  ends_at    integer,
+  mentions   bigint
 );
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -173,6 +174,16 @@ create type pgrecall_internal.terms as (
   is_shared  boolean,
   documents  bigint,
   watermark  bigint
+);
+create type pgrecall_internal.arm_found as (
+  arm        text,
+  finds      text,
+  is_graph   boolean,
+  certain_at double precision,
+  best       double precision,
+  worst      double precision,
+  eleventh   double precision,
+  background double precision
 );
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
@@ -196,7 +207,8 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  note          text
+  note          text,
+  found         pgrecall_internal.arm_found[]
 );
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -204,7 +216,7 @@ create type pgrecall_internal.arm_result as (
   hint       text,
   memory_ids bigint[],
   scores     double precision[],
-  vias       jsonb[],
+  paths      text[],
   background double precision
 );
 create type pgrecall_internal.period as range (subtype = timestamptz);

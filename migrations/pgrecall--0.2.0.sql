@@ -308,7 +308,7 @@ create table pgrecall.fact_type (
     check (fact_type ~ '^[a-z][a-z0-9_]{0,62}$' and fact_type <> 'message')
 );
 comment on table pgrecall.fact_type is
-'The kinds of memory that a bank holds. Every arm queries each in a branch of its own.';
+'The kinds of memory that a bank holds. Statements that arms build query each in a branch.';
 
 -- state/memory.sql
 -- Facts: table memory, and the functions that its indexes use.
@@ -1249,11 +1249,12 @@ create type pgrecall_internal.named_entity as (
   matched    text,
   confidence real,
   starts_at  integer,
-  ends_at    integer
+  ends_at    integer,
+  mentions   bigint
 );
 comment on type pgrecall_internal.named_entity is
-'An entity that a query names, as query_entities() finds it, and the position of its name in the '
-'normalised query.';
+'An entity that a query names, as query_entities() finds it, the position of its name in the '
+'normalised query, and the number of facts that mention it, counted up to 1,000.';
 
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -1268,6 +1269,20 @@ comment on type pgrecall_internal.terms is
 'The lexemes of a query as one collection (memories or messages) counts them, rarest first: '
 'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
 'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
+
+create type pgrecall_internal.arm_found as (
+  arm        text,
+  finds      text,
+  is_graph   boolean,
+  certain_at double precision,
+  best       double precision,
+  worst      double precision,
+  eleventh   double precision,
+  background double precision
+);
+comment on type pgrecall_internal.arm_found is
+'An arm that found something: what its row of the registry says, its best and its worst score, the '
+'lowest among the ranks up to 11 (0: it has no more than ten hits), and its background.';
 
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
@@ -1291,14 +1306,16 @@ create type pgrecall_internal.request as (
   lexemes       text[],
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
-  note          text
+  note          text,
+  found         pgrecall_internal.arm_found[]
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
 'value. fact_types: those to search now; all_types: those to search when that finds too little. '
 'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
 'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
-'searches for words. note: how the types were narrowed or widened.';
+'searches for words. note: how the types were narrowed or widened. found: the arms that found '
+'something so far; null in an arm that is called alone.';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -1306,7 +1323,7 @@ create type pgrecall_internal.arm_result as (
   hint       text,
   memory_ids bigint[],
   scores     double precision[],
-  vias       jsonb[],
+  paths      text[],
   background double precision
 );
 comment on type pgrecall_internal.arm_result is
@@ -3468,9 +3485,9 @@ comment on function pgrecall.to_embedding is
 'Numbers as an embedding, of shape (dimensions,). Errors: RC006 empty, nested, too long, null, '
 'NaN, infinite or all zero.';
 
-create or replace function pgrecall_internal._check_embedding(
+create or replace function pgrecall_internal._checked_embedding(
   bank pgrecall.bank, name text, embedding halfvec, model text)
-returns void
+returns halfvec
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
@@ -3491,7 +3508,7 @@ begin
         else format('Embed the %s with "%s".', name, bank.embedding_model) end;
   end if;
   if embedding is null then
-    return;
+    return null;
   end if;
   if vector_dims(embedding) <> bank.embedding_dimensions then
     raise exception using
@@ -3507,10 +3524,12 @@ begin
       message = format('%s: unusable embedding: all elements are zero', name),
       hint    = 'Pass the finite numbers that the embedding model returned.';
   end if;
+  return embedding;
 end;
 $$;
-comment on function pgrecall_internal._check_embedding is
-'Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
+comment on function pgrecall_internal._checked_embedding is
+'The embedding. Raises RC004 (dimensions), RC005 (model) or RC006 (zero) unless a bank can compare '
+'it.';
 
 create or replace function pgrecall_internal._centred(
   bank pgrecall.bank, name text, embedding halfvec)
@@ -3782,7 +3801,7 @@ begin
       hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
                 '"[0.1, 0.2]".';
   end;
-  perform pgrecall_internal._check_embedding(bank, place, embedding, null);
+  perform pgrecall_internal._checked_embedding(bank, place, embedding, null);
   if bank.embedding_mean is not null then
     embedding := pgrecall_internal._centred(bank, place, embedding);
   end if;
@@ -4764,9 +4783,9 @@ $$;
 comment on function pgrecall_internal._check_texts_option is
 'Raises 22023 unless value is an array of texts, no more than the option takes.';
 
-create or replace function pgrecall_internal._check_option(
+create or replace function pgrecall_internal._checked_option(
   option pgrecall.recall_option, value jsonb)
-returns void
+returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
@@ -4828,49 +4847,52 @@ begin
         perform pgrecall_internal._invalid_option(option.name, 'an object', value, example);
       end if;
   end case;
+  return value;
 end;
 $$;
-comment on function pgrecall_internal._check_option is
-'Raises 22023, or RC009 for an unknown arm, unless a value that is not null fits an option.';
+comment on function pgrecall_internal._checked_option is
+'The value, not null, of an option. Raises 22023, or RC009 for an unknown arm, unless it fits.';
 
-create or replace function pgrecall_internal._check_options(
-  options jsonb, what text default 'option')
-returns void
+create or replace function pgrecall_internal._checked_options(options jsonb)
+returns jsonb
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  given     text;
-  value     jsonb;
-  option    pgrecall.recall_option;
+  given     record;
   nearest   text;
   arguments constant text[] := '{during, fact_types, tags, filter, top_k, as_of, model}';
 begin
-  perform pgrecall_internal._check_object(
-    what || 's', coalesce(options, '{}'), 'Pass ''{"diversity": 0.2}'', for example.');
-  for given, value in select e.key, e.value from jsonb_each(options) as e loop
-    select o.* into option from pgrecall.recall_options() as o where o.name = given;
-    if not found then
+  if jsonb_typeof(options) <> 'object' then
+    perform pgrecall_internal._check_object(
+      'options', options, 'Pass ''{"diversity": 0.2}'', for example.');
+  end if;
+  for given in
+    select e.key, e.value, o as option
+    from   jsonb_each(options) as e
+    left   join pgrecall.recall_options() as o on o.name = e.key
+  loop
+    if given.option is null then
       nearest := pgrecall_internal._nearest_name(
-        given, arguments || array(select o.name from pgrecall.recall_options() as o));
+        given.key, arguments || array(select o.name from pgrecall.recall_options() as o));
       raise exception using
         errcode = 'invalid_parameter_value',
-        message = format('unknown option "%s"', given),
+        message = format('unknown option "%s"', given.key),
         hint    = case
-          when what = 'option' and nearest = any (arguments)
+          when nearest = any (arguments)
             then format('Did you mean %s? It is an argument of its own: %1$s => ...', nearest)
           else format('Did you mean "%s"? select * from pgrecall.recall_options(); lists them.',
                       nearest)
         end;
-    end if;
-    if value <> 'null' then
-      perform pgrecall_internal._check_option(option, value);
+    elsif given.value <> 'null' then
+      given.value := pgrecall_internal._checked_option(given.option, given.value);
     end if;
   end loop;
+  return options;
 end;
 $$;
-comment on function pgrecall_internal._check_options is
-'Raises 22023 or RC009 unless every key is an option and every value fits it.';
+comment on function pgrecall_internal._checked_options is
+'The options. Raises 22023 or RC009 unless every key is an option and every value fits it.';
 
 create or replace function pgrecall_internal._check_recency(options jsonb)
 returns void
@@ -4935,8 +4957,7 @@ as $$
 declare
   given jsonb;
 begin
-  perform pgrecall_internal._check_options(options);
-  given := jsonb_strip_nulls(options);
+  given := jsonb_strip_nulls(pgrecall_internal._checked_options(options));
   given := defaults || given || jsonb_build_object(
     'weights', defaults -> 'weights' || coalesce(given -> 'weights', '{}'),
     'gates', defaults -> 'gates' || coalesce(given -> 'gates', '{}'));
@@ -4948,7 +4969,9 @@ begin
     given := jsonb_set(given, '{weights}', pgrecall_internal._known_weights(
       given -> 'weights', (given ->> 'known_words')::double precision));
   end if;
-  perform pgrecall_internal._check_recency(given);
+  if given ->> 'recency_half_life' is not null then
+    perform pgrecall_internal._check_recency(given);
+  end if;
   return given;
 end;
 $$;
@@ -5270,7 +5293,7 @@ begin
                        array_to_string(known, ', '));
   end if;
   options := settings - pgrecall_internal._settings();
-  perform pgrecall_internal._check_options(options);
+  perform pgrecall_internal._checked_options(options);
   bank.options := jsonb_strip_nulls(bank.options || options);
   perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
   perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
@@ -6428,15 +6451,36 @@ comment on function pgrecall_internal._query_names is
 'Used by query_entities(): each occurrence of a name in a query, with at most ten entities that '
 'have it as an alias.';
 
+create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
+returns table (count bigint)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select count(*)
+  from (
+    select from pgrecall.mention m
+    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
+    limit  1000
+  ) as bounded;
+end;
+comment on function pgrecall_internal._mentions is
+'Number of facts that mention an entity; counting stops at 1,000.';
+
 create or replace function pgrecall_internal._named_entities(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
-  select distinct on (q.entity_id)
-         q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
-  from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
-  order  by q.entity_id, length(q.phrase) desc, q.confidence desc;
+  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, m.count
+  from (
+    select distinct on (q.entity_id)
+           q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
+           q.ends_at
+    from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+    order  by q.entity_id, length(q.phrase) desc, q.confidence desc
+  ) as n
+  cross  join lateral pgrecall_internal._mentions(_named_entities.bank, n.entity_id) as m
+  order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
 'The entities that a query names, each by its longest name.';
@@ -6482,7 +6526,7 @@ begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
   names := array(
-    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
+    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, null)
              ::pgrecall_internal.named_entity
     from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
@@ -6556,21 +6600,6 @@ comment on function pgrecall.without_names is
 'is asked. Names in lower case, unless of a person, and parts of identifiers are kept. The query '
 'is returned unchanged where it has no such names, or where only stop words would be left. Errors: '
 'RC001, 22023.';
-
-create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
-returns table (count bigint)
-language sql stable parallel safe rows 1
-begin atomic
-  -- Called in a from clause, so that it is inlined.
-  select count(*)
-  from (
-    select from pgrecall.mention m
-    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
-    limit  1000
-  ) as bounded;
-end;
-comment on function pgrecall_internal._mentions is
-'Number of facts that mention an entity; counting stops at 1,000.';
 
 -- request/term.sql
 -- The terms of a query with their IDFs, and the choice of candidates to score.
@@ -7032,10 +7061,11 @@ begin
     perform pgrecall_internal._check_text('query', query);
   end if;
   if num_nonnulls(embedding, model) > 0 then
-    perform pgrecall_internal._check_embedding(request.bank, 'embedding', embedding, model);
+    request.embedding := pgrecall_internal._checked_embedding(
+      request.bank, 'embedding', embedding, model);
   end if;
   if request.hypothetical is not null then
-    perform pgrecall_internal._check_embedding(
+    request.hypothetical := pgrecall_internal._checked_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
   end if;
   if (request.bank).embedding_mean is not null then
@@ -7102,6 +7132,30 @@ comment on function pgrecall_internal._request is
 'arms need. arm: the arm that is called alone; the query may then be empty. Errors: those of '
 'hybrid_recall().';
 
+create or replace function pgrecall_internal._are_visible(
+  request pgrecall_internal.request, memory_ids bigint[])
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return request.filter is null and cardinality(memory_ids) = (
+    select count(*)
+    from   pgrecall.memory m
+    where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids)
+      and  (request.fact_types is null
+            or array_position(request.fact_types, m.fact_type) is not null)
+      and  m.valid_from <= request.as_of
+      and  (m.valid_to is null or m.valid_to > request.as_of));
+end;
+$$;
+comment on function pgrecall_internal._are_visible is
+'Whether all of the memories would be among _visible_places(), as nearly always. It takes a third '
+'of the time, and is not asked where there is a filter.';
+
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)
 returns integer[]
@@ -7117,20 +7171,7 @@ declare
 begin
   -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
-    if request.filter is null and cardinality(memory_ids[1:tried]) = (
-         -- Nearly always all are visible. One scan that says so takes a third of the time of a scan
-         -- for each memory.
-         select count(*)
-         from   pgrecall.memory m
-         where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids[1:tried])
-           and  (request.fact_types is null
-                 or array_position(request.fact_types, m.fact_type) is not null)
-           and  m.valid_from <= request.as_of
-           and  (m.valid_to is null or m.valid_to > request.as_of))
-    then
-      places := array(
-        select generate_series(1, least(most, cardinality(memory_ids[1:tried]))));
-    elsif request.filter is null then
+    if request.filter is null then
       places := array(
         select u.n
         from   unnest(memory_ids[1:tried]) with ordinality as u(id, n)
@@ -7184,10 +7225,11 @@ language sql immutable parallel safe rows 100
 begin atomic
   -- Called in a from clause, so that it is inlined. Equal scores share a rank, because the order of
   -- storing is no evidence.
-  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
-         (result).background
-  from   unnest((result).memory_ids, (result).scores, (result).vias)
-           with ordinality as u(id, score, via, n)
+  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real,
+         -- A path of one element is the hit itself.
+         case when u.path like E'%\x1f%' then to_jsonb(u.path) end, (result).background
+  from   unnest((result).memory_ids, (result).scores, (result).paths)
+           with ordinality as u(id, score, path, n)
   order  by u.n;
 end;
 comment on function pgrecall_internal._arm_hits is 'The hits of an arm with their ranks.';
@@ -7251,11 +7293,10 @@ begin
     ),
     entity as materialized (
       -- The graph leads on from a rare name. From a common one its mass spreads too thin.
-      select q.entity_id, m.count,
+      select q.entity_id, q.mentions as count,
              q.confidence * (1 - pgrecall_internal._rarity(
-               m.count, coalesce((request.memory_terms).documents, 1))) as confidence
+               q.mentions, coalesce((request.memory_terms).documents, 1))) as confidence
       from   unnest(request.named) as q
-      cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
     ),
     named as materialized (
       select m.memory_id, max(e.confidence)::real as confidence
@@ -7301,60 +7342,69 @@ comment on function pgrecall_internal._named_hits is
 'a path of mentions, relations and causes leads to it from one that does, times how common the '
 'entity is: 1 - its rarity.';
 
-create or replace function pgrecall_internal._lowered_weights(
-  weights jsonb, hits pgrecall.arm_hit[], doubt double precision)
+create or replace function pgrecall_internal._doubted_weights(
+  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
-set plan_cache_mode = force_generic_plan
 as $$
+declare
+  arm      pgrecall_internal.arm_found;
+  sureness double precision;
+  graph    double precision := 0;
+  changed  jsonb := '{}';
 begin
-  if doubt = 0 then
+  foreach arm in array arms loop
+    if arm.arm = 'lexical' and arm.best > 0 then
+      sureness := greatest(0, least(1, (1 - arm.eleventh / arm.best - 0.5) / 0.2));
+    elsif arm.is_graph then
+      graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
+    end if;
+  end loop;
+  if doubt = 0 or sureness is null then
     return weights;
   end if;
-  return (
-    with hit as materialized (
-      -- With eleven hits, the last one has the lowest score of the first eleven ranks.
-      select h.arm, max(h.score) as best, max(h.background) as background,
-             case when count(*) > 10 then min(h.score) filter (where h.rank <= 11) else 0 end
-               as eleventh
-      from   unnest(hits) as h
-      group  by h.arm
-    ),
-    sure as (
-      select greatest(0, least(1, (1 - h.eleventh / h.best - 0.5) / 0.2)) as sureness
-      from   hit h
-      where  h.arm = 'lexical' and h.best > 0
-    ),
-    doubted as (
-      select h.arm,
-             coalesce((weights ->> h.arm)::double precision, 1)
-             * (1 - doubt * s.sureness * (1 - greatest(0, least(
-                 1, (1 - h.background / h.best - 0.3) / 0.3)))) as weight
-      from   sure s
-      join   hit h on h.background is not null and h.best > 0
-      union  all
+  foreach arm in array arms loop
+    if arm.background is not null and arm.best > 0 then
+      changed := changed || jsonb_build_object(
+        arm.arm,
+        coalesce((weights ->> arm.arm)::double precision, 1)
+        * (1 - doubt * sureness * (1 - greatest(0, least(
+            1, (1 - arm.background / arm.best - 0.3) / 0.3)))));
+    elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
-      select m.arm, (weights ->> m.arm)::double precision * (1 + g.weight)
-      from   pgrecall.arms() as m
-      cross  join (select max((weights ->> a.arm)::double precision
-                              * least(1, h.best / a.certain_at)) as weight
-                   from   sure s, pgrecall.arms() as a
-                   join   hit h on h.arm = a.arm
-                   where  a.needs = '{names}') as g
-      where  m.finds = 'message' and g.weight > 0 and weights ? m.arm
-    )
-    select weights || coalesce(jsonb_object_agg(d.arm, d.weight), '{}') from doubted d
-  );
+      changed := changed || jsonb_build_object(
+        arm.arm, (weights ->> arm.arm)::double precision * (1 + graph));
+    end if;
+  end loop;
+  return weights || changed;
 end;
 $$;
-comment on function pgrecall_internal._lowered_weights is
+comment on function pgrecall_internal._doubted_weights is
 'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
 'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
 'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
 'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
 '(1 - certainty).';
+
+create or replace function pgrecall_internal._arms_found(hits pgrecall.arm_hit[])
+returns pgrecall_internal.arm_found[]
+language sql immutable parallel safe
+return array(
+  select (h.arm, a.finds, a.needs = '{names}', a.certain_at, h.best, h.worst, h.eleventh,
+          h.background)::pgrecall_internal.arm_found
+  from (
+    select x.arm, max(x.score) as best, min(x.score) as worst,
+           case when count(*) > 10 then min(x.score) filter (where x.rank <= 11) else 0 end
+             as eleventh,
+           max(x.background) as background
+    from   unnest(hits) as x
+    group  by x.arm
+  ) as h
+  left   join pgrecall.arms() as a on a.arm = h.arm
+);
+comment on function pgrecall_internal._arms_found is 'The arms that have any of the hits.';
 
 -- arms/key.sql
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
@@ -7502,9 +7552,9 @@ comment on function pgrecall.key_arm is
 -- arms/semantic.sql
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
--- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
--- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
--- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
+-- A bank is searched exactly, by one scan of the btree on bank, type and model, until there is a
+-- partial HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is
+-- used where it is cheaper, each type in a branch of its own. More candidates are read than
 -- needed, because ended memories, and several questions of one memory, take places: a fifth more by
 -- index, where each one costs, twice as many exactly, by signs or leading elements five times, 100
 -- at least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
@@ -7598,8 +7648,7 @@ declare
   distances   double precision[];
   found_types text[];
   horizon     double precision;
-  visible     bigint[];
-  looked_up   integer;
+  are_questions boolean;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -7687,33 +7736,33 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search: a static statement, planned once a session. What follows needs the
-      -- nearest of all types.
-      with nearest as materialized (
-        select n.memory_id, n.distance
-        from   unnest(request.fact_types) as t(fact_type)
-        cross  join lateral (
-          select e.memory_id, e.embedding <=> _semantic_search.embedding as distance
-          from   pgrecall.embedding e
-          where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
-          order  by 2
-          limit  fetched
-        ) as n
-        order  by 2
-        limit  fetched
-      )
-      select coalesce(array_agg(f.memory_id), '{}'), coalesce(array_agg(f.score), '{}'),
-             (select pgrecall_internal._similarity(1 - max(n.distance), low, high)
-              from   nearest n
-              having count(*) >= fetched)
-      into   memory_ids, scores, horizon
+      -- The usual search: a static statement, planned once a session. One scan reads all types.
+      select array_agg(n.memory_id),
+             array_agg(pgrecall_internal._similarity(1 - n.distance, low, high)),
+             bool_or(n.kind = 'question')
+      into   memory_ids, scores, are_questions
       from (
-        select n.memory_id, pgrecall_internal._similarity(1 - min(n.distance), low, high) as score
-        from   nearest n
-        group  by n.memory_id
-        having pgrecall_internal._similarity(1 - min(n.distance), low, high) >= floor
-        order  by 2 desc, 1 desc
-      ) as f;
+        select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
+        from   pgrecall.embedding e
+        where  e.bank_id = bank.bank_id and e.fact_type = any (request.fact_types)
+          and  e.model = searched
+        order  by 3, 1 desc
+        limit  fetched
+      ) as n;
+      horizon := scores[fetched];
+      if are_questions or scores[cardinality(scores)] < floor then
+        select array_agg(u.id order by u.score desc, u.id desc),
+               array_agg(u.score order by u.score desc, u.id desc)
+        into   memory_ids, scores
+        from (
+          select x.id, max(x.score) as score
+          from   unnest(memory_ids, scores) as x(id, score)
+          group  by x.id
+          having max(x.score) >= floor
+        ) as u;
+      end if;
+      memory_ids := coalesce(memory_ids, '{}');
+      scores := coalesce(scores, '{}');
       short_types := '{}';
     else
       execute format(
@@ -7758,26 +7807,14 @@ begin
         order  by 2 desc, 1 desc
       ) as f;
     end if;
-    if filter is null then
-      -- The first depth memories are looked up first, which is nearly always enough.
-      foreach looked_up in array array[depth, cardinality(memory_ids)] loop
-        visible := array(
-          select m.memory_id from pgrecall.memory m
-          where  m.bank_id = bank.bank_id and m.memory_id = any (memory_ids[1:looked_up])
-            and  m.valid_from <= request.as_of
-            and  (m.valid_to is null or m.valid_to > request.as_of)
-        );
-        exit when cardinality(visible) = least(looked_up, cardinality(memory_ids));
-      end loop;
-      if cardinality(visible) < least(depth, cardinality(memory_ids))
-         or looked_up > depth
-      then
-        select coalesce(array_agg(u.id order by u.n), '{}'),
-               coalesce(array_agg(u.score order by u.n), '{}')
-        into   memory_ids, scores
-        from   unnest(memory_ids, scores) with ordinality as u(id, score, n)
-        where  u.id = any (visible);
-      end if;
+    if filter is null
+       and not pgrecall_internal._are_visible(request, memory_ids[1:depth])
+    then
+      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+             coalesce(array_agg(scores[p.place] order by p.n), '{}')
+      into   memory_ids, scores
+      from   unnest(pgrecall_internal._visible_places(request, memory_ids, depth))
+               with ordinality as p(place, n);
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
@@ -8420,31 +8457,25 @@ begin
            and request.filter is null and not has_phrase
         then
           -- The usual search of a bank that is not large: a static statement, planned once a
-          -- session.
+          -- session. One scan reads all types.
           select array_agg(t.id order by t.score desc, t.id desc),
                  array_agg(t.score order by t.score desc, t.id desc),
                  array_agg(t.id) filter (
                    where terms.is_shared or t.id > coalesce(terms.watermark, 0))
           into   ids, scores, doubtful
           from (
-            select n.id, n.score
-            from   unnest(request.fact_types) as f(fact_type)
-            cross  join lateral (
-              select m.memory_id as id, -(m.lexical_weights <#> weights) as score
-              from   pgrecall.memory m
-              where  m.bank_id collate "C" = bank.bank_id
-                and  m.fact_type is not distinct from f.fact_type
-                and  m.valid_from <= request.as_of
-                and  (m.valid_to is null or m.valid_to > request.as_of)
-                and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
-                     && array(
-                       -- The same as _scoped_keys(), which would be called for each type.
-                       select hashint8extended(
-                                d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
-                       from   unnest(chosen.singles) as d)
-              order  by 2 desc, 1 desc
-              limit  depth
-            ) as n
+            select m.memory_id as id, -(m.lexical_weights <#> weights) as score
+            from   pgrecall.memory m
+            where  m.bank_id collate "C" = bank.bank_id
+              and  array_position(request.fact_types, m.fact_type) is not null
+              and  m.valid_from <= request.as_of
+              and  (m.valid_to is null or m.valid_to > request.as_of)
+              and  pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
+                   && array(
+                     -- The same as _scoped_keys(), which would be called for each type.
+                     select hashint8extended(
+                              d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
+                     from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
             order  by 2 desc, 1 desc
             limit  depth
           ) as t
@@ -9695,9 +9726,6 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
-  -- 1 for one hit, 1 / n for n alike.
-  sure       double precision := coalesce(
-    (select sum(m ^ 2) / nullif(sum(m) ^ 2, 0) from unnest(hit_masses) as m), 1);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -9754,37 +9782,73 @@ begin
                as u(id, is_entity, is_caused, unasked, mass, way)
       where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
     ),
+    -- The sum of the weights is computed for each node: over all sorted edges, the step took a
+    -- tenth longer.
     edge as (
+      -- Of facts. A fact keeps a share: one with a single edge passes on half.
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,
-             x.is_entity, x.label, x.memory_id, x.is_asked, x.weight,
-             -- A fact keeps a share: one with a single edge passes on half. The sum is computed for
-             -- each node: over all sorted edges, the step took a tenth longer.
-             x.total + (not n.is_entity)::integer as total
+             x.is_entity, x.label, null::bigint as memory_id, x.is_asked, x.weight,
+             x.total + 1 as total
       from   node n
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
-        (select m.memory_id, false, null, null::bigint, false, false, 1::double precision
+        (select m.entity_id, true, null, false, false, 1::double precision
          from   pgrecall.mention m
-         where  n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.entity_id = n.id
-         limit  n.most)
-        union all
-        (select m.entity_id, true, null, null, false, false, 1
-         from   pgrecall.mention m
-         where  not n.is_entity and n.unasked < steps
-           and  m.bank_id = bank and m.memory_id = n.id
+         where  n.unasked < steps and m.bank_id = bank and m.memory_id = n.id
          limit  100)
         union all
-        select r.id, true, r.label, r.memory_id, false, false, r.confidence
+        select l.id, false, l.label,
+               coalesce(l.label = '*' || asked.causes, false), l.label is not null,
+               l.weight * case when l.label is null then 3
+                               when l.label = '*' || asked.causes then 100
+                               when asked.causes is not null then 3
+                               else 10 * coalesce((
+                                 -- 1 for one hit, 1 / n for n alike.
+                                 select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
+                                 from   unnest(hit_masses) as m), 1) end
+        from (
+          (select o.to_id as id, o.weight,
+                  case o.kind when 'temporal' then null when 'caused_by' then '*cause'
+                              else '*effect' end as label
+           from   pgrecall.link o
+           where  o.bank_id = bank and o.from_id = n.id
+           limit  100)
+          union all
+          (select i.from_id, i.weight,
+                  case i.kind when 'temporal' then null when 'caused_by' then '*effect'
+                              else '*cause' end
+           from   pgrecall.link i
+           where  i.bank_id = bank and i.to_id = n.id
+           limit  100)
+        ) as l
+        where  l.label is not null or n.unasked < steps
+        union all
+        -- A root has nothing behind it: the mass that arrives there stays.
+        select n.id, false, 'stay', true, true, 10
+        where  asked.is_root and n.is_caused
+      ) as y(id, is_entity, label, is_caused, is_asked, weight)) as x
+      where  not n.is_entity
+      union all
+      -- Of entities.
+      select n.is_caused, n.unasked, n.mass, n.way, x.id, x.is_entity, x.label, x.memory_id, false,
+             x.weight, x.total
+      from   node n
+      cross  join lateral (select y.*, sum(y.weight) over () as total from (
+        (select m.memory_id, false, null, null::bigint, 1::double precision
+         from   pgrecall.mention m
+         where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
+         limit  n.most)
+        union all
+        select r.id, true, r.label, r.memory_id, r.confidence
         from (
           (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from
            from   pgrecall.relation o
-           where  n.is_entity and o.bank_id = bank and o.from_id between n.id and n.id
+           where  o.bank_id = bank and o.from_id between n.id and n.id
            order  by o.from_id desc, o.relation_id desc
            limit  n.most)
           union all
           (select i.from_id, '<' || i.kind, i.memory_id, i.confidence, i.valid_from
            from   pgrecall.relation i
-           where  n.is_entity and i.bank_id = bank and i.to_id between n.id and n.id
+           where  i.bank_id = bank and i.to_id between n.id and n.id
            order  by i.to_id desc, i.relation_id desc
            limit  n.most)
         ) as r
@@ -9794,32 +9858,8 @@ begin
           limit  1
         ) as known
         where  r.valid_from is null or r.valid_from <= request.as_of
-        union all
-        select l.id, false, l.label, null,
-               coalesce(l.label = '*' || asked.causes, false), l.label is not null,
-               l.weight * case when l.label is null then 3 when asked.causes is null then 10 * sure
-                               when l.label = '*' || asked.causes then 100 else 3 end
-        from (
-          (select o.to_id as id, o.weight,
-                  case o.kind when 'temporal' then null when 'caused_by' then '*cause'
-                              else '*effect' end as label
-           from   pgrecall.link o
-           where  not n.is_entity and o.bank_id = bank and o.from_id = n.id
-           limit  100)
-          union all
-          (select i.from_id, i.weight,
-                  case i.kind when 'temporal' then null when 'caused_by' then '*effect'
-                              else '*cause' end
-           from   pgrecall.link i
-           where  not n.is_entity and i.bank_id = bank and i.to_id = n.id
-           limit  100)
-        ) as l
-        where  l.label is not null or n.unasked < steps
-        union all
-        -- A root has nothing behind it: the mass that arrives there stays.
-        select n.id, false, 'stay', null, true, true, 10
-        where  asked.is_root and not n.is_entity and n.is_caused
-      ) as y(id, is_entity, label, memory_id, is_caused, is_asked, weight)) as x
+      ) as y(id, is_entity, label, memory_id, weight)) as x
+      where  n.is_entity
     )
     select array_agg(t.id), array_agg(t.is_entity), array_agg(t.is_caused),
            array_agg(t.unasked), array_agg(t.mass), array_agg(t.way),
@@ -9895,22 +9935,23 @@ comment on function pgrecall_internal._activated is
 -- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
 -- because the arm then adds little to the arms before it.
 create or replace function pgrecall_internal._hit_masses(
-  request pgrecall_internal.request, hits pgrecall.arm_hit[], weights jsonb,
+  request pgrecall_internal.request, hits pgrecall.arm_hit[],
+  arms pgrecall_internal.arm_found[], total double precision,
   out memory_ids bigint[], out masses double precision[])
 language plpgsql immutable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  boost double precision := (request.options ->> 'named_boost')::double precision;
-  k     integer := (request.options ->> 'rrf_k')::integer;
+  boost   double precision := (request.options ->> 'named_boost')::double precision;
+  k       integer := (request.options ->> 'rrf_k')::integer;
+  weights jsonb := pgrecall_internal._doubted_weights(
+    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
 begin
   with arm as (
-    select h.arm, max(h.score) as best,
-           coalesce((weights ->> h.arm)::double precision, 1) as weight
-    from   unnest(hits) as h
-    join   pgrecall.arms() as a on a.arm = h.arm and a.finds = 'memory'
-    group  by h.arm
+    select f.arm, f.best, coalesce((weights ->> f.arm)::double precision, 1) as weight
+    from   unnest(arms) as f
+    where  f.finds = 'memory' and f.best > 0
   ),
   fused as (
     select h.memory_id,
@@ -9918,7 +9959,7 @@ begin
                * (1 + boost * coalesce(h.named, 0)) / (k + h.rank)) as score
     from   unnest(hits) as h
     join   arm a on a.arm = h.arm
-    where  a.best > 0 and h.score > 0 and a.weight > 0
+    where  h.score > 0 and a.weight > 0
     group  by h.memory_id
   ),
   best as (
@@ -9928,23 +9969,20 @@ begin
     limit  50
   )
   select array_agg(s.memory_id order by s.share desc, s.memory_id desc),
-         array_agg(s.share / s.total order by s.share desc, s.memory_id desc)
+         array_agg(total * (s.share / s.shares) order by s.share desc, s.memory_id desc)
   into   memory_ids, masses
-  from   (select b.memory_id, b.share, sum(b.share) over () as total from best b) as s;
+  from   (select b.memory_id, b.share, sum(b.share) over () as shares from best b) as s;
 end;
 $$;
 comment on function pgrecall_internal._hit_masses is
-'The 50 best hits with the mass that each starts with, 1 in total: the fifth power of the share of '
-'the best score, by score-weighted RRF.';
+'The 50 best hits with the mass that each starts with, by the fifth power of its share of the best '
+'score, by score-weighted RRF. total: the sum of the masses.';
 
 create or replace function pgrecall_internal._entity_masses(
   request pgrecall_internal.request,
   out entity_ids bigint[], out masses double precision[], out sure double precision)
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -9956,11 +9994,10 @@ begin
   from (
     select q.entity_id, q.confidence / n.facts as mass,
            sum(q.confidence / n.facts) over () as total,
-           greatest(m.count, 1)::double precision / n.facts as sure
+           greatest(q.mentions, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
-    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
     cross  join lateral (
-      select greatest(1, m.count, min(t.count)) as facts
+      select greatest(1, q.mentions, min(t.count)) as facts
       from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
       join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
                as t(dimension, count)
@@ -9978,29 +10015,30 @@ comment on function pgrecall_internal._entity_masses is
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
-  out memory_ids bigint[], out scores double precision[], out vias jsonb[])
+  out memory_ids bigint[], out scores double precision[], out paths text[])
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
   named_share constant double precision := 0.4;
-  seed   record := pgrecall_internal._hit_masses(
-    request, hits, pgrecall_internal._lowered_weights(
-      request.options -> 'weights', hits, (request.options ->> 'doubt')::double precision));
   entity record := pgrecall_internal._entity_masses(request);
   share  double precision := case when entity.entity_ids is null then 1
-                                  when seed.memory_ids is null then 0
                                   else 1 - named_share * entity.sure end;
+  seed   record := pgrecall_internal._hit_masses(
+    request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
-  places integer[];
+  depth  integer;
 begin
+  if seed.memory_ids is null then
+    share := 0;
+  end if;
+  for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
+    entity.masses[n] := (1 - share) * entity.masses[n];
+  end loop;
   found := pgrecall_internal._activated(
-    request,
-    coalesce(seed.memory_ids, '{}'),
-    array(select share * m from unnest(seed.masses) with ordinality as u(m, n) order by n),
-    coalesce(entity.entity_ids, '{}'),
-    array(select (1 - share) * m from unnest(entity.masses) with ordinality as u(m, n) order by n),
+    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
+    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
   if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
@@ -10026,22 +10064,25 @@ begin
     ) as t;
   end if;
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
-  places := pgrecall_internal._visible_places(
-    request, found.memory_ids,
-    case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end);
-  -- A join, because finding an element of an array of texts reads those before it.
-  select coalesce(array_agg(f.id order by f.n), '{}'),
-         coalesce(array_agg(f.score order by f.n), '{}'),
-         coalesce(array_agg(case when f.path like E'%\x1f%' then to_jsonb(f.path) end
-                            order by f.n), '{}')
-  into   memory_ids, scores, vias
-  from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
-           as f(id, score, path, n)
-  join   unnest(places) as p on p = f.n;
+  depth := case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end;
+  memory_ids := found.memory_ids[:depth];
+  scores := found.scores[:depth];
+  paths := found.paths[:depth];
+  if not pgrecall_internal._are_visible(request, memory_ids) then
+    -- A join, because finding an element of an array of texts reads those before it.
+    select array_agg(f.id order by f.n), array_agg(f.score order by f.n),
+           array_agg(f.path order by f.n)
+    into   memory_ids, scores, paths
+    from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+             as f(id, score, path, n)
+    join   unnest(pgrecall_internal._visible_places(request, found.memory_ids, depth)) as p
+      on   p = f.n;
+  end if;
+  memory_ids := coalesce(memory_ids, '{}');
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of the graph arm, best first. vias: the path to each, as _activated() writes it.';
+'Hits of the graph arm, best first. paths: the path to each, as _activated() writes it.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -10075,6 +10116,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  search record;
 begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
@@ -10085,17 +10127,18 @@ begin
     result.is_run := true;
     result.reason := 'entities and links may lead on from what the arms before find';
   else
-    select true, s.memory_ids, s.scores, s.vias
-    into   result.is_run, result.memory_ids, result.scores, result.vias
-    from   pgrecall_internal._graph_search(
-             request,
-             -- Alone, without the arms before it, the graph arm asks two itself.
-             case when before = '{}' and request.arms is not null
-                  then pgrecall_internal._named_hits(
-                    request,
-                    (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
-                    || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits)
-                  else before end) as s;
+    if before = '{}' and request.arms is not null then
+      -- Alone, without the arms before it, the graph arm asks two itself.
+      before := pgrecall_internal._named_hits(
+        request,
+        (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
+        || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
+    end if;
+    search := pgrecall_internal._graph_search(request, before);
+    result.is_run := true;
+    result.memory_ids := search.memory_ids;
+    result.scores := search.scores;
+    result.paths := search.paths;
     if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then
@@ -13474,7 +13517,7 @@ begin
   ) as e(place, embedding)
   where  e.embedding is not null
   limit  1;
-  perform pgrecall_internal._check_embedding(bank, 'facts', null, model);
+  perform pgrecall_internal._checked_embedding(bank, 'facts', null, model);
   if first_json is null then
     return bank;
   end if;
@@ -15434,18 +15477,15 @@ comment on function pgrecall.update_memory is
 --
 -- Every fused row has the contribution of each arm. The contributions add up to the score.
 create or replace function pgrecall_internal._fuse(
-  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text,
-  named_boost double precision default 0, kept integer default null)
+  hits pgrecall.arm_hit[], arms pgrecall_internal.arm_found[], weights jsonb, k integer,
+  fusion text, named_boost double precision default 0, kept integer default null)
 returns setof pgrecall.fused
 language sql immutable parallel safe
 begin atomic
   with arm as materialized (
-    select h.arm, coalesce((weights ->> h.arm)::double precision, 1) as weight, h.worst, h.best,
-           greatest(h.best, r.certain_at) as certain
-    from   (select x.arm, min(x.score) as worst, max(x.score) as best
-            from   unnest(hits) as x
-            group  by x.arm) as h
-    left   join pgrecall.arms() as r on r.arm = h.arm
+    select f.arm, coalesce((weights ->> f.arm)::double precision, 1) as weight, f.worst, f.best,
+           greatest(f.best, f.certain_at) as certain
+    from   unnest(arms) as f
   ),
   contributed as materialized (
     select h.arm, h.memory_id, h.rank, h.score, h.via,
@@ -15529,7 +15569,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'rrf');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
+           'rrf');
 end;
 $$;
 comment on function pgrecall.rrf is
@@ -15548,7 +15590,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, k);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, k, 'score_rrf');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
+           'score_rrf');
 end;
 $$;
 comment on function pgrecall.score_rrf is
@@ -15566,7 +15610,9 @@ begin
   perform pgrecall_internal._check_fusion(weights, 1);
   return query
   select *
-  from   pgrecall_internal._fuse(pgrecall_internal._checked_hits(hits), weights, 1, 'linear');
+  from   pgrecall_internal._fuse(
+           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, 1,
+           'linear');
 end;
 $$;
 comment on function pgrecall.linear is
@@ -15604,8 +15650,9 @@ declare
   unusable text;
   named    text[] := '{fusion,rrf_k,weights,gates,named_boost,doubt}';
   given    jsonb;
+  arms     pgrecall_internal.arm_found[];
 begin
-  perform pgrecall_internal._check_options(coalesce(options, '{}'));
+  perform pgrecall_internal._checked_options(coalesce(options, '{}'));
   select k into unusable from jsonb_object_keys(options) as k where k <> all (named);
   if found then
     raise exception using
@@ -15621,12 +15668,13 @@ begin
     select h from unnest(pgrecall_internal._checked_hits(hits)) as h
     where  (given -> 'weights' ->> h.arm)::double precision > 0
   );
+  arms := pgrecall_internal._arms_found(hits);
   return query
   select *
   from   pgrecall_internal._fuse(
-           pgrecall_internal._ungated(hits, given -> 'gates'),
-           pgrecall_internal._lowered_weights(
-             given -> 'weights', hits, (given ->> 'doubt')::double precision),
+           pgrecall_internal._ungated(hits, given -> 'gates'), arms,
+           pgrecall_internal._doubted_weights(
+             given -> 'weights', arms, (given ->> 'doubt')::double precision),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;
@@ -16204,20 +16252,18 @@ comment on function pgrecall_internal._arm_result is
 
 create or replace function pgrecall_internal._run(
   request pgrecall_internal.request, is_planned boolean,
-  out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[])
+  out hits pgrecall.arm_hit[], out reports pgrecall.arm_report[],
+  out arms pgrecall_internal.arm_found[])
 language plpgsql stable parallel unsafe
 set search_path from current
 set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_explained boolean := (request.options ->> 'explain')::boolean and not is_planned;
-  arm     text;
-  reason  text;
-  note    text;
+  arm     record;
   -- The named entities of hits are looked up once before the first arm that needs them, then arm by
   -- arm.
   is_naming boolean := request.named <> '{}';
-  has_named boolean;
   are_named boolean;
   known   text := case
     when request.embedding is not null
@@ -16244,20 +16290,24 @@ begin
   loop
     hits := '{}';
     reports := '{}';
+    arms := '{}';
     are_named := false;
-    for arm, reason, note, has_named in
-      select a.arm, pgrecall_internal._skip_reason(request, a, known),
-             case when 'embedding' = any (a.needs) then known end, 'names' = any (a.needs)
+    for arm in
+      select a.arm as name, a.finds, a.certain_at, 'names' = any (a.needs) as has_named,
+             a.needs = '{names}' as is_graph,
+             pgrecall_internal._skip_reason(request, a, known) as reason,
+             case when 'embedding' = any (a.needs) then known end as note
       from   pgrecall.arms() as a
       order  by a.place
     loop
       began := clock_timestamp();
       found := '{}';
       report := null;
-      report.arm := arm;
+      report.arm := arm.name;
       report.status := 'skipped';
       report.reason := coalesce(
-        reason, case when began >= due then 'the arms before it took longer than arm_timeout' end);
+        arm.reason,
+        case when began >= due then 'the arms before it took longer than arm_timeout' end);
       if report.reason is null then
         if is_explained then
           scans := pgrecall_internal._index_scans();
@@ -16265,11 +16315,14 @@ begin
         -- A broken arm must not take the others with it. Invalid input is reported to the caller; a
         -- transaction failure (class 40, also a conflict on a standby) is the caller's to retry.
         begin
-          if is_naming and has_named and not are_named then
+          if is_naming and arm.has_named and not are_named then
             hits := pgrecall_internal._named_hits(request, hits);
             are_named := true;
           end if;
-          result := pgrecall_internal._arm_result(arm, request, hits, is_planned);
+          if arm.is_graph and arms <> '{}' then
+            request.found := arms;
+          end if;
+          result := pgrecall_internal._arm_result(arm.name, request, hits, is_planned);
           if not result.is_run then
             report.reason := result.reason;
           elsif is_planned then
@@ -16277,10 +16330,14 @@ begin
             report.reason := case when request.arms is null then result.reason else 'asked for' end;
           else
             report.status := 'ran';
-            report.reason := nullif(concat_ws('; ', request.note, result.reason, note), '');
+            report.reason := nullif(concat_ws('; ', request.note, result.reason, arm.note), '');
             report.hint := result.hint;
             if result.memory_ids <> '{}' then
-              found := array(select h from pgrecall_internal._arm_hits(arm, result) as h);
+              found := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
+              arms := arms || (
+                arm.name, arm.finds, arm.is_graph, arm.certain_at, result.scores[1],
+                result.scores[cardinality(result.scores)],
+                coalesce(result.scores[11], 0), result.background)::pgrecall_internal.arm_found;
             end if;
             if are_named then
               found := pgrecall_internal._named_hits(request, found);
@@ -16292,10 +16349,10 @@ begin
           end if;
           report.status := 'failed';
           report.reason := sqlerrm;
-          report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm);
+          report.hint := format('Run pgrecall.%s_arm() alone to see the error.', arm.name);
           raise warning using
             errcode = '01RC1',
-            message = format('the %s arm failed and was left out: %s', arm, sqlerrm),
+            message = format('the %s arm failed and was left out: %s', arm.name, sqlerrm),
             hint    = report.hint;
         end;
         if is_explained then
@@ -16304,7 +16361,7 @@ begin
           where  i.value is distinct from scans -> i.key;
         end if;
       end if;
-      if note is not null and (request.options ->> 'known_words')::double precision <= 0.35 then
+      if arm.note is not null and (request.options ->> 'known_words')::double precision <= 0.35 then
         report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
@@ -16312,7 +16369,9 @@ begin
         report.best_score := (found[1]).score;
         report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
       end if;
-      hits := hits || found;
+      if cardinality(found) > 0 then
+        hits := hits || found;
+      end if;
       reports := reports || report;
     end loop;
     if is_naming and not are_named then
@@ -16336,11 +16395,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns their hits and a report of each. Hinted types narrow the search, '
-'unless too little is found. An arm that fails is left out with warning 01RC1; an arm that would '
-'begin after arm_timeout is left out with a reason. is_planned: only reports what would run. It is '
-'longer than 100 lines because one step of its loop is one arm: a function of its own for that '
-'step would be entered eight times.';
+'Runs the arms in order; returns their hits, a report of each, and the arms that found something. '
+'Hinted types narrow the search, unless too little is found. An arm that fails is left out with '
+'warning 01RC1; an arm that would begin after arm_timeout is left out with a reason. is_planned: '
+'only reports what would run. It is longer than 100 lines because one step of its loop is one arm: '
+'a function of its own for that step would be entered eight times.';
 
 -- recall/trust.sql
 -- Trust in sources: it lowers scores, and limits how many rows of one source come before all
@@ -16736,6 +16795,7 @@ declare
   arranged      record;
   answer        pgrecall.recalled[];
   is_doubtful   boolean;
+  has_path      boolean;
 begin
   if options -> 'gates' <> '{}' then
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
@@ -16743,7 +16803,8 @@ begin
   -- Ties at the last rank are kept until recency breaks them.
   select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
   into   ids, scores, shares
-  from   pgrecall_internal._fuse(hits, weights, rrf_k, fusion, named_boost, kept) as f
+  from   pgrecall_internal._fuse(
+           hits, request.found, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
      or  pgrecall_internal._relevance(f.arms, idf_sum, is_embedded) >= min_relevance;
   if not is_trusting and ids is not null then
@@ -16771,8 +16832,9 @@ begin
 
   select coalesce(array_agg(a.hit order by a.rank), '{}'),
          bool_or((a.hit).fact_key is not null) or (request.bank).single_relations <> '{}'
-         or (request.bank).replace in ('relation', 'both')
-  into   answer, is_doubtful
+         or (request.bank).replace in ('relation', 'both'),
+         bool_or((a.hit).via is not null)
+  into   answer, is_doubtful, has_path
   from (
     select s.rank, (
              s.rank, s.memory_id, s.kind, s.fact_type, s.text, s.context, s.fact_key, s.source_id,
@@ -16816,13 +16878,15 @@ begin
     ) as s
   ) as a;
   -- Facts conflict if they share a key, or a relation of which the bank allows only one.
-  return case when is_doubtful then pgrecall_internal._with_conflicts(request, answer)
-              else answer end;
+  if is_doubtful then
+    answer := pgrecall_internal._with_conflicts(request, answer);
+  end if;
+  return case when has_path then pgrecall_internal._told_paths(request, answer) else answer end;
 end;
 $$;
 comment on function pgrecall_internal._answer is
 'The rows of an answer from the hits of the arms: fused, filtered by relevance, and ordered. The '
-'weights in the request are those that _lowered_weights() returned.';
+'weights in the request are those that _doubted_weights() returned.';
 
 create or replace function pgrecall_internal._with_tokens(
   request pgrecall_internal.request, hits pgrecall.recalled[])
@@ -16970,16 +17034,14 @@ begin
   run := pgrecall_internal._run(request, not is_run);
   arms := run.reports;
   if is_run then
-    weights := pgrecall_internal._lowered_weights(
-      request.options -> 'weights', run.hits, (request.options ->> 'doubt')::double precision);
+    request.found := run.arms;
+    weights := pgrecall_internal._doubted_weights(
+      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
       request.options := jsonb_set(request.options, '{weights}', weights);
     end if;
     hits := pgrecall_internal._answer(request, run.hits);
-    if exists (select from unnest(hits) as h where h.via is not null) then
-      hits := pgrecall_internal._told_paths(request, hits);
-    end if;
     if (request.options ->> 'with_tokens')::boolean then
       hits := pgrecall_internal._with_tokens(request, hits);
     end if;
@@ -17398,14 +17460,14 @@ declare
   place   integer;
   likely  double precision;
 begin
-  options := jsonb_set(options, '{weights}', pgrecall_internal._lowered_weights(
-    options -> 'weights', hits, (options ->> 'doubt')::double precision));
+  options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
+    options -> 'weights', request.found, (options ->> 'doubt')::double precision));
   select f.* into fused
   from (
     select u.*, count(*) over () as others
     from   pgrecall_internal._fuse(
-             pgrecall_internal._ungated(hits, options -> 'gates'), options -> 'weights',
-             (options ->> 'rrf_k')::integer, options ->> 'fusion',
+             pgrecall_internal._ungated(hits, options -> 'gates'), request.found,
+             options -> 'weights', (options ->> 'rrf_k')::integer, options ->> 'fusion',
              (options ->> 'named_boost')::double precision) as u
   ) as f
   where  f.memory_id = _answer_steps.memory_id;
@@ -17477,6 +17539,7 @@ begin
   end if;
   run := pgrecall_internal._run(request, false);
   hits := run.hits;
+  request.found := run.arms;
   reason := case
     when kind = 'memory' then pgrecall_internal._invisible_reason(request, memory)
     when request.filter is not null then 'a filter is about memories, and it is a message'
@@ -18541,7 +18604,7 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value', message = problem, hint = hint;
   end if;
-  perform pgrecall_internal._check_embedding(bank, 'calibration', null, model);
+  perform pgrecall_internal._checked_embedding(bank, 'calibration', null, model);
   perform pgrecall_internal._check_by_arm(
     'weight', coalesce(nullif(calibration -> 'weights', 'null'), '{}'), 0, 1000000);
   return jsonb_strip_nulls(jsonb_build_object(

@@ -6,10 +6,11 @@ language sql immutable parallel safe rows 100
 begin atomic
   -- Called in a from clause, so that it is inlined. Equal scores share a rank, because the order of
   -- storing is no evidence.
-  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real, u.via,
-         (result).background
-  from   unnest((result).memory_ids, (result).scores, (result).vias)
-           with ordinality as u(id, score, via, n)
+  select arm, u.id, (rank() over (order by u.score desc))::integer, u.score, null::real,
+         -- A path of one element is the hit itself.
+         case when u.path like E'%\x1f%' then to_jsonb(u.path) end, (result).background
+  from   unnest((result).memory_ids, (result).scores, (result).paths)
+           with ordinality as u(id, score, path, n)
   order  by u.n;
 end;
 comment on function pgrecall_internal._arm_hits is 'The hits of an arm with their ranks.';
@@ -73,11 +74,10 @@ begin
     ),
     entity as materialized (
       -- The graph leads on from a rare name. From a common one its mass spreads too thin.
-      select q.entity_id, m.count,
+      select q.entity_id, q.mentions as count,
              q.confidence * (1 - pgrecall_internal._rarity(
-               m.count, coalesce((request.memory_terms).documents, 1))) as confidence
+               q.mentions, coalesce((request.memory_terms).documents, 1))) as confidence
       from   unnest(request.named) as q
-      cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
     ),
     named as materialized (
       select m.memory_id, max(e.confidence)::real as confidence

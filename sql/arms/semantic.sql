@@ -1,8 +1,8 @@
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
--- Every fact type is queried in a branch of its own. A bank is searched exactly, through the btree
--- on bank, type and model, until there is a partial HNSW index, as index_plan() proposes it, for a
--- bank and a fact type; then that index is used where it is cheaper. More candidates are read than
+-- A bank is searched exactly, by one scan of the btree on bank, type and model, until there is a
+-- partial HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is
+-- used where it is cheaper, each type in a branch of its own. More candidates are read than
 -- needed, because ended memories, and several questions of one memory, take places: a fifth more by
 -- index, where each one costs, twice as many exactly, by signs or leading elements five times, 100
 -- at least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
@@ -97,7 +97,6 @@ declare
   found_types text[];
   horizon     double precision;
   are_questions boolean;
-  places      integer[];
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -256,16 +255,14 @@ begin
         order  by 2 desc, 1 desc
       ) as f;
     end if;
-    if filter is null then
-      places := pgrecall_internal._visible_places(request, memory_ids, depth);
-      if places[cardinality(places)] > cardinality(places)
-         or cardinality(places) < least(depth, cardinality(memory_ids))
-      then
-        select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
-               coalesce(array_agg(scores[p.place] order by p.n), '{}')
-        into   memory_ids, scores
-        from   unnest(places) with ordinality as p(place, n);
-      end if;
+    if filter is null
+       and not pgrecall_internal._are_visible(request, memory_ids[1:depth])
+    then
+      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+             coalesce(array_agg(scores[p.place] order by p.n), '{}')
+      into   memory_ids, scores
+      from   unnest(pgrecall_internal._visible_places(request, memory_ids, depth))
+               with ordinality as p(place, n);
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];

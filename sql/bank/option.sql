@@ -359,7 +359,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._checked_option is
-'The value of an option. Raises 22023, or RC009 for an unknown arm, unless it is not null and fits.';
+'The value, not null, of an option. Raises 22023, or RC009 for an unknown arm, unless it fits.';
 
 create or replace function pgrecall_internal._checked_options(options jsonb)
 returns jsonb

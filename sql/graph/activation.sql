@@ -124,8 +124,8 @@ begin
                as u(id, is_entity, is_caused, unasked, mass, way)
       where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
     ),
-    -- The sum of the weights is computed for each node: over all sorted edges, the step took a tenth
-    -- longer.
+    -- The sum of the weights is computed for each node: over all sorted edges, the step took a
+    -- tenth longer.
     edge as (
       -- Of facts. A fact keeps a share: one with a single edge passes on half.
       select n.is_caused or x.is_caused as is_caused, n.unasked, n.mass, n.way, x.id,

@@ -59,9 +59,6 @@ create or replace function pgrecall_internal._entity_masses(
   out entity_ids bigint[], out masses double precision[], out sure double precision)
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -73,11 +70,10 @@ begin
   from (
     select q.entity_id, q.confidence / n.facts as mass,
            sum(q.confidence / n.facts) over () as total,
-           greatest(m.count, 1)::double precision / n.facts as sure
+           greatest(q.mentions, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
-    cross  join lateral pgrecall_internal._mentions((request.bank).bank_id, q.entity_id) as m
     cross  join lateral (
-      select greatest(1, m.count, min(t.count)) as facts
+      select greatest(1, q.mentions, min(t.count)) as facts
       from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
       join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
                as t(dimension, count)
@@ -95,7 +91,7 @@ comment on function pgrecall_internal._entity_masses is
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
-  out memory_ids bigint[], out scores double precision[], out vias jsonb[])
+  out memory_ids bigint[], out scores double precision[], out paths text[])
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -108,7 +104,7 @@ declare
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
-  places integer[];
+  depth  integer;
 begin
   if seed.memory_ids is null then
     share := 0;
@@ -144,22 +140,25 @@ begin
     ) as t;
   end if;
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
-  places := pgrecall_internal._visible_places(
-    request, found.memory_ids,
-    case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end);
-  -- A join, because finding an element of an array of texts reads those before it.
-  select coalesce(array_agg(f.id order by f.n), '{}'),
-         coalesce(array_agg(f.score order by f.n), '{}'),
-         coalesce(array_agg(case when f.path like E'%\x1f%' then to_jsonb(f.path) end
-                            order by f.n), '{}')
-  into   memory_ids, scores, vias
-  from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
-           as f(id, score, path, n)
-  join   unnest(places) as p on p = f.n;
+  depth := case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end;
+  memory_ids := found.memory_ids[:depth];
+  scores := found.scores[:depth];
+  paths := found.paths[:depth];
+  if not pgrecall_internal._are_visible(request, memory_ids) then
+    -- A join, because finding an element of an array of texts reads those before it.
+    select array_agg(f.id order by f.n), array_agg(f.score order by f.n),
+           array_agg(f.path order by f.n)
+    into   memory_ids, scores, paths
+    from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+             as f(id, score, path, n)
+    join   unnest(pgrecall_internal._visible_places(request, found.memory_ids, depth)) as p
+      on   p = f.n;
+  end if;
+  memory_ids := coalesce(memory_ids, '{}');
 end;
 $$;
 comment on function pgrecall_internal._graph_search is
-'Hits of the graph arm, best first. vias: the path to each, as _activated() writes it.';
+'Hits of the graph arm, best first. paths: the path to each, as _activated() writes it.';
 
 create or replace function pgrecall_internal._has_edge(bank text)
 returns boolean
@@ -215,7 +214,7 @@ begin
     result.is_run := true;
     result.memory_ids := search.memory_ids;
     result.scores := search.scores;
-    result.vias := search.vias;
+    result.paths := search.paths;
     if result.memory_ids = '{}' and request.arms is null
        and request.options ->> 'budget' <> 'high'
     then

@@ -136,7 +136,8 @@ begin
       report.arm := arm.name;
       report.status := 'skipped';
       report.reason := coalesce(
-        arm.reason, case when began >= due then 'the arms before it took longer than arm_timeout' end);
+        arm.reason,
+        case when began >= due then 'the arms before it took longer than arm_timeout' end);
       if report.reason is null then
         if is_explained then
           scans := pgrecall_internal._index_scans();
@@ -198,7 +199,9 @@ begin
         report.best_score := (found[1]).score;
         report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
       end if;
-      hits := hits || found;
+      if cardinality(found) > 0 then
+        hits := hits || found;
+      end if;
       reports := reports || report;
     end loop;
     if is_naming and not are_named then
@@ -222,8 +225,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._run is
-'Runs the arms in order; returns their hits, a report of each, and the arms that found something. Hinted types narrow the search, '
-'unless too little is found. An arm that fails is left out with warning 01RC1; an arm that would '
-'begin after arm_timeout is left out with a reason. is_planned: only reports what would run. It is '
-'longer than 100 lines because one step of its loop is one arm: a function of its own for that '
-'step would be entered eight times.';
+'Runs the arms in order; returns their hits, a report of each, and the arms that found something. '
+'Hinted types narrow the search, unless too little is found. An arm that fails is left out with '
+'warning 01RC1; an arm that would begin after arm_timeout is left out with a reason. is_planned: '
+'only reports what would run. It is longer than 100 lines because one step of its loop is one arm: '
+'a function of its own for that step would be entered eight times.';

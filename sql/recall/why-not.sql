@@ -156,8 +156,8 @@ begin
   from (
     select u.*, count(*) over () as others
     from   pgrecall_internal._fuse(
-             pgrecall_internal._ungated(hits, options -> 'gates'), request.found, options -> 'weights',
-             (options ->> 'rrf_k')::integer, options ->> 'fusion',
+             pgrecall_internal._ungated(hits, options -> 'gates'), request.found,
+             options -> 'weights', (options ->> 'rrf_k')::integer, options ->> 'fusion',
              (options ->> 'named_boost')::double precision) as u
   ) as f
   where  f.memory_id = _answer_steps.memory_id;

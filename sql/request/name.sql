@@ -139,15 +139,36 @@ comment on function pgrecall_internal._query_names is
 'Used by query_entities(): each occurrence of a name in a query, with at most ten entities that '
 'have it as an alias.';
 
+create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
+returns table (count bigint)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select count(*)
+  from (
+    select from pgrecall.mention m
+    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
+    limit  1000
+  ) as bounded;
+end;
+comment on function pgrecall_internal._mentions is
+'Number of facts that mention an entity; counting stops at 1,000.';
+
 create or replace function pgrecall_internal._named_entities(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
-  select distinct on (q.entity_id)
-         q.entity_id, q.phrase, coalesce(q.confidence, 0)::real, q.starts_at, q.ends_at
-  from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
-  order  by q.entity_id, length(q.phrase) desc, q.confidence desc;
+  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, m.count
+  from (
+    select distinct on (q.entity_id)
+           q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
+           q.ends_at
+    from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+    order  by q.entity_id, length(q.phrase) desc, q.confidence desc
+  ) as n
+  cross  join lateral pgrecall_internal._mentions(_named_entities.bank, n.entity_id) as m
+  order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
 'The entities that a query names, each by its longest name.';
@@ -193,7 +214,7 @@ begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
   names := array(
-    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at)
+    select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, null)
              ::pgrecall_internal.named_entity
     from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
@@ -267,18 +288,3 @@ comment on function pgrecall.without_names is
 'is asked. Names in lower case, unless of a person, and parts of identifiers are kept. The query '
 'is returned unchanged where it has no such names, or where only stop words would be left. Errors: '
 'RC001, 22023.';
-
-create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
-returns table (count bigint)
-language sql stable parallel safe rows 1
-begin atomic
-  -- Called in a from clause, so that it is inlined.
-  select count(*)
-  from (
-    select from pgrecall.mention m
-    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
-    limit  1000
-  ) as bounded;
-end;
-comment on function pgrecall_internal._mentions is
-'Number of facts that mention an entity; counting stops at 1,000.';

@@ -321,6 +321,30 @@ comment on function pgrecall_internal._request is
 'arms need. arm: the arm that is called alone; the query may then be empty. Errors: those of '
 'hybrid_recall().';
 
+create or replace function pgrecall_internal._are_visible(
+  request pgrecall_internal.request, memory_ids bigint[])
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return request.filter is null and cardinality(memory_ids) = (
+    select count(*)
+    from   pgrecall.memory m
+    where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids)
+      and  (request.fact_types is null
+            or array_position(request.fact_types, m.fact_type) is not null)
+      and  m.valid_from <= request.as_of
+      and  (m.valid_to is null or m.valid_to > request.as_of));
+end;
+$$;
+comment on function pgrecall_internal._are_visible is
+'Whether all of the memories would be among _visible_places(), as nearly always. It takes a third '
+'of the time, and is not asked where there is a filter.';
+
 create or replace function pgrecall_internal._visible_places(
   request pgrecall_internal.request, memory_ids bigint[], most integer)
 returns integer[]
@@ -336,20 +360,7 @@ declare
 begin
   -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
-    if request.filter is null and cardinality(memory_ids[1:tried]) = (
-         -- Nearly always all are visible. One scan that says so takes a third of the time of a scan
-         -- for each memory.
-         select count(*)
-         from   pgrecall.memory m
-         where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids[1:tried])
-           and  (request.fact_types is null
-                 or array_position(request.fact_types, m.fact_type) is not null)
-           and  m.valid_from <= request.as_of
-           and  (m.valid_to is null or m.valid_to > request.as_of))
-    then
-      places := array(
-        select generate_series(1, least(most, cardinality(memory_ids[1:tried]))));
-    elsif request.filter is null then
+    if request.filter is null then
       places := array(
         select u.n
         from   unnest(memory_ids[1:tried]) with ordinality as u(id, n)

@@ -173,4 +173,4 @@ create table pgrecall.fact_type (
     check (fact_type ~ '^[a-z][a-z0-9_]{0,62}$' and fact_type <> 'message')
 );
 comment on table pgrecall.fact_type is
-'The kinds of memory that a bank holds. Every arm queries each in a branch of its own.';
+'The kinds of memory that a bank holds. Statements that arms build query each in a branch.';

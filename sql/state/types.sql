@@ -269,11 +269,12 @@ create type pgrecall_internal.named_entity as (
   matched    text,
   confidence real,
   starts_at  integer,
-  ends_at    integer
+  ends_at    integer,
+  mentions   bigint
 );
 comment on type pgrecall_internal.named_entity is
-'An entity that a query names, as query_entities() finds it, and the position of its name in the '
-'normalised query.';
+'An entity that a query names, as query_entities() finds it, the position of its name in the '
+'normalised query, and the number of facts that mention it, counted up to 1,000.';
 
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -342,7 +343,7 @@ create type pgrecall_internal.arm_result as (
   hint       text,
   memory_ids bigint[],
   scores     double precision[],
-  vias       jsonb[],
+  paths      text[],
   background double precision
 );
 comment on type pgrecall_internal.arm_result is

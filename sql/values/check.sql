@@ -164,7 +164,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._checked_embedding is
-'The embedding. Raises RC004 (dimensions), RC005 (model) or RC006 (zero) for a vector a bank cannot compare.';
+'The embedding. Raises RC004 (dimensions), RC005 (model) or RC006 (zero) unless a bank can compare '
+'it.';
 
 create or replace function pgrecall_internal._centred(
   bank pgrecall.bank, name text, embedding halfvec)
