@@ -1,11 +1,11 @@
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
--- A bank is searched exactly, by one scan of the btree on bank, type and model, until there is a
--- partial HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is
--- used where it is cheaper, each type in a branch of its own. More candidates are read than
--- needed, because ended memories, and several questions of one memory, take places: a fifth more by
--- index, where each one costs, twice as many exactly, by signs or leading elements five times, 100
--- at least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
+-- A bank is searched exactly, through the btree on bank, type and model, until there is a partial
+-- HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is used
+-- where it is cheaper, each type in a branch of its own. More candidates are read than needed,
+-- because ended memories, and several questions of one memory, take places: a fifth more by index,
+-- where each one costs, twice as many exactly, by signs or leading elements five times, 100 at
+-- least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
 -- with anticipated questions counts once, by its best vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
@@ -184,16 +184,21 @@ begin
         select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
     end if;
     if filter is null and hnsw_types = '{}' then
-      -- The usual search: a static statement, planned once a session. One scan reads all types.
+      -- The usual search: a static statement, planned once a session. Equal types, rather than any
+      -- of them, leave the planner one index, whatever it takes the bank for.
       select array_agg(n.memory_id),
              array_agg(pgrecall_internal._similarity(1 - n.distance, low, high)),
              bool_or(n.kind = 'question')
       into   memory_ids, scores, are_questions
       from (
-        select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
-        from   pgrecall.embedding e
-        where  e.bank_id = bank.bank_id and e.fact_type = any (request.fact_types)
-          and  e.model = searched
+        select x.memory_id, x.kind, x.distance
+        from   unnest(request.fact_types) as t(fact_type)
+        cross  join lateral (
+          select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
+          from   pgrecall.embedding e
+          where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
+          offset 0
+        ) as x
         order  by 3, 1 desc
         limit  fetched
       ) as n;
