@@ -5,11 +5,13 @@
     python -m bench.peers.peers --peers pgrecall hindsight --facts 1000 10000 --minutes 60
 
 Each peer is a file in adapters/; worker.py runs it in an environment of its own (environments.py).
-All use one PostgreSQL server, with a database for each set of facts (sets.py). Every question goes
-to all peers in turn before the next one is asked, and each question begins with another peer, so
-that other work on the machine affects all of them. Vectors are given and cost no peer time.
+All use one PostgreSQL server, with a database for each set of facts (sets.py). Each peer is asked
+beside pgrecall: every question goes to both before the next one, and every other question begins
+with pgrecall, so that other work on the machine affects both, and no third system takes their pages
+out of shared buffers. Judged questions go to all in turn. Vectors are given and cost no peer time.
 Environments, vectors and loaded data are kept in --cache: a second run continues where the first
-ended, was interrupted, or ran out of --minutes. A peer that cannot run says why.
+ended, was interrupted, or ran out of --minutes. After a SIGTERM, or --minutes, nothing new begins,
+and the part of a load that is under way is kept. A peer that cannot run says why.
 
 Figures, peers.<peer>.<axis>. (the axis is a number of facts, banksN or the name of a set):
 
@@ -17,8 +19,9 @@ Figures, peers.<peer>.<axis>. (the axis is a number of facts, banksN or the name
 * database_ms: median of the part that the peer itself reports for the database;
 * server_ms: mean processor time of all processes of the server for a recall; client_ms: of the
   process that asks;
-* ratio, server_ratio: p50 and server_ms over those of pgrecall, p50 as the median of the ratios
-  question by question. Above 1 pgrecall is faster;
+* ratio, database_ratio, server_ratio: the same over those of pgrecall beside this peer, server_ms
+  as means, the others as medians of the ratios question by question. Above 1 pgrecall is faster.
+  The times of pgrecall are over its questions beside all peers;
 * clients_N.per_s: recalls a second of N clients, in bursts in turn; clients_N.ratio: that of
   pgrecall over that of the peer;
 * first_ms: from the start of a process until its first answer, imports included;
@@ -281,6 +284,13 @@ class Run:
     def is_over(self) -> bool:
         return self.seconds_left() <= 0
 
+    def end(self) -> None:
+        """Let nothing begin any more. A second call ends the program at once."""
+        if self.is_over():
+            sys.exit("ended by a signal")  # the server is stopped
+        print("what has begun is finished; a second signal ends it at once", flush=True)
+        self._until = time.monotonic()
+
     def seconds_left(self) -> float:
         return max(0.0, self._until - time.monotonic())
 
@@ -449,32 +459,23 @@ class Run:
             self.options.json.write_text(text + "\n", encoding="utf-8")
 
     def speed(self, one: Set) -> None:
-        """Ask every question of all peers in turn, then let several clients ask in turn."""
+        """Ask each peer beside pgrecall, then let several clients of all ask in turn."""
         questions = [asdict(question) for question in one.questions]
         with self.peers(one) as running:
             if not running:
                 return
             for name in list(running):
                 self._first(one, running, name, questions[0])
-            for question in questions[:10]:  # caches, plans, connections
-                for name in list(running):
-                    self._ask(running, name, question)
-            taken: dict[str, list[dict[str, float]]] = defaultdict(list)
-            for n, question in enumerate(questions):
-                names = list(running)
-                rows = {}
-                for name in names[n % len(names) :] + names[: n % len(names)]:
-                    spent = self.server.processor_seconds()
-                    answer = self._ask(running, name, question)
-                    if answer is not None:
-                        answer["server_ms"] = (self.server.processor_seconds() - spent) * 1000
-                        rows[name] = answer
-                for name, row in rows.items():
-                    taken[name].append(row)
-                if self.is_over():
-                    break
-            for name in running:
-                self.keep(name, one.name, self._summary(taken[name], taken.get(OURS)))
+            beside = [name for name in running if name != OURS] or [OURS]
+            all_ours: list[dict[str, float]] = []
+            for name in beside:
+                pair = [OURS, name] if OURS in running and name != OURS else [name]
+                taken = self._in_turn(running, pair, questions)
+                all_ours += taken.get(OURS, [])
+                if name != OURS and name in taken:
+                    self.keep(name, one.name, self._summary(taken[name], taken.get(OURS)))
+            if all_ours:
+                self.keep(OURS, one.name, self._summary(all_ours, all_ours))
             for clients in self.options.clients:
                 if clients > 1 and not self.is_over():
                     self._throughput(one, running, questions, clients)
@@ -484,6 +485,26 @@ class Run:
                     "server_mb": self.server.megabytes(self._database(name, one)),
                 }
                 self.keep(name, one.name, memory)
+
+    def _in_turn(
+        self, running: dict[str, Process], pair: list[str], questions: Sequence[dict[str, Any]]
+    ) -> dict[str, list[dict[str, float]]]:
+        """Ask every question of each of the pair; return what each took."""
+        taken: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for question in questions[:10]:  # caches, plans, connections
+            for name in pair:
+                if name in running:
+                    self._ask(running, name, question)
+        for n, question in enumerate(questions):
+            if self.is_over() or not running.keys() >= set(pair):
+                break
+            for name in pair[n % len(pair) :] + pair[: n % len(pair)]:
+                spent = self.server.processor_seconds()
+                answer = self._ask(running, name, question)
+                if answer is not None:
+                    answer["server_ms"] = (self.server.processor_seconds() - spent) * 1000
+                    taken[name].append(answer)
+        return taken
 
     def _first(
         self, one: Set, running: dict[str, Process], name: str, question: dict[str, Any]
@@ -738,13 +759,13 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
-    signal(SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the server is stopped
     folder = environments.place(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
     given = read_sets(options)
     embed(folder, given, (PEERS[name].model for name in options.peers))
     with environments.only_one(folder), environments.server(folder, options.settings) as server:
         run = Run(options, folder, server)
+        signal(SIGTERM, lambda *_: run.end())
         run.prepare()
         for one in given:
             run.measure(one)
