@@ -102,8 +102,9 @@ begin
       group  by m.memory_id
     )
     select (h.arm, h.memory_id, h.rank, h.score,
-            greatest(n.confidence, f.confidence, (
-              select max(e.confidence) from entity e where 'e' || e.entity_id = o.element))::real,
+            greatest(n.confidence, f.confidence, case when h.via is not null then (
+              select max(e.confidence) from entity e
+              where  'e' || e.entity_id = o.element) end)::real,
             h.via, h.background)::pgrecall.arm_hit
     from   hit h
     left   join named n on n.memory_id = h.memory_id
