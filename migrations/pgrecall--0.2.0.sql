@@ -6515,6 +6515,10 @@ create or replace function pgrecall_internal._without_names(bank pgrecall.bank, 
 returns text
 language plpgsql stable parallel safe
 set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   rare  bigint;
