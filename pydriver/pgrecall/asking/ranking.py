@@ -22,7 +22,7 @@ from pgrecall.inference.interfaces import PunctualReranker, Reranker
 from pgrecall.inference.rerankers import sigmoid
 from pgrecall.rows import Hit, Period
 
-CANDIDATES = 50
+CANDIDATES = 40
 SECONDS = 2.0
 MODES = ("blend", "replace")
 BOOSTS: Mapping[str, float] = {"recency": 0.0, "period": 0.0, "proof": 0.0}

@@ -36,7 +36,7 @@ class RecallOptions(SqlOptions, total=False):
             in lower case ("i joined") to a datetime, or a function, which may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
         rerank: Whether to rerank. Default: True if the client has a reranker.
-        candidates: How many of the best hits to rerank, at least 1. Default: 50. A cross-encoder
+        candidates: How many of the best hits to rerank, at least 1. Default: 40. A cross-encoder
             stops when the first places are settled, after at least 12 hits, or 36 if 20 are
             returned.
         rerank_mode: "blend" the reranker's order with the fused one (default), or "replace" that.
