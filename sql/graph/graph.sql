@@ -118,7 +118,8 @@ begin
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
   if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
-    found.memory_ids := '{}';
+    memory_ids := '{}';
+    return;
   end if;
   if request.during is not null and request.named = '{}' then
     -- Where nobody is named, the window anchors the question: memories outside it count less,
