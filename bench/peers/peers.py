@@ -287,7 +287,7 @@ class Run:
     def end(self) -> None:
         """Let nothing begin any more. A second call ends the program at once."""
         if self.is_over():
-            sys.exit("ended by a signal")  # the server is stopped
+            sys.exit("ended by a signal")
         print("what has begun is finished; a second signal ends it at once", flush=True)
         self._until = time.monotonic()
 
@@ -469,10 +469,10 @@ class Run:
             beside = [name for name in running if name != OURS] or [OURS]
             all_ours: list[dict[str, float]] = []
             for name in beside:
-                pair = [OURS, name] if OURS in running and name != OURS else [name]
+                pair = [each for each in dict.fromkeys((OURS, name)) if each in running]
                 taken = self._in_turn(running, pair, questions)
                 all_ours += taken.get(OURS, [])
-                if name != OURS and name in taken:
+                if name != OURS and name in running and taken[name]:
                     self.keep(name, one.name, self._summary(taken[name], taken.get(OURS)))
             if all_ours:
                 self.keep(OURS, one.name, self._summary(all_ours, all_ours))
@@ -759,6 +759,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
+    signal(SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the server is stopped
     folder = environments.place(options.cache)
     folder.mkdir(parents=True, exist_ok=True)
     given = read_sets(options)
