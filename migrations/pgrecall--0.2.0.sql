@@ -3801,7 +3801,7 @@ begin
       hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
                 '"[0.1, 0.2]".';
   end;
-  perform pgrecall_internal._checked_embedding(bank, place, embedding, null);
+  embedding := pgrecall_internal._checked_embedding(bank, place, embedding, null);
   if bank.embedding_mean is not null then
     embedding := pgrecall_internal._centred(bank, place, embedding);
   end if;
@@ -17196,10 +17196,6 @@ create or replace function pgrecall.arm_hits(
 returns setof pgrecall.arm_hit
 language plpgsql volatile parallel unsafe rows 300
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
   request pgrecall_internal.request;

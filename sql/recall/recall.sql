@@ -122,10 +122,6 @@ create or replace function pgrecall.arm_hits(
 returns setof pgrecall.arm_hit
 language plpgsql volatile parallel unsafe rows 300
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
   request pgrecall_internal.request;

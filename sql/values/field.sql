@@ -203,7 +203,7 @@ begin
       hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
                 '"[0.1, 0.2]".';
   end;
-  perform pgrecall_internal._checked_embedding(bank, place, embedding, null);
+  embedding := pgrecall_internal._checked_embedding(bank, place, embedding, null);
   if bank.embedding_mean is not null then
     embedding := pgrecall_internal._centred(bank, place, embedding);
   end if;

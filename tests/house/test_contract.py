@@ -810,6 +810,23 @@ def test_a_plain_recall_enters_few_functions_and_runs_few_statements(bank: Conne
     assert 0 < len([text for text in began if text.startswith("duration: ")]) <= 55
 
 
+def test_a_warm_recall_plans_no_statement_of_its_functions_anew(bank: Connection) -> None:
+    plain = {"bank": "b", "query": "How does Ana deploy", "embedding": [1, 0.1, 0]}
+    for _ in range(7):
+        call(bank, "hybrid_recall", **plain)
+        call(bank, "prepare_recall", bank="b", query=plain["query"])
+    contexts: list[str] = []
+    bank.add_notice_handler(lambda notice: contexts.append(notice.context or ""))
+    bank.execute("set client_min_messages = log; set log_planner_stats = on")
+
+    call(bank, "hybrid_recall", **plain)
+    call(bank, "prepare_recall", bank="b", query=plain["query"])
+
+    inside = [re.findall(r"^PL/pgSQL function .*", context, re.M) for context in contexts]
+    assert len(inside) >= 2  # the statements of the caller
+    assert [calls[0] for calls in inside if calls and not calls[0].endswith("EXECUTE")] == []
+
+
 # Adding to it
 
 
