@@ -3990,19 +3990,26 @@ comment on function pgrecall.version is 'Version of the installed pgrecall: majo
 create or replace function pgrecall_internal._to_sparsevec(
   dimensions integer[], weights double precision[])
 returns sparsevec
-language sql immutable parallel safe
-return (
-  select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
-          || '}/1000000000')::sparsevec
-  from (
-    -- The type holds at most 16,000 elements.
-    select u.d, sum(u.w)::real
-    from   unnest(dimensions, weights) as u(d, w)
-    group  by u.d
-    order  by sum(u.w) desc
-    limit  16000
-  ) as t(d, w)
-);
+language plpgsql immutable parallel safe
+set search_path from current
+-- A function in SQL is planned in each call, before 18.
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return (
+    select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
+            || '}/1000000000')::sparsevec
+    from (
+      -- The type holds at most 16,000 elements.
+      select u.d, sum(u.w)::real
+      from   unnest(dimensions, weights) as u(d, w)
+      group  by u.d
+      order  by sum(u.w) desc
+      limit  16000
+    ) as t(d, w)
+  );
+end;
+$$;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
